@@ -1,46 +1,56 @@
-"""lcm doctor STORE ... [repair=true]
+"""lcm doctor STORE ... [repair=true|summaries] [GROUP=CHOICE ...]
 
 Check every rule of a store, or of each store of a folder that `lcm compact` made: pages and references, that every
 message is what was recorded, is searched with all that its parts say, and is reached from the context or by recall,
 that summaries form a tree over contiguous messages of their own conversation, their values and totals, the full-text
-tables, and summaries that were cut.
+tables, and summaries that do harm: no smaller than their sources, the beginning of these, or without the user's rules.
 
 repair=true first copies the store beside it, then works anew what follows from the rest: full-text tables, what the
 parts of messages say, and the totals of summaries, these two unless what they are made of is damaged too. Messages and
 the words of summaries are never touched.
+repair=summaries copies it, too, and has a summarizer (summarizer=extractive, or any choice with its settings) make
+harmful summaries again, leaves first, all in one transaction; where it has nothing better they stay.
 Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
 
 import glob
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lcm.compaction.resummarising import Resummariser, harmful_summaries
 from lcm.errors import LcmError, StoreError
 from lcm.faults import StoreFaultError
 from lcm.store.connection import connect, transaction
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
-from lcm.store.doctor import DoctorCheck, broken_lineage, scan
+from lcm.store.doctor import DoctorCheck, broken_lineage, mark_of, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from lcm.store.parts_texts import write_parts_texts
+from lcm.store.store import Store
 from pipelines.config.arguments import told_apart
-from pipelines.views.terminal import say, show_table
+from pipelines.config.building import build
+from pipelines.config.composition import composed
+from pipelines.views.terminal import say, show_table, warn
 
 _SHOWN = 3
+_SHOWN_CHARACTERS = 80
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm doctor STORE ... [repair=true]`."""
-    command = told_apart(arguments, ("repair",), is_configured=False)
-    is_repair = command.flag("repair")
+    command = told_apart(arguments, ("repair",), is_configured="repair=summaries" in arguments)
+    repair = command.choice("repair", ("false", "true", "summaries"), "false")
     if not command.words:
         raise LcmError("name a store to check, or a folder that `lcm compact` made")
     paths = [store for path in command.words for store in _stores(Path(path))]
-    return max(_examined(path, is_repair=is_repair, is_named=len(paths) > 1) for path in paths)
+    resummariser = _resummariser(command.overrides) if repair == "summaries" else None
+    is_named = len(paths) > 1
+    return max(_examined(path, resummariser, is_repair=repair == "true", is_named=is_named) for path in paths)
 
 
-def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
+def _examined(path: Path, resummariser: Resummariser | None, *, is_repair: bool, is_named: bool) -> int:
     """Check one store; returns the exit code that it alone would give."""
     if is_named:
         say(f"{path}:")
@@ -52,6 +62,11 @@ def _examined(path: Path, *, is_repair: bool, is_named: bool) -> int:
                 say(f"Copied first: {copy}")
                 repair(connection, checks)
                 checks = scan(connection)
+            if resummariser is not None:
+                _resummarise(connection, path, resummariser)
+                checks = scan(connection)
+            if not any(check.status == "fail" for check in checks):
+                checks = [*checks, *harm_checks(path)]
     except StoreFaultError as error:
         copies = sorted(path.parent.glob(f"{glob.escape(path.name)}.*.backup"))
         raise LcmError(f"{error}; the last copy beside it: {copies[-1]}" if copies else str(error)) from error
@@ -76,6 +91,46 @@ def repair(connection: sqlite3.Connection, checks: Sequence[DoctorCheck]) -> Non
                 rebuild_words(connection, table)
         if "summary_totals" in wrong:
             recompute_totals(connection)
+
+
+def harm_checks(path: Path) -> list[DoctorCheck]:
+    """What summaries do that they should not, of a store whose rows can be read."""
+    with Store(path) as store:
+        found = harmful_summaries(store)
+    told: dict[str, list[str]] = {"summaries_smaller": [], "summaries_summarise": [], "summaries_keep_rules": []}
+    for one in found:
+        name, harm = f"summary {one.summary.summary_id}", one.harm
+        if harm.is_no_smaller:
+            told["summaries_smaller"].append(f"{name}: {one.summary.token_count:,} tokens of {one.source_tokens:,}")
+        if harm.is_cut and not mark_of(one.summary.content):  # those with a mark are told by `summaries_whole`
+            told["summaries_summarise"].append(f"{name} is the beginning of its source")
+        told["summaries_keep_rules"] += [f"{name} lost: {rule[:_SHOWN_CHARACTERS]}" for rule in harm.lost_rules]
+    return [DoctorCheck(name, "warn" if lines else "pass", tuple(lines)) for name, lines in told.items()]
+
+
+def _resummarise(connection: sqlite3.Connection, path: Path, resummariser: Resummariser) -> None:
+    """Make the harmful summaries of a store again, after a copy of it is made; say what became of them."""
+    with Store(path) as store:
+        if not (found := harmful_summaries(store)):
+            say("no summary does harm: nothing is made again")
+            return
+        say(f"Copied first: {back_up(connection, path, datetime.now(UTC))}")
+        incidents: Counter[str] = Counter()
+        done = resummariser.apply(store, incidents=incidents)
+    say(f"{len(done.made)} of {len(found)} harmful summaries made again, {len(done.left)} left as they were")
+    for incident, count in sorted(incidents.items()):
+        warn(f"{incident} ({count}x)")
+
+
+def _resummariser(overrides: Sequence[str]) -> Resummariser:
+    config = composed(["compaction=lossless", *overrides])
+    compaction = build(config, "compaction")
+    return Resummariser(
+        compaction.summarizer,
+        compaction.token_estimator,
+        compaction.leaf_target_tokens,
+        compaction.condensed_target_tokens,
+    )
 
 
 def back_up(connection: sqlite3.Connection, path: Path, now: datetime) -> Path:

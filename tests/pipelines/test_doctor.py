@@ -125,7 +125,7 @@ def totals(path: Path) -> list[tuple[object, ...]]:
     [
         (["missing.db"], "no such file"),
         ([], "lcm doctor STORE"),
-        (["repair=maybe", "x"], "repair must be true or false"),
+        (["repair=maybe", "x"], "unknown repair 'maybe'; choose one of: false, true, summaries"),
     ],
 )
 def test_wrong_arguments_are_one_line(lcm: Lcm, arguments: list[str], said: str) -> None:
@@ -148,3 +148,25 @@ def test_a_store_that_was_cut_names_what_can_be_restored(lcm: Lcm, path: Path) -
     copy = path.with_name(f"{path.name}.20260101T000000.backup")
     copy.write_bytes(b"")
     assert f"the last copy beside it: {copy}" in lcm("doctor", str(path)).stderr
+
+
+def test_harmful_summaries_are_told_and_made_again(lcm: Lcm, path: Path) -> None:
+    compacted(path)
+    spoil(path, "UPDATE summaries SET content = 'x' || char(10) || '[Truncated from 9 tokens]'")
+    found = lcm("doctor", str(path))
+    assert found.code == 0
+    assert "was cut (new)" in found.stdout
+    repaired = lcm("doctor", str(path), "repair=summaries", "summarizer=extractive", "embedder=hashing")
+    assert repaired.code == 0
+    assert "harmful summaries made again" in repaired.stdout
+    assert len(list(path.parent.glob("*.backup"))) == 1
+    refused = lcm("doctor", str(path), "repair=all")
+    assert refused.code == BAD_INPUT
+    assert "unknown repair 'all'; choose one of: false, true, summaries" in refused.stderr
+
+
+def test_of_sound_summaries_none_is_made_again(lcm: Lcm, path: Path) -> None:
+    finished = lcm("doctor", str(path), "repair=summaries", "embedder=hashing")
+    assert finished.code == 0
+    assert "no summary does harm" in finished.stdout
+    assert not list(path.parent.glob("*.backup"))

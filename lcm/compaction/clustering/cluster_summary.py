@@ -12,6 +12,7 @@ from lcm.compaction.clustering.cluster_counting import ClusterCounting
 from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.prior_context import PriorContext
 from lcm.compaction.clustering.sanitizer import Sanitizer
+from lcm.compaction.harm import rules_of_messages, summary_harm
 from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import SummaryQuality, clamped
@@ -92,7 +93,13 @@ class ClusterSummary:
             return False
         if made.quality is None:
             made = made._replace(quality=self.confidence.quality(turns, made.result.text, progress.incidents))
-        summary = progress.window.replace(first, last, self._summary(progress, cluster, made), cluster.kept)
+        planned = self._summary(progress, cluster, made)
+        source, rules = "\n".join(turns), rules_of_messages(cluster.folded)
+        harm = summary_harm(
+            planned.content, source, rules, planned.token_count, sum(entry.tokens for entry in cluster.entries)
+        )
+        progress.incidents.update(harm.incidents)
+        summary = progress.window.replace(first, last, planned, cluster.kept)
         progress.summaries.append(summary)
         progress.window.note(progress.now, "quality", self._detail(summary, cluster, made))
         return True

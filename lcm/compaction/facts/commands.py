@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lcm.compaction.facts.statement import Call, ReadText, Statement
 from lcm.compaction.facts.wording import folded
+from lcm.compaction.summarizer.passages import BEFORE
 
 SUCCEEDED, FAILED = "succeeded", "failed"
 _ARGUMENTS = ("command", "cmd", "script", "CommandLine")
@@ -44,7 +45,7 @@ class Commands:
         patterns = (_PROMPTED, _QUOTED) if read.calls else (_PROMPTED, _QUOTED, _TOLD)
         for pattern in patterns:
             for match in pattern.finditer(read.text):
-                line = read.text[match.end() : _line_end(read.text, match.end())]
+                line = read.text[match.end() : _line_end(read.text, match.end())].split(BEFORE)[0]
                 yield _statement(match["command"], outcome(line) or "", read.text, match.start("command"))
         for block in _FENCED.finditer(read.text):
             place = block.start("lines")

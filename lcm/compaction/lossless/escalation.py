@@ -6,10 +6,11 @@ Source: lossless-claw 0.6.3. There what is cut off may be longer than what it wa
 import logging
 import math
 from bisect import bisect_right
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from lcm.compaction.harm import lost_rules
 from lcm.compaction.summarizer.target_tokens import LEAF_SHARE, requested_tokens
 from lcm.javascript import first_units, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
@@ -42,9 +43,16 @@ class Escalation:
     """Of the tokens of its text that a leaf is asked to have."""
 
     def press(
-        self, source: str, depth: int, previous: str | None = None, limit_tokens: int | None = None
+        self,
+        source: str,
+        depth: int,
+        previous: str | None = None,
+        limit_tokens: int | None = None,
+        rules: Sequence[str] = (),
     ) -> Generator[SummaryRequest, SummaryResult, EscalationResult]:
         """Ask plainly; if the answer is as long as the source, tightly; if that is too, cut the source.
+
+        If the plain answer loses rules, a tight one is asked for, too; it stands if it is short enough and loses fewer.
 
         An empty answer is not asked for again. An answer longer than the target times the overage factor is cut there.
 
@@ -53,6 +61,7 @@ class Escalation:
             depth: of the summary to be made.
             previous: the summary before it.
             limit_tokens: the summary is kept below it, whatever is answered; None = it may be longer than its source.
+            rules: of the source, that should not be lost.
         Raises:
             LcmError: the failure that the summarizer names.
         """
@@ -64,13 +73,19 @@ class Escalation:
         request = SummaryRequest(source, self._requested(size, depth, is_aggressive=False), depth, previous)
         result = yield request
         text, level = _words(result), "normal"
-        if text and self._count(text) >= too_long:
+        is_long, lost = self._count(text) >= too_long, len(list(lost_rules(text, rules)))
+        if text and (is_long or lost):
             target = self._requested(size, depth, is_aggressive=True)
-            result = yield replace(request, target_tokens=target, is_aggressive=True)
-            text, level = _words(result), "aggressive"
+            tight = yield replace(request, target_tokens=target, is_aggressive=True)
+            if is_long or self._is_better(tight, rules, lost, too_long):
+                result, text, level = tight, _words(tight), "aggressive"
         if not text or self._count(text) >= too_long:
             return EscalationResult(self._fallback(source, size, limit_tokens), "fallback", result)
         return self._capped(EscalationResult(text, level, result), depth)  # type: ignore[arg-type]  # one of LEVELS
+
+    def _is_better(self, tight: SummaryResult, rules: Sequence[str], lost: int, too_long: int) -> bool:
+        text = "" if tight.failure else trim(tight.text)
+        return bool(text) and self._count(text) < too_long and len(list(lost_rules(text, rules))) < lost
 
     def _requested(self, size: int, depth: int, *, is_aggressive: bool) -> int:
         targets = (self.leaf_target_tokens, self.condensed_target_tokens)

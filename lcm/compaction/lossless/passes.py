@@ -3,13 +3,14 @@
 Source: lossless-claw 0.6.3; `Lossless` names the choices beside its own.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
+from lcm.compaction.harm import rules_of_messages, rules_of_summaries, summary_harm
 from lcm.compaction.lossless.escalation import Escalation, EscalationResult
 from lcm.compaction.lossless.planning import Chunk, Limits, can_shrink, cut_chunk, leaf_chunk, leaf_from
 from lcm.compaction.lossless.source_text import ChunkText, has_words, source_of_messages, source_of_summaries
@@ -129,7 +130,8 @@ class Passes:
         said_at = [message.created_at or EPOCH for message in leaf.messages]
         tokens = sum(max(0, entry.tokens) for entry in leaf.chunk.entries)
         lineage = SummaryLineage(min(said_at), max(said_at), 0, 0, tokens)
-        return (yield from self._made(progress, leaf.chunk, source, previous, lineage))
+        rules = rules_of_messages(leaf.messages)
+        return (yield from self._made(progress, leaf.chunk, source, previous, lineage, rules))
 
     def condense(self, progress: CompactionProgress, chunk: Chunk) -> Made:
         """Summarise summaries of one depth."""
@@ -143,7 +145,8 @@ class Passes:
             sum(one.source_message_token_count for one in sources),
         )
         previous = self._previous_of_condensed(progress, chunk)
-        return (yield from self._made(progress, chunk, source, previous, lineage))
+        rules = rules_of_summaries([one.content for one in sources])
+        return (yield from self._made(progress, chunk, source, previous, lineage, rules))
 
     def _previous_of_condensed(self, progress: CompactionProgress, chunk: Chunk) -> str | None:
         """The nearest summary of the same depth as the one to be made. The original has rules for one of depth 1 that
@@ -160,15 +163,20 @@ class Passes:
         source: ChunkText,
         previous: str | None,
         lineage: SummaryLineage,
+        rules: Sequence[str],
     ) -> Made:
-        limit = None if self.limits.rules == "original" else sum(entry.tokens for entry in chunk.entries)
+        stored = sum(entry.tokens for entry in chunk.entries)
+        limit, pressed_for = (None, ()) if self.limits.rules == "original" else (stored, rules)
         try:
-            pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit)
+            pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit, pressed_for)
             progress.update_clock(pressed.result)
             if not pressed.text:
                 progress.refuse(chunk.depth)
                 return None
-            return progress.make(chunk, self._summary(progress, chunk, source, pressed, lineage))
+            summary = self._summary(progress, chunk, source, pressed, lineage)
+            harm = summary_harm(summary.content, source.text, rules, summary.token_count, stored)
+            progress.incidents.update(harm.incidents)
+            return progress.make(chunk, summary)
         except LcmError as failure:
             progress.fail(failure)
             return None

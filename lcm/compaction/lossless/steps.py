@@ -25,7 +25,6 @@ _COMMANDS = ("command", "cmd", "script", "input")
 _BULK = frozenset(
     ["content", "oldText", "newText", "old_string", "new_string", "edits", "description", "search", "replace"]
 )
-_CHANGE_DIRECTORY = re.compile(r"^cd\s+\S+\s*(?:&&|;)\s*")
 _EXIT = re.compile(
     r"(?:exited with(?: code)?|exit(?:ed)? (?:code|status):?|returncode[\"':= ]+)\s*(?P<code>-?\d+)", re.IGNORECASE
 )
@@ -66,7 +65,7 @@ def _action(name: str, given: Mapping[str, Any]) -> str:
     command = next((given[key] for key in _COMMANDS if given.get(key)), "")
     if kind in _RAN and command:
         words = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-        return f"ran `{_line(_CHANGE_DIRECTORY.sub('', words.strip()), _ARGUMENT_UNITS)}`"
+        return f"ran `{_line(words, _ARGUMENT_UNITS)}`"
     for verb, kinds in (("wrote", _WROTE), ("edited", _EDITED), ("read", _READ)):
         if kind in kinds and path:
             return f"{verb} {path}"

@@ -14,6 +14,9 @@ from lcm.compaction.summarizer.sentences import sentences
 FURTHER = "  "
 """What a summary writes before a further line of a turn."""
 
+BEFORE = " (before: "
+"""What follows in a step's line: how its action had ended before, up to the bracket."""
+
 _TIME = re.compile(r"[ \t]*\[(?P<from>\d{4}-\d\d-\d\d[^\[\]\n]{0,40}?)(?P<to> - [^\[\]\n]{1,40})?\]:?[ \t]*")
 _ROLE = r"(?: \((?:user|assistant|system|tool)\))?"
 _LABEL = re.compile(rf"(#?\w[\w .'@-]{{0,30}}#?{_ROLE}):[ \t]+(?=\S)")
@@ -241,7 +244,7 @@ def _last_outcomes(found: Sequence[Sentence]) -> Iterator[Sentence]:
             *before, now = outcomes[action]
             changed = next((one for one in reversed(before) if one and one != now and ERROR.search(one)), "")
             text = f"{action}: {now}" if now else action
-            text += f" (before: {changed.split(';')[0]})" if changed and not ERROR.search(now) else ""
+            text += f"{BEFORE}{changed.split(';')[0]})" if changed and not ERROR.search(now) else ""
             yield replace(sentence, text=f"{text} ×{counts[action]}" if counts[action] > 1 else text)
 
 

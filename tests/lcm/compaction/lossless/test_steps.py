@@ -39,7 +39,7 @@ LOG = "> tsc --noEmit\n\na.ts(8,49): error TS2307: Cannot find module '../x'.\nm
         (call("read", path="src/kettle.py"), result(CODE),
          "read src/kettle.py: Python, 10 lines: defines Kettle, boil0, boil1, boil2, boil3 …"),
         (call("bash", command="cd /home/user/x && npm run check"), result(LOG, isError=True),
-         "ran `npm run check`: exit code 2; a.ts(8,49): error TS2307: Cannot find module '../x'."),
+         "ran `cd /home/user/x && npm run check`: exit code 2; a.ts(8,49): error TS2307: Cannot find module '../x'."),
         (call("bash", command="git commit -am plan"), result(COMMIT, isError=False),
          "ran `git commit -am plan`: [main 1507f8b] Add the plan; 1 file changed, 12 insertions(+)"),
         (call("bash", command="npm test"), result("> check\n\n(no output)", isError=False), "ran `npm test`: ok"),

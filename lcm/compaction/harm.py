@@ -1,0 +1,92 @@
+"""What is wrong with a summary though it reads like one: it is no smaller than its source, it is the source's
+beginning, or rules are lost."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lcm.compaction.summarizer.candidates import content_words
+from lcm.compaction.summarizer.kinds import kind_of
+from lcm.compaction.summarizer.passages import read_source
+from lcm.compaction.summarizer.sentences import sentences
+from lcm.records.conversation import Message
+from lcm.records.summary import FALLBACK_MARK
+
+_KEPT_SHARE = 0.6  # of a rule's content words, in one line of the summary
+_MARKED_AS_CUT = re.compile(r"\n?\[(?:Truncated|Capped)[^\]\n]*\]\s*$|\s*" + re.escape(FALLBACK_MARK) + r"\s*$")
+
+
+class SummaryHarm(NamedTuple):
+    """What a summary does to a context that it should not."""
+
+    is_no_smaller: bool = False
+    is_cut: bool = False
+    """It is the beginning of its source."""
+    lost_rules: tuple[str, ...] = ()
+    """Sentences in which a user obliges or forbids, and that stand in no line of it."""
+
+    @property
+    def incidents(self) -> Iterator[str]:
+        """As a run counts them."""
+        if self.is_no_smaller:
+            yield "a summary is no smaller than its source"
+        if self.is_cut:
+            yield "a summary is the cut beginning of its source"
+        if self.lost_rules:
+            yield "a summary lost rules of the user"
+
+    def __bool__(self) -> bool:
+        return self.is_no_smaller or self.is_cut or bool(self.lost_rules)
+
+
+def summary_harm(
+    summary: str, source: str, rules: Sequence[str], summary_tokens: int, source_tokens: int
+) -> SummaryHarm:
+    """Hold a summary against what it stands for.
+
+    Args:
+        summary: its words.
+        source: the text that it was made of.
+        rules: those in the source, as `rules_of_messages` and `rules_of_summaries` find them.
+        summary_tokens: of its words.
+        source_tokens: that its sources cost in the context.
+    """
+    return SummaryHarm(
+        is_no_smaller=summary_tokens >= source_tokens > 0,
+        is_cut=is_cut(summary, source),
+        lost_rules=tuple(lost_rules(summary, rules)),
+    )
+
+
+def is_cut(summary: str, source: str) -> bool:
+    """Say whether a summary is the beginning of its source, whatever mark stands behind it or before it."""
+    unmarked = _MARKED_AS_CUT.sub("", summary.removeprefix(FALLBACK_MARK))
+    words, whole = " ".join(unmarked.split()), " ".join(source.split())
+    return bool(words) and words != whole and whole.startswith(words)
+
+
+def lost_rules(summary: str, rules: Sequence[str]) -> Iterator[str]:
+    """The rules of which no line of the summary holds three of five content words."""
+    if not rules:
+        return
+    lines = [set(content_words(line)[1]) for line in summary.splitlines()]
+    for rule in rules:
+        words = set(content_words(rule)[1])
+        if words and max((len(words & line) for line in lines), default=0) < _KEPT_SHARE * len(words):
+            yield rule
+
+
+def rules_of_messages(messages: Sequence[Message]) -> list[str]:
+    """The sentences in which a user obliges or forbids, as guidance reads them; each once."""
+    said = (
+        piece.strip()
+        for message in messages
+        if message.role == "user" and not any(part.part_type == "tool" for part in message.parts)
+        for piece in sentences(message.content)
+    )
+    return list(dict.fromkeys(piece for piece in said if kind_of(piece, "user") == "rule"))
+
+
+def rules_of_summaries(contents: Sequence[str]) -> list[str]:
+    """The rules that summaries name as a user's; each once."""
+    return list(dict.fromkeys(rule for content in contents for rule in read_source(content).rules))

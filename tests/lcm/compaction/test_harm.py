@@ -1,0 +1,58 @@
+"""What is wrong with a summary though it reads like one."""
+
+from dataclasses import replace
+
+import pytest
+
+from lcm.compaction.harm import is_cut, lost_rules, rules_of_messages, rules_of_summaries, summary_harm
+from lcm.records.conversation import Part
+from tests.lcm.compaction.contexts import message
+
+RULE = "Never push to main without asking me."
+SOURCE = f"[2026-01-05 09:00 UTC] user:\n{RULE} Mend the parser, it loops on empty input."
+
+
+def test_a_summary_as_long_as_its_source_is_no_smaller() -> None:
+    assert summary_harm("words", SOURCE, (), 20, 20).is_no_smaller
+    assert not summary_harm("words", SOURCE, (), 19, 20)
+    assert not summary_harm("words", SOURCE, (), 5, 0), "of a source that costs nothing there is nothing to save"
+
+
+@pytest.mark.parametrize(
+    ("summary", "cut"),
+    [
+        (SOURCE[:60], True),
+        (f"{SOURCE[:60]}\n[Truncated from 30 tokens]", True),
+        (f"{SOURCE[:60]}\n[Truncated for context management]", True),
+        (f"{SOURCE[:60]}\n[LCM fallback summary; truncated for context management]", True),
+        (SOURCE.replace("\n", "  "), False),  # all of it is another harm
+        ("user: Mend the parser.", False),
+        ("", False),
+    ],
+)
+def test_the_beginning_of_the_source_is_no_summary(summary: str, cut: bool) -> None:
+    assert is_cut(summary, SOURCE) is cut
+
+
+def test_a_rule_is_kept_where_a_line_holds_three_of_five_of_its_words() -> None:
+    # push, main, asking (never, without and me are stop words or negations of none): two of three are enough
+    assert list(lost_rules("user: never push to main", [RULE])) == []
+    assert list(lost_rules("The parser was mended.\nMain matters.", [RULE])) == [RULE]
+    assert list(lost_rules("", [])) == []
+
+
+def test_rules_are_those_of_users() -> None:
+    said = [message(1, f"{RULE} Thanks!"), message(2, RULE, "assistant"), message(3, RULE)]
+    assert rules_of_messages(said) == [RULE]
+    pasted = replace(message(4, RULE), parts=(Part("tool", RULE, tool_call_id="1"),))
+    assert rules_of_messages([pasted]) == [], "what a tool returned, in formats that give it to the user"
+    assert rules_of_summaries([f"[2026-01-05 09:00 UTC] user: {RULE}\nassistant: {RULE}"]) == [RULE]
+
+
+def test_each_harm_is_an_incident() -> None:
+    harm = summary_harm(SOURCE[:24], SOURCE, [RULE], 30, 30)
+    assert list(harm.incidents) == [
+        "a summary is no smaller than its source",
+        "a summary is the cut beginning of its source",
+        "a summary lost rules of the user",
+    ]
