@@ -7,6 +7,7 @@ from functools import lru_cache
 from eval.measures.measure import REPORT_TOKENS
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.ledger import Ledger
+from lcm.compaction.facts.reading import is_result
 from lcm.compaction.summarizer.sentences import sentences
 from lcm.records.context import Context
 from lcm.records.conversation import Message
@@ -59,7 +60,7 @@ def truncated(said: Sequence[Message], budget_tokens: int) -> ShownWords:
     for message in said:
         tokens = tokens_of(message)
         if used + tokens > budget_tokens:
-            words = _told(message)
+            words = "" if is_result(message) else _told(message)
             cut = words[: len(words) * (budget_tokens - used) // tokens]
             return ShownWords(tuple(kept), (cut,) if cut.strip() else (), budget_tokens)
         kept.append(message.message_id)

@@ -25,9 +25,8 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry, Means
-from eval.measures.measure import REPORT_TOKENS
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.recall_ways import RecallWays
+from eval.measures.recall_ways import DEFAULT_RECALL, RecallWays
 from eval.measures.session_play import SessionStop, played
 from eval.measures.shown_facts import (
     ShownWords,
@@ -42,8 +41,6 @@ from lcm.checks import check_range
 from lcm.compaction.facts.ledger import Subject
 from lcm.compaction.facts.standing import standings
 from lcm.compaction.facts.statement import KINDS
-from lcm.context.answerer.extractive import Extractive
-from lcm.context.recall.recall import Recall
 from lcm.memory.system import System
 from lcm.records.summary import Summary
 
@@ -60,7 +57,6 @@ SURVIVAL_SCHEMA: dict[str, pl.DataType] = {
     "value": pl.Float64(),
 }
 """`budget` is null where there is none, `kind` a kind of fact, or `all`."""
-_RECALL = Recall(Extractive(), REPORT_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +83,7 @@ class Survival:
         """Take in every conversation: rows of `SURVIVAL_SCHEMA`."""
         rows = []
         for transcript in dataset.transcripts:
-            for stop in played(system, transcript, self.cycles, is_forced=self.cycles is not None):
+            for stop in played(system, transcript, self.cycles):
                 before = Counter(stop.memory.incidents)
                 rows += [
                     (arm, budget, stop.number, kind, stop.conversation_id, measure, value)
@@ -130,7 +126,7 @@ class _StopReading:
 
     def __post_init__(self) -> None:
         said = {one.message_id: one for one in self.stop.said}
-        self.ways = RecallWays(self.stop.memory, self.stop.conversation_id, _RECALL, said)
+        self.ways = RecallWays(self.stop.memory, self.stop.conversation_id, DEFAULT_RECALL, said)
 
     def values(self, shown: ShownWords, summaries: set[str] | None = None) -> dict[tuple[str, str], float]:
         """Kind and measure -> value.
@@ -144,7 +140,7 @@ class _StopReading:
         if summaries is not None:
             for subject in [one for one, how in states.items() if how == "missing"]:
                 fact = ledger.facts[subject]
-                if (way := self.ways.best(fact.message_ids, fact.cue, summaries)) is not None:
+                if (way := self.ways.best(fact.message_ids, [fact.cue], summaries)) is not None:
                     states[subject] = "recoverable"
                     for kind in (subject[0], ALL_KINDS):
                         costs[kind].append((way.steps, way.tokens))

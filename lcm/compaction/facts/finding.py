@@ -39,6 +39,7 @@ FINDERS: Mapping[Kind, Finder] = MappingProxyType(
 )
 _OF_RESULTS: tuple[Kind, ...] = ("error",)
 """What tools brought is no fact of the conversation until somebody says it, but that something went wrong."""
+_SEEN_IN_RESULTS: tuple[Kind, ...] = ("path", "url")
 _WITHIN: Mapping[Kind, tuple[Kind, ...]] = MappingProxyType(
     {
         "path": ("url",),
@@ -54,6 +55,11 @@ _WITHIN: Mapping[Kind, tuple[Kind, ...]] = MappingProxyType(
 def statements_of(read: ReadMessage) -> list[Statement]:
     """What a message states: places are those in what was said, of errors of tools in what they brought."""
     return [*_found(read.said, tuple(FINDERS)), *_found(read.brought, _OF_RESULTS)]
+
+
+def seen_in_results(read: ReadMessage) -> list[Statement]:
+    """What stands in the results of a message for whoever is shown it, though nobody said it."""
+    return list(_found(read.brought, _SEEN_IN_RESULTS))
 
 
 @lru_cache(maxsize=20_000)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lcm.compaction.facts.commands import FAILED, SUCCEEDED, exit_outcome
-from lcm.compaction.facts.finding import statements_of
+from lcm.compaction.facts.finding import seen_in_results, statements_of
 from lcm.compaction.facts.paths import is_same_path
 from lcm.compaction.facts.reading import is_result, read_message
 from lcm.compaction.facts.statement import Call, Kind, Statement
-from lcm.compaction.facts.wording import content_words
+from lcm.compaction.facts.wording import content_words, folded
 from lcm.records.conversation import Message
 from lcm.transcript.passages import utterance
 
@@ -56,7 +56,7 @@ class Ledger:
 
     facts: dict[Subject, Fact] = field(default_factory=dict)
     stated: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
-    """Message -> what it states, under the keys of `facts`."""
+    """Message -> what it states, under the keys of `facts`, and what stands in its results."""
     _paths: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """The last part of a path -> the paths that end in it."""
     _calls: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
@@ -64,7 +64,8 @@ class Ledger:
     _asked: dict[Subject, tuple[str, int]] = field(default_factory=dict)
     """Open question -> who asked it, and how many messages were spoken by then."""
     _spoken: int = 0
-    _named: set[Subject] = field(default_factory=set)
+    _heard: list[str] = field(default_factory=list)
+    """The words of all messages, folded."""
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> "Ledger":
@@ -80,8 +81,9 @@ class Ledger:
             self._hear(message, [one for one in found if one.kind == "question"])
         for statement in found:
             self._note(statement, message)
-        self.stated[message.message_id] = tuple(found)
+        self.stated[message.message_id] = (*found, *map(self.known, seen_in_results(read)))
         self._remember_calls(read.said.calls, found)
+        self._heard += [folded(read.said.text), folded(read.brought.text)]
 
     def known(self, statement: Statement) -> Statement:
         """The statement under the key by which the ledger knows what it is about: one path has two spellings."""
@@ -91,25 +93,24 @@ class Ledger:
         same = next((path for path in self._paths.get(name, ()) if is_same_path(path, statement.key)), statement.key)
         return statement._replace(key=same)
 
-    def was_named(self, kind: Kind, key: str) -> bool:
-        """Whether the conversation ever named it, be it still true or not."""
-        return (kind, key) in self._named
+    def was_said(self, words: str) -> bool:
+        """Whether some message holds folded words, as it was said or as a tool brought it."""
+        return any(words in text for text in self._heard)
 
     def _note(self, statement: Statement, message: Message) -> None:
         kind, key, value = statement.kind, statement.key, statement.value
         before = self.facts.get((kind, key))
-        self._named.add((kind, key))
         if kind in ("path", "change") and key not in self._paths[name := key.rpartition("/")[2]]:
             self._paths[name].append(key)
         if before is None:
-            cue = _cue(statement, utterance(message))
+            cue = cue_of(statement, utterance(message))
             self.facts[kind, key] = Fact(kind, key, value, statement.said, (message.message_id,), cue=cue)
         elif before.value == value or not value:  # naming it takes back nothing that was said of it
             ids = dict.fromkeys((*before.message_ids, *([message.message_id] if before.value == value else [])))
             self.facts[kind, key] = replace(before, message_ids=tuple(ids))
         else:
             former = tuple(one for one in (*before.former, before.value) if one and one != value)
-            cue = _cue(statement, utterance(message)) or before.cue
+            cue = cue_of(statement, utterance(message)) or before.cue
             said = statement.said or before.said
             self.facts[kind, key] = Fact(kind, key, value, said, (message.message_id,), former, cue)
 
@@ -168,7 +169,7 @@ def _marked(message: Message, metadata: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _cue(statement: Statement, text: str) -> str:
+def cue_of(statement: Statement, text: str) -> str:
     """The content words of the line of a statement that stand nearest to its own words, which are not among them."""
     at = max(text.find(statement.said), 0) if statement.said else 0
     end = at + len(statement.said)

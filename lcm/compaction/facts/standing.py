@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from rapidfuzz import fuzz
+from rapidfuzz.distance import Levenshtein
 
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.ledger import Fact, Ledger
@@ -21,8 +21,9 @@ _ITSELF: tuple[Kind, ...] = ("path", "identifier", "url", "error", "command", "n
 """Kinds whose words hold all that the fact is, unless it has a value apart from its key."""
 _SAME_GIST = 0.6
 """Of the words of two gists together, those in both, from which they are about the same."""
-_LIKE = 85.0
-"""Per cent of likeness from which a word that nobody said is a distorted one that somebody said."""
+_SLIPS, _LETTERS_A_SLIP, _SHORTEST = 2, 40, 6
+"""How many letters may differ, and one more for so many letters, between what somebody said and a distorted form of it;
+shorter words have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ class Shown:
     """Kind and key -> the values that texts and messages state."""
     _gists: dict[str, list[tuple[frozenset[str], str]]] = field(init=False)
     """Kind of sentence -> the gists that are stated, each with its value."""
-    _invented: dict[str, set[str]] = field(init=False)
-    """Kind -> what texts name that no message does."""
+    _named: dict[str, dict[str, str]] = field(init=False)
+    """Kind -> what texts name: key and words."""
     _texts: list[ShownText] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,10 +66,10 @@ class Shown:
             self._values[kind, key].add(value)
             if kind in _SENTENCES:
                 self._gists[kind].append((frozenset(key.split()), value))
-        self._invented = defaultdict(set)
+        self._named = defaultdict(dict)
         for one in quoted:
-            if one.kind in _ITSELF and one.kind not in _SENTENCES and not self.ledger.was_named(one.kind, one.key):
-                self._invented[one.kind].add(one.key)
+            if one.kind in _ITSELF and one.kind not in _SENTENCES and (one.kind, one.key) not in self.ledger.facts:
+                self._named[one.kind][one.key] = one.said
 
     def standing(self, fact: Fact) -> Standing:
         """A fact that stands nowhere is stale where an earlier value of it does, mutated where a value does that it
@@ -89,7 +90,7 @@ class Shown:
         if fact.kind not in _ITSELF or (fact.value and fact.kind not in _SENTENCES):
             return False
         words = folded(fact.said)
-        if words and any(_holds(text.words, words) for text in self._texts):
+        if words and any(holds_words(text.words, words) for text in self._texts):
             return True
         return fact.kind in _SENTENCES and fact.value in self._of_gist(fact)
 
@@ -108,9 +109,14 @@ class Shown:
         }
 
     def _is_distorted(self, fact: Fact) -> bool:
-        if fact.value and fact.kind != "command":
+        """Whether a text names what differs from it in a few letters and was never said."""
+        if (fact.value and fact.kind != "command") or len(fact.key) < _SHORTEST:
             return False
-        return any(fuzz.ratio(fact.key, other, score_cutoff=_LIKE) for other in self._invented.get(fact.kind, ()))
+        slips = _SLIPS + len(fact.key) // _LETTERS_A_SLIP
+        return any(
+            Levenshtein.distance(fact.key, key, score_cutoff=slips) <= slips and not self.ledger.was_said(folded(said))
+            for key, said in self._named.get(fact.kind, {}).items()
+        )
 
 
 def standings(ledger: Ledger, message_ids: Iterable[str], texts: Sequence[str]) -> Mapping[tuple[Kind, str], Standing]:
@@ -124,7 +130,7 @@ def standings(ledger: Ledger, message_ids: Iterable[str], texts: Sequence[str]) 
     return {subject: shown.standing(fact) for subject, fact in ledger.facts.items()}
 
 
-def _holds(text: str, words: str) -> bool:
+def holds_words(text: str, words: str) -> bool:
     """Whether words stand in a text, whole."""
     at = text.find(words)
     while at >= 0:
