@@ -8,11 +8,15 @@ import polars as pl
 
 from eval.measures.measure import REPORT_TOKENS
 from eval.measures.shown_facts import tokens_of
+from lcm.context.answerer.extractive import Extractive
 from lcm.context.recall.grep import grep_text
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message
+
+DEFAULT_RECALL = Recall(Extractive(), REPORT_TOKENS)
+"""`recall=default`; what answers questions is never asked here."""
 
 
 class RecallWay(NamedTuple):
@@ -49,15 +53,15 @@ class RecallWays:
         self._tokens = dict(edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows())
         self._beneath = dict(edges.group_by("summary_id", maintain_order=True).agg("source_id").iter_rows())
 
-    def best(self, message_ids: Sequence[str], cue: str, shown: Collection[str]) -> RecallWay | None:
+    def best(self, message_ids: Sequence[str], cues: Sequence[str], shown: Collection[str]) -> RecallWay | None:
         """The way to one of some messages that shows fewest tokens; None = there is none.
 
         Args:
-            cue: the words that somebody searches for.
+            cues: the words that somebody searches for, one cue after another until the message is found.
             shown: the summaries of the context.
         """
         ways = [way for one in message_ids if (way := self._by_expansion(one, shown))]
-        if (way := self._by_search(message_ids, cue)) is not None:
+        if (way := self._by_search(message_ids, cues)) is not None:
             ways.append(way)
         return min(ways, key=lambda way: (way.tokens, way.steps), default=None)
 
@@ -72,10 +76,19 @@ class RecallWays:
         read = tuple(one for one in self._beneath[path[0]] if one in self.said)
         return RecallWay(len(path), sum(self._tokens[one] for one in path), read)
 
-    def _by_search(self, message_ids: Sequence[str], cue: str) -> RecallWay | None:
-        """Search for the cue, then read the message that was found."""
-        if not cue:
-            return None
+    def _by_search(self, message_ids: Sequence[str], cues: Sequence[str]) -> RecallWay | None:
+        """Search for one cue after another, then read the message that was found."""
+        spent = 0
+        for steps, cue in enumerate(filter(None, cues), start=2):
+            tokens, hits = self._searched(cue)
+            spent += tokens
+            best = next((one for one in hits if one in message_ids and one in self.said), None)
+            if best is not None:
+                return RecallWay(steps, spent + tokens_of(self.said[best]), (best,))
+        return None
+
+    def _searched(self, cue: str) -> tuple[int, tuple[str, ...]]:
+        """The tokens that a search shows, and the messages that it finds."""
         if cue not in self._found:
             found = self._reader.grep(cue, mode="full_text", scope="messages", conversation=self.conversation_id)
             told = grep_text(
@@ -83,6 +96,4 @@ class RecallWays:
                 self.recall.max_result_chars, is_noted=True,
             )  # fmt: skip
             self._found[cue] = REPORT_TOKENS.count([told])[0], tuple(hit.message_id for hit in found.messages)
-        tokens, hits = self._found[cue]
-        best = next((one for one in hits if one in message_ids and one in self.said), None)
-        return None if best is None else RecallWay(2, tokens + tokens_of(self.said[best]), (best,))
+        return self._found[cue]

@@ -26,7 +26,7 @@ class SessionStop:
     said: Sequence[Message]
     """So far."""
     number: int
-    """Of the stop, from 1."""
+    """How many times compaction was forced by then; where it never is, how many turns were taken."""
     next_turn: Sequence[Message] = ()
     """What is said next; empty at the end."""
 
@@ -45,31 +45,36 @@ class SessionStop:
         return memory.assemble(self.conversation_id, asks)
 
 
-def played(system: System, transcript: Transcript, stops: int | None, *, is_forced: bool) -> Iterator[SessionStop]:
+def played(
+    system: System, transcript: Transcript, cycles: int | None, *, stops_at_turns: bool = False
+) -> Iterator[SessionStop]:
     """Take in a conversation, by itself, and stop on the way; nothing is yielded of one that the system leaves out.
 
     Triggers of compaction look after every turn, as in a live session.
 
     Args:
-        stops: how many, after equal numbers of turns, the last at the end; None = after every turn.
-        is_forced: compact at each stop, whatever the triggers say.
+        cycles: how many stops, after equal numbers of turns, the last at the end; there compaction is forced, whatever
+            the triggers say. None = it never is, and every turn is a stop.
+        stops_at_turns: every turn is a stop, whether or not compaction is forced there.
     """
     name, taken = transcript.conversation_id, list(turns(transcript.messages))
     if not taken or not system.session.writes(name, name):
         return
-    count = len(taken) if stops is None else min(stops, len(taken))
-    ends = [round(len(taken) * number / count) for number in range(1, count + 1)]
-    ledger, said = Ledger(), list[Message]()
+    count = 0 if cycles is None else min(cycles, len(taken))
+    forced = {round(len(taken) * number / count): number for number in range(1, count + 1)}
+    ledger, said, cycle = Ledger(), list[Message](), 0
     with Memory.open(system, _TEMPORARY) as memory:
-        for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False), start=1):
-            for turn in taken[start:end]:
-                memory.take_turn(name, turn)
-                for message in turn:
-                    ledger.add(message)
-                said += turn
-            if is_forced:
+        for place, turn in enumerate(taken, start=1):
+            memory.take_turn(name, turn)
+            for message in turn:
+                ledger.add(message)
+            said += turn
+            if place in forced:
+                cycle = forced[place]
                 memory.compact([name], is_forced=True)
-            yield SessionStop(memory, name, ledger, said, number, taken[end] if end < len(taken) else ())
+            if place in forced or stops_at_turns or cycles is None:
+                number = place if cycles is None else cycle
+                yield SessionStop(memory, name, ledger, said, number, taken[place] if place < len(taken) else ())
 
 
 def _last_words(said: Sequence[Message]) -> str:

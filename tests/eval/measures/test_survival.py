@@ -84,7 +84,7 @@ def test_what_a_summary_does_not_keep_is_recoverable() -> None:
     found = values(rows, arm="system", kind="rule", cycle=1)
     assert (found["recoverable"], found["retained"], found["facts"]) == (1, 0, 1)
     assert found["steps"] == 1
-    for stop in played(folding(), transcript(LINES), 1, is_forced=True):
+    for stop in played(folding(), transcript(LINES), 1):
         edges = stop.memory.store.edges("talk")
         (leaf,) = edges.filter(source_id="talk:2")["summary_id"]
         assert edges.filter(summary_id=leaf)["source_id"].to_list() == ["talk:0", "talk:1", "talk:2"]
@@ -113,14 +113,14 @@ def test_a_session_is_read_at_equal_stops_or_after_every_turn() -> None:
 def test_a_stop_knows_what_was_said_by_then_alone() -> None:
     stops = [
         (len(stop.said), len(stop.ledger.stated), [one.message_id for one in stop.next_turn])
-        for stop in played(folding(), transcript(LINES), 2, is_forced=True)
+        for stop in played(folding(), transcript(LINES), 2)
     ]
     assert stops == [(4, 4, ["talk:4", "talk:5"]), (8, 8, [])]
 
 
 def test_only_a_forced_stop_compacts_what_no_trigger_would() -> None:
     for cycles, summaries in ((1, True), (None, False)):
-        for stop in played(folding(10_000), transcript(LINES), cycles, is_forced=cycles is not None):
+        for stop in played(folding(10_000), transcript(LINES), cycles):
             assert bool(stop.memory.store.summaries("talk")) == summaries
 
 
@@ -180,4 +180,4 @@ def test_the_oracle_keeps_the_budget_and_truncation_the_beginning(lines: list[st
 def test_a_system_that_leaves_a_session_out_has_no_stops() -> None:
     by = folding()
     left_out = replace(by, session=replace(by.session, ignore_patterns=["talk"]))
-    assert list(played(left_out, transcript(LINES), 2, is_forced=True)) == []
+    assert list(played(left_out, transcript(LINES), 2)) == []

@@ -47,6 +47,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "measures/retention:retention.budgets": TINY,
     "measures/retention:retention.rouge_threshold": {**TINY, "measures.retention.budgets": [500]},
     "measures/summary_quality:summary_quality.target_tokens": TINY,
+    "measures/resume": TINY,
     "measures/survival": TINY,
     "measures/latency:latency.warmup_queries": {"measures.latency.queries": 3},
     "dataset/locomo:ledger": {"dataset.evidence": "repaired"},
