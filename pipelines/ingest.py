@@ -39,8 +39,9 @@ from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
 from pipelines.config.trust import component
+from pipelines.views.fitting import fits
 from pipelines.views.progress import progress
-from pipelines.views.terminal import console, fits, kept, say, warn
+from pipelines.views.terminal import console, kept, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 

@@ -22,6 +22,7 @@ step, from the stage cache where that still holds it: a dataset or code that has
   traces=20                how many
   --json                   everything as JSON, and nothing else on standard output"""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,17 +39,19 @@ from eval.measures.retention import Retention
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.records.query import Query
+from lcm.transcript.passages import utterance
 from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.steps.named_question import named_id, named_question
 from pipelines.steps.repeated_run import RepeatedRun, repeated_run
+from pipelines.steps.sides import EVALUATED
 from pipelines.views.output import output
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, tell_json
 from pipelines.views.why_record import explanation_record, losses_record
 from pipelines.views.why_table import show_explanation, show_losses
 
-_OWN = ("expect", "run", "budget", "traces")
+_OWN = {"expect": "ID", "run": "RUN", "budget": "TOKENS", "traces": "N"}
 _TRACES = 20
 _RUNS = Path("runs")
 
@@ -62,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
         told = f"{command.words[0]!r} is named already; put a question of several words in quotes"
         raise LcmError(f"{command.words[1]}: {told}")
     word = next(iter(command.words), None)
-    is_run = word is None or (Path(word) / SUMMARY).is_file()
+    is_run = word is None or _is_path(word)
     if is_run and (asked := {"expect", "budget"} & command.settings.keys()):
         raise LcmError(f"{min(asked)}= is of one question: lcm why QUESTION --expect ID --run RUN")
     if is_run:
@@ -86,16 +89,22 @@ def _as_settings(arguments: Sequence[str]) -> list[str]:
             found.append(argument)
         elif argument.startswith("--") and name in _OWN:
             if not equals and not rest:
-                raise LcmError(f"{argument} has no value: write {argument} {name.upper()}")
+                raise LcmError(f"{argument} has no value: write {argument} {_OWN[name]}")
             found.append(f"{name}={value if equals else rest.pop(0)}")
         else:
             raise LcmError(f"no such option: {argument!r}; `lcm why --help` tells more")
     return found
 
 
+def _is_path(word: str) -> bool:
+    """Whether a word names a folder rather than a question."""
+    return (Path(word) / SUMMARY).is_file() or (os.sep in word and " " not in word)
+
+
 def _newest() -> Path:
-    """The run below `runs/` that was written last."""
-    for path in sorted(_RUNS.rglob(SUMMARY), key=lambda path: path.stat().st_mtime, reverse=True):
+    """The run below `runs/` that was written last; none that was made for a comparison alone."""
+    found = (path for path in _RUNS.rglob(SUMMARY) if EVALUATED not in path.parents)
+    for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
         if read_summary(path.parent).get("kind", "run") == "run":
             return path.parent
     raise LcmError("there is no run below runs/: name one, --run FOLDER, or make one with `lcm evaluate`")
@@ -116,7 +125,8 @@ def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
     if output().is_json:
         tell_json(losses_record(run.kept.folder, rows))
     else:
-        show_losses(rows, counted(rows))
+        texts = {query.query_id: query.text for query in run.experiment.evaluator.dataset.queries}
+        show_losses(run.kept.folder, rows, counted(rows), texts)
     if command.overrides:
         _log(run, rows, command)
 
@@ -134,7 +144,7 @@ def _of_question(run: RepeatedRun, named: str, command: CommandArguments) -> Non
     dataset = run.experiment.evaluator.dataset
     query = named_question(dataset, named)
     here = [one for one in dataset.transcripts if one.workspace_id == query.workspace_id]
-    said = {message.message_id: message.content for one in here for message in one.messages}
+    said = {message.message_id: utterance(message) for one in here for message in one.messages}
     told = _told(run, query, command.settings.get("expect"), command.number("budget"))
     if output().is_json:
         records = [explanation_record(run.kept.folder, *one) for one in told]

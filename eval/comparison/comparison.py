@@ -128,6 +128,8 @@ def compared(
     tests = len(others) * len(chosen)
     pairing = Pairing(resamples=max(_RESAMPLES, 40 * tests), cluster=cluster)
     rows = pairing.rows(baseline, others, chosen, queries)
+    if (untold := pairing.untold(rows)) is not None:
+        notes.append(untold)
     means = [pairing.means(side, queries, chosen) for side in sides]
     sign = 1 if by in costs else -1
     values = [entries[by]["value"] if by in entries else None for entries in means]

@@ -12,7 +12,7 @@ import polars as pl
 
 from eval.comparison.side import Side
 from eval.measures.means import ALL
-from eval.significance import bootstrap_means, holm, sign_flip_p_values
+from eval.significance import bootstrap_means, holm, least_p_value, sign_flip_p_values
 from lcm.checks import check_choice, check_range
 from lcm.errors import LcmError
 
@@ -91,7 +91,7 @@ class Pairing:
         costs = {name for side in (baseline, *candidates) for name, way in side.directions.items() if way == "lower"}
         before = _table(baseline, asked, measures)
         after = [_table(side, asked, measures) for side in candidates]
-        clusters = asked["workspace_id"].rank("dense").cast(pl.Int64).to_numpy() if self.cluster != "none" else None
+        clusters = self._clusters(asked)
         found: list[dict[str, object]] = []
         for group, members in _groups(asked, by_category=by_category).items():
             of_group = None if clusters is None else clusters[members]
@@ -114,7 +114,7 @@ class Pairing:
     def means(self, side: Side, queries: pl.DataFrame, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
         """The means of a side over some queries, by measure: value, n, low, high."""
         table = _table(side, queries, measures)
-        low, high = self._intervals(table, ~np.isnan(table), None)
+        low, high = self._intervals(table, ~np.isnan(table), self._clusters(queries))
         told = {}
         for i, measure in enumerate(measures):
             values = table[:, i][~np.isnan(table[:, i])]
@@ -123,6 +123,31 @@ class Pairing:
                 bounds = {name: None if np.isnan(end) else float(end) for name, end in ends.items()}
                 told[measure] = {"value": float(values.mean()), "n": len(values), **bounds}
         return told
+
+    def untold(self, rows: pl.DataFrame) -> str | None:
+        """Why no row could be told better or worse, however much its sides differ: too few units for so many tests;
+        None where one could.
+
+        Args:
+            rows: of `PAIRED_SCHEMA`.
+        """
+        tested = rows.filter(pl.col("p").is_not_null())
+        if tested.is_empty():
+            return None
+        units, tests = int(tested["units"].max()), len(tested)  # type: ignore[arg-type]
+        least = least_p_value(units, self.resamples)
+        if least * tests < self.alpha:
+            return None
+        of = "questions" if self.cluster == "none" else "workspaces (cluster=workspace)"
+        return (
+            f"{units} {of} can tell nothing: the least p of so few is {least:.2g}, and corrected for {tests} tests "
+            f"{min(1.0, least * tests):.2g}; name fewer measures, or draw single questions"
+        )
+
+    def _clusters(self, queries: pl.DataFrame) -> npt.NDArray[np.int64] | None:
+        if self.cluster == "none":
+            return None
+        return queries["workspace_id"].rank("dense").cast(pl.Int64).to_numpy()
 
     def _group(
         self,

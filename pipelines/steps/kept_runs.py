@@ -9,10 +9,12 @@ import polars as pl
 from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import CONFIG, read_config, read_summary, read_table
+from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summary, read_table
 from eval.measures.ranked_messages import ranked_messages
 from lcm.errors import LcmError
 from pipelines.steps.point import dataset_described
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ def kept_runs(folders: Sequence[Path]) -> list[KeptRun]:
     Raises:
         LcmError: if one is no run, lacks its rankings, or is of another dataset than the first.
     """
-    summaries = {folder: read_summary(folder) for folder in dict.fromkeys(folders)}
+    summaries = {folder: _of_run(folder) for folder in dict.fromkeys(folders)}
     digests = {folder: summary["dataset"]["digest"] for folder, summary in summaries.items()}
     first = next(iter(digests))
     for folder, digest in digests.items():
@@ -58,6 +60,21 @@ def dataset_of_runs(runs: Sequence[KeptRun]) -> Dataset:
     if dataset.digest != told["digest"]:
         raise LcmError(f"dataset {told['name']!r} has changed since {runs[0].folder}: run `lcm evaluate` again")
     return dataset
+
+
+def _of_run(folder: Path) -> dict[str, Any]:
+    """The summary of a run.
+
+    Raises:
+        LcmError: if the folder is none, or is that of a sweep or comparison, whose runs it names.
+    """
+    summary = read_summary(folder)
+    if (kind := summary.get("kind", "run")) == "run":
+        return summary
+    below = (path.parent for path in folder.rglob(SUMMARY) if path.parent != folder)
+    runs = sorted(str(one) for one in below if (one / CONFIG).is_file())
+    shown = ", ".join(runs[:_SHOWN]) + (f" and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else "")
+    raise LcmError(f"{folder} is a {kind}, no run: name {f'one of its runs: {shown}' if runs else 'a run'}")
 
 
 def _kept(folder: Path, name: str, summary: Mapping[str, Any]) -> KeptRun:

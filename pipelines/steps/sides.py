@@ -85,7 +85,7 @@ def two_sides(request: RegressRequest, into: Path, show: Progress) -> tuple[Side
     Raises:
         LcmError: if a side cannot be found, or overrides would change nothing.
     """
-    ours = [override for override in request.overrides if not _is_of(override, ("regress", "tracking"))]
+    ours = [override for override in request.overrides if not _is_of(override, ("regress", "tracking", "report"))]
     named, lookup = request.candidate, (request.name, request.uri, into)
     baseline = _found("baseline", request.baseline, *lookup)
     candidate = None if named is None else _found("candidate", named, *lookup)

@@ -25,8 +25,9 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
     if there.is_empty():
         say("No conversation was compacted.")
         return
-    numbers = ("messages", "tokens before", "after", "ratio", "summaries by depth", "levels, or why none")
-    show_table(("conversation", *numbers), _shown(there), numbers)
+    numbers = ("messages", "tokens", "after", "ratio", "by depth")
+    say("compacted; by depth: summaries, leaves first")
+    show_table(("conversation", *numbers, "levels, or why none"), _shown(there), numbers)
     show_incidents(incidents)
     say(f"note: {contexts_note(rows)}")
     kept(into, f" ({shards} store{'s' if shards != 1 else ''}, {REPORT})")

@@ -1,6 +1,7 @@
 """A comparison on the terminal."""
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 from rich.markup import escape
@@ -9,10 +10,13 @@ from rich.table import Table
 from eval.comparison.comparison import Comparison
 from eval.comparison.comparison_report import HEADINGS, cells, explained, headline
 from lcm.encoding import well_formed
-from pipelines.views.terminal import console, fits, kept, say
+from pipelines.views.fitting import fullest
+from pipelines.views.terminal import console, kept, say
 
 _COLORS = {"better": "green", "worse": "red", "cannot tell": "yellow"}
 _MOST_SIDES = 12
+_LEFT_OUT = ((), ("p (Holm)",), ("p (Holm)", "difference"), ("p (Holm)", "difference", "interval"))
+"""What a narrow terminal lacks: the interval says what its middle is, and how sure."""
 _NUMBERS = (2, 3, 5)
 """The headings of columns of numbers, by place."""
 
@@ -20,11 +24,7 @@ _NUMBERS = (2, 3, 5)
 def show_comparison(comparison: Comparison, page: Path) -> None:
     """The fullest table that fits, best first; a line for each side; where the rest is."""
     out = console()
-    for left_out in ((), ("p (Holm)",), ("p (Holm)", "interval")):
-        table = _table(comparison, left_out)
-        if fits(out, table):
-            break
-    table.columns[1].max_width = out.width // 2
+    table, left_out = fullest(out, partial(_table, comparison), _LEFT_OUT, words=1)
     beside = f"; {comparison.label}" if comparison.label else ""
     say(f"{comparison.title}{beside}")
     out.print(table, highlight=False, soft_wrap=False)

@@ -1,6 +1,9 @@
 """What the gate found, on the terminal."""
 
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rich.markup import escape
@@ -12,9 +15,20 @@ from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
 from eval.regression.wording import cells, headline
 from lcm.encoding import well_formed
+from pipelines.views.fitting import fullest
 from pipelines.views.terminal import console, kept, say
 
 _COLORS = {"better": "green", "worse": "red", "fine": "green", "regressed": "red", "cannot tell": "yellow"}
+_NUMBERS = ("n", "changed", "baseline", "candidate", "difference")
+_LEFT_OUT = (
+    (),
+    ("n", "changed"),
+    ("n", "changed", "tolerance"),
+    ("n", "changed", "tolerance", "p (Holm)"),
+    ("n", "changed", "tolerance", "p (Holm)", "baseline"),
+    ("n", "changed", "tolerance", "p (Holm)", "baseline", "candidate"),
+)
+"""What a narrow terminal lacks."""
 _TEXT = 60  # letters of a query
 
 
@@ -24,23 +38,15 @@ def show_regression(comparison: GatedComparison, report: Path) -> None:
     out = console()
     rows = comparison.rows
     is_shown = (pl.col("group") == ALL) | pl.col("verdict").is_in(["better", "worse"])
-    table = Table("group", "measure")
-    for heading in ("n", "changed", "baseline", "candidate", "difference"):
-        table.add_column(heading, justify="right")
-    table.add_column(f"{100 * comparison.confidence:g} % interval")
-    table.add_column("p (Holm)", justify="right")
-    table.add_column("verdict")
-    table.add_column("tolerance", justify="right")
-    table.add_column("gate")
-    for row in rows.filter(is_shown).iter_rows(named=True):
-        told = (
-            f"[{_COLORS[cell]}]{cell}[/{_COLORS[cell]}]" if cell in _COLORS else escape(cell) for cell in cells(row)
-        )
-        table.add_row(escape(well_formed(row["group"])), row["measure"], *told)
+    shown = list(rows.filter(is_shown).iter_rows(named=True))
+    table, left_out = fullest(out, partial(_table, shown, f"{100 * comparison.confidence:g} % interval"), _LEFT_OUT)
     label = generated_label(comparison.baseline.summary["dataset"])
     paired = f"paired by query; {label}" if label else "paired by query"
     say(f"{comparison.candidate.name} against {comparison.baseline.name}, {paired}")
     out.print(table, highlight=False, soft_wrap=False)
+    say("an interval is of its row alone; p, and with it verdict and gate, is corrected over all rows (Holm)")
+    if left_out:
+        say(f"{', '.join(left_out)} in a wider terminal; {report} has all")
     hidden = rows.filter(~is_shown)
     if not hidden.is_empty():
         untold = (hidden["gate"] == "cannot tell").sum()
@@ -56,3 +62,22 @@ def show_regression(comparison: GatedComparison, report: Path) -> None:
         say(f"note: {note}")
     say(headline(comparison))
     kept(report, ", with the rankings of both sides")
+
+
+def _table(rows: Sequence[Mapping[str, Any]], interval: str, left_out: Collection[str]) -> Table:
+    headings = (*_NUMBERS, interval, "p (Holm)", "verdict", "tolerance", "gate")
+    table = Table()
+    table.add_column("measure", overflow="fold")
+    for heading in headings:
+        if heading not in left_out:
+            is_number = heading in (*_NUMBERS, "p (Holm)", "tolerance")
+            table.add_column(heading, justify="right" if is_number else "left", no_wrap=True)
+    for row in rows:
+        measure = row["measure"] if row["group"] == ALL else f"{row['measure']}, {row['group']}"
+        told = [cell for heading, cell in zip(headings, cells(row), strict=True) if heading not in left_out]
+        table.add_row(escape(well_formed(measure)), *map(_coloured, told))
+    return table
+
+
+def _coloured(cell: str) -> str:
+    return f"[{_COLORS[cell]}]{cell}[/{_COLORS[cell]}]" if cell in _COLORS else escape(cell)

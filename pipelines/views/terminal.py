@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +37,7 @@ from lcm.records.summary import LEVELS
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
 from pipelines.views.answer_tables import answer_tables
+from pipelines.views.fitting import fits, fullest
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.output import as_json, output
 from pipelines.views.pipe import PipeSafeConsole
@@ -93,11 +95,6 @@ def tell_json(value: Any) -> None:
     output().result = value
     if output().is_for_people:
         say(as_json(value))
-
-
-def fits(out: Console, table: Table) -> bool:
-    """Whether a table can be printed without a broken line."""
-    return out.measure(table, options=out.options.update(width=10_000)).maximum <= out.width
 
 
 def show_table(headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: Collection[str] = ()) -> None:
@@ -261,16 +258,12 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
 def _show_paired(gain: Gain, label: str) -> None:
     """Points against the baseline, best first: the fullest table that fits."""
     out = console()
-    hidden = ("p (Holm)", _INTERVAL)
-    for n in range(len(hidden) + 1):
-        table = _paired_table(gain, hidden[:n])
-        table.columns[0].max_width = out.width // 2
-        if fits(out, table):
-            break
+    choices = ((), ("p (Holm)",), ("p (Holm)", "difference"), ("p (Holm)", "difference", _INTERVAL))
+    table, hidden = fullest(out, partial(_paired_table, gain), choices)
     say(_labelled(f"each point against {gain.against}, paired by query", label))
     out.print(table, highlight=False, soft_wrap=False)
-    if n:
-        say(f"{' and '.join(hidden[:n])} in a wider terminal; {PAIRED} in the sweep's folder holds all")
+    if hidden:
+        say(f"{' and '.join(hidden)} in a wider terminal; {PAIRED} in the sweep's folder holds all")
     if (untold := len(gain.rows) - _PAIRED_POINTS) > 0:
         say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
 

@@ -1,6 +1,8 @@
 """Where a run loses messages, and what became of one, on the terminal."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -10,6 +12,7 @@ from eval.ladder.explanation import Explanation
 from eval.ladder.ladder import DROPPED, FELL, ROSE, STAYED
 from eval.ladder.losses import places_in_order
 from eval.ladder.places import FIRST, FOUND, LATE
+from eval.ladder.retrievals import most_missed
 from eval.ladder.unseen import REASONS
 from eval.measures.means import ALL
 from lcm.retrieval.ranking.pipeline import SOURCE
@@ -24,16 +27,22 @@ _MEANT = {
 
 _SHOWN, _BESIDE = 200, 60
 """Characters of a text by itself, and of one in a table."""
-_MOST_TRIALS, _MOST_TAKEN = 5, 5
+_MOST_TRIALS, _MOST_TAKEN, _MOST_QUESTIONS = 5, 5, 5
 
 
-def show_losses(rows: pl.DataFrame, counts: Mapping[str, Mapping[str, int]]) -> None:
-    """How many judged messages are in each place, and by category where they are lost."""
+def show_losses(
+    folder: Path, rows: pl.DataFrame, counts: Mapping[str, Mapping[str, int]], texts: Mapping[str, str]
+) -> None:
+    """How many judged messages are in each place, by category where they are lost, and the questions that miss most.
+
+    Args:
+        texts: query id -> its words.
+    """
     places, total = places_in_order(rows), len(rows)
     missed = [f"{place} {counts[ALL][place]:,}" for place in places if place != FOUND]
     n = total - counts[ALL].get(FOUND, 0)
     told = f": {' + '.join(missed)} = {n:,}" if missed else ""
-    say(f"{n:,} of {total:,} judged messages are missed by the first {FIRST} documents{told}")
+    say(f"{folder}: {n:,} of {total:,} judged messages are missed by the first {FIRST} documents{told}")
     lines = ((place, f"{counts[ALL][place]:,}", f"{counts[ALL][place] / total:.1%}", meant(place)) for place in places)
     show_table(("place", "messages", "share", "a message there"), lines, ("messages", "share"))
     by_category = [
@@ -47,6 +56,22 @@ def show_losses(rows: pl.DataFrame, counts: Mapping[str, Mapping[str, int]]) -> 
         if name != ALL
     ]
     show_table(("category", "judged", "found", "missed"), by_category, ("judged", "found"))
+
+    if worst := most_missed(rows, _MOST_QUESTIONS):
+        _show_worst(rows, worst, texts)
+        say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
+
+
+def _show_worst(rows: pl.DataFrame, query_ids: Sequence[str], texts: Mapping[str, str]) -> None:
+    asked = [rows.filter(query_id=query_id) for query_id in query_ids]
+    lines = (
+        (of["query_id"][0], f"{of.filter(pl.col('place') != FOUND).height} of {of.height}", of["category"][0] or "-")
+        for of in asked
+    )
+    words = (_short(texts.get(query_id, ""), _BESIDE) for query_id in query_ids)
+    show_table(
+        ("question", "misses", "category", "asks"), ((*line, text) for line, text in zip(lines, words, strict=True))
+    )
 
 
 def meant(place: str) -> str:

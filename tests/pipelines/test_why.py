@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from shutil import copytree
 
@@ -55,7 +56,12 @@ def test_the_losses_of_a_run_sum_to_what_it_misses(lcm: Lcm, run: Path) -> None:
     assert both["value"].to_list() == pytest.approx(both["found"].to_list())
     shown = lcm("why").stdout  # the newest run
     assert f"{told['missed']:,} of {told['judged']:,} judged messages are missed" in shown
+    assert shown.startswith("runs/a: ")
     assert "multi_hop" in shown and "limit" in shown
+    worst = pl.DataFrame(told["messages"]).filter(pl.col("place") != "found")["query_id"].mode()
+    (named,) = re.findall(r"next: lcm why (\S+) --run runs/a\n", shown)
+    assert named in worst.to_list()
+    assert lcm("why", named, "--run", "runs/a").code == 0
 
 
 def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, run: Path) -> None:
@@ -78,19 +84,26 @@ def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, run: Path)
         (["q0021", "--expect", MISSED], "'q0021' names no question of sample: did you mean q001"),
         (["q00", "--expect", MISSED], "'q00' names 9 questions of sample: did you mean q001"),
         (["q002", "--expect", "nothing"], "expect=nothing names none of the messages and documents of workspace"),
-        (["q002", "--expect"], "--expect has no value: write --expect EXPECT"),
+        (["q002", "--expect"], "--expect has no value: write --expect ID"),
         (["q002", "--expects", MISSED], "no such option: '--expects'"),
         (["q002", "q003"], "q003: 'q002' is named already"),
         (["runs/a", "budget=3"], "budget= is of one question"),
         (["runs/a", "fusion=two_pass"], "no such key: 'fusion'; choose from: expect, run, budget, traces, tracking"),
         (["q002", "tracking=mlflow"], "traces are logged of a run, its worst questions"),
         (["q002", "run=runs/b"], "runs/b is not a complete run"),
+        (["runs/b"], "runs/b is not a complete run"),
     ],
 )
 def test_what_cannot_be_told_is_said_in_one_line(lcm: Lcm, run: Path, arguments: list[str], told: str) -> None:
     done = lcm("why", *arguments)
     assert (done.code, done.stdout) == (BAD_INPUT, "")
     assert told in done.stderr.splitlines()[-1]
+
+
+def test_a_comparison_is_no_run_and_what_it_evaluated_is_not_the_newest(lcm: Lcm, run: Path) -> None:
+    assert lcm("compare", "runs/a", "ranking.stages.limit.n=3", *QUICK, "into=both").code == 0
+    assert "both is a comparison, no run: name a run" in lcm("why", "both").stderr
+    assert lcm("why").stdout.startswith("runs/a: ")
 
 
 def test_another_answer_than_the_kept_one_is_refused(lcm: Lcm, run: Path) -> None:

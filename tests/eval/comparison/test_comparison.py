@@ -247,3 +247,15 @@ class _Tags(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.scripts += tag == "script"
         self.sources += [value for name, value in attrs if name in ("src", "href")]
+
+
+def test_too_few_workspaces_can_tell_nothing_and_it_is_said(tmp_path: Path) -> None:
+    names = [f"w{i // 8}" for i in range(40)]
+    sides = three(tmp_path, workspaces=names)
+    alone, drawn = compared(sides), compared(sides, cluster="workspace")
+    assert {row["verdict"] for row in drawn.rows.iter_rows(named=True)} <= {"cannot tell", "same"}
+    assert [note for note in drawn.notes if note.startswith("5 workspaces (cluster=workspace) can tell nothing")]
+    assert not [note for note in alone.notes if "can tell nothing" in note]
+    wide, narrow = (one.baseline.means["recall@10"] for one in (drawn, alone))
+    assert wide["value"] == narrow["value"]
+    assert wide["high"] - wide["low"] > narrow["high"] - narrow["low"]  # type: ignore[operator]
