@@ -18,7 +18,12 @@ QUICK = (
     *("measures.latency.queries=0", "means.resamples=20"),
 )
 _SWEEP = ("evaluate", "-m", "decay=none,weibull", "hydra.sweep.dir=sweep", *QUICK)
-_STUDY = ("tune", "hydra.run.dir=study", "study.trials=1", *(one for one in QUICK if one != "arms=none"))
+_STUDY = (
+    "tune",
+    "hydra.run.dir=study",
+    "study.trials=1",
+    *(one for one in QUICK if one not in ("arms=none", "system=hybrid")),
+)
 _NONE = "tracking=none"
 _ANOTHER = ("system=hybrid", "embedder=hashing", "decay=weibull")
 _ALONE = (_NONE, "report=false")
