@@ -23,12 +23,13 @@ _DAY = re.compile(
     r"|(?P<cjk>(?:\d{2,4}年)?\d{1,2}月\d{1,2}[日号])"
     rf"|(?P<said>(?:(?:next|last|this|coming|on)\s+)?(?:{_WEEKDAY}(?:\s+(?:the\s+\d{{1,2}}(?:st|nd|rd|th)|morning|afternoon|evening|night))?)"
     r"|(?:next|last)\s+(?:week(?:end)?|month|year|spring|summer|autumn|fall|winter)"
-    r"|\d+\s+(?:days?|weeks?|months?|years?)\s+ago|tomorrow|yesterday|tonight|in\s+(?:19|20)\d\d|the\s+\d{1,2}(?:st|nd|rd|th))"
+    r"|\d+\s+(?:days?|weeks?|months?|years?)\s+ago|tomorrow|yesterday|tonight|in\s+(?:19|20)\d\d|in\s+(?:january|february|march|april|may|june|july|august|september|october|november|december)|the\s+\d{1,2}(?:st|nd|rd|th))"
     r")(?![\w/-])",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(
-    r"(?<![\w:.])(?:[01]?\d|2[0-3])(?::[0-5]\d(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?)(?![\w:])", re.IGNORECASE
+    r"(?<![\w:.])(?:[01]?\d|2[0-3])(?::[0-5]\d(?:\s?[ap]\.?m\b\.?)?|\s?[ap]\.?m\b\.?)(?![\w:])|\b(?:noon|midnight)\b",
+    re.IGNORECASE,
 )
 
 
@@ -37,7 +38,7 @@ class Dates:
     """A day or a time is about the two content words nearest before it in its sentence, else behind it."""
 
     def find(self, read: ReadText) -> Iterator[Statement]:
-        for place in read.sentences:
+        for place in read.places:
             sentence = read.words(place)
             for match in _DAY.finditer(sentence):
                 yield _statement(match, sentence, place[0], "day", _day(match))

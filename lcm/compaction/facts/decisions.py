@@ -10,7 +10,7 @@ from lcm.compaction.facts.wording import gist, is_negative
 _DECIDES = re.compile(
     r"\b(?:decided (?:to|on|that|against|not to)|decision(?: is|:| was)|have chosen|we chose|i chose|settled on|"
     r"opted (?:for|to)|agreed(?: on| to| that|:)|(?:let's|let us|we'll|we will|i'll|i will|i'm going to|we're going to|"
-    r"we are going to|i am going to) (?:go with|go for|stick (?:with|to)|keep|use|switch to|do it|take|skip|drop|"
+    r"we are going to|i am going to) (?:go with|go for|stick (?:with|to)|keep|use|switch to|do|take|skip|drop|"
     r"adopt)|"
     r"going with|sticking with|go ahead with|we're keeping|we keep|signed off on|the plan is(?: now)? to|final answer|"
     r"(?:instead of|rather than) \w+[^.?!]*\bwe\b|made up (?:my|our) mind|(?:is|are) (?:in|out) of scope)\b",

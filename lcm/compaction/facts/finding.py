@@ -46,7 +46,7 @@ _WITHIN: Mapping[Kind, tuple[Kind, ...]] = MappingProxyType(
         "identifier": ("url", "path", "command", "date"),
         "number": ("url", "path", "command", "date"),
         "date": ("url", "path", "command"),
-        "name": ("url", "path", "command"),
+        "name": ("url", "path", "command", "identifier"),
     }
 )
 """A kind -> kinds whose words hold none of it: a number within an address is no number."""

@@ -10,7 +10,7 @@ from lcm.compaction.facts.wording import label
 _OPAQUE = (
     r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # a UUID
     r"|(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}"  # a hash
-    r"|[A-Z][A-Z0-9]{1,9}-\d{1,8}"  # a ticket
+    r"|[A-Z][A-Z0-9]{0,9}-\d{1,8}(?:-\d{1,8})*|[A-Z]{2,3}\d{2,6}"  # a ticket, a train
     r"|(?=[A-Za-z0-9]*\d)[a-z]{2,10}_[A-Za-z0-9]{5,40}"  # an id with its type before it
     r"|v\d+(?:\.\d+){1,3}(?:-[\w.]+)?|\d+\.\d+\.\d+(?:[-+][\w.]+)?"  # a version
     r"|(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])(?!\d+[A-Z]{1,3}\b)[A-Z0-9]{5,12}"  # a reference
@@ -26,7 +26,7 @@ class Identifiers:
     """Words that no dictionary has: each is about itself, unless "is", "=" or ":" binds it to a label before it."""
 
     def find(self, read: ReadText) -> Iterator[Statement]:
-        for place in read.sentences:
+        for place in read.places:
             sentence = read.words(place)
             for match in _IDENTIFIER.finditer(sentence):
                 before = sentence[: match.start()]

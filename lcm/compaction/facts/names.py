@@ -10,7 +10,8 @@ from lcm.retrieval.text_index.words import load_stop_words
 _WORD = r"[A-ZÀ-ÖØ-Þ][\w'’&-]*\w"
 _WITHIN = re.compile(rf"(?<=[a-zà-ÿ0-9,;)&–-] ){_WORD}(?: (?:(?:of|de|van|von|der|the|la) )?{_WORD})*")
 _FIRST = re.compile(
-    rf"[\s>*#-]*(?P<name>{_WORD}(?: {_WORD})+|{_WORD}(?=(?:['’]s|,? (?:is|has|was|had|said|says|will|wants?|wanted|and|"
+    rf"[\s>*#-]*(?P<name>{_WORD}(?: {_WORD})+|{_WORD}(?=(?:['’]s|,? (?:is|has|was|had|said|says|thinks?|knows?|"
+    r"found|made|took|ate|hates?|booked|paid|will|wants?|wanted|and|"
     r"called|wrote|asked|told|lives?|works?|needs?|moved|comes?|came|gave|loves?|likes?|does|did|can)) ))"
 )
 _DAYS = frozenset(
@@ -19,14 +20,15 @@ _DAYS = frozenset(
     dec""".split()  # noqa: SIM905
 )
 _NO_NAMES = frozenset(
-    """nothing everything something anything someone everyone nobody somebody people thing things one ones today
-    tomorrow yesterday yes no ok okay hi hello hey thanks thank please sure great good nice sorry note todo fixme
-    user assistant system tool done step first second third next finally also however maybe perhaps let code api url
-    json html http https sql css id pr readme there here what which who how why when where that this these those it
-    its result output error warning total mine rest none all both either neither if and but or so well oh wow true
-    false add use run fix check make see read write file files new only every each after before then now still just
-    don ask tell call email mail remind book show give put say old our my dear with from for at in on to by as the a
-    an is are was has have""".split()  # noqa: SIM905
+    """eur usd gbp sek nok dkk chf jpy kb mb gb tb ms hr utc name names since after during until nothing everything
+    something anything someone everyone nobody somebody people thing things one ones today tomorrow yesterday yes no
+    ok okay hi hello hey thanks thank please sure great good nice sorry note todo fixme user assistant system tool
+    done step first second third next finally also however maybe perhaps let code api url json html http https sql
+    css id pr readme there here what which who how why when where that this these those it its result output error
+    warning total mine rest none all both either neither if and but or so well oh wow true false add use run fix
+    check make see read write file files new only every each before then now still just don ask tell call email mail
+    remind book show give put say old our my dear with from for at in on to by as the a an is are was has
+    have""".split()  # noqa: SIM905
 )
 
 
@@ -59,6 +61,9 @@ def _statement(said: str, start: int) -> Iterator[Statement]:
         said = said[len(dropped) :].lstrip()
         start += len(dropped) + 1
         words = words[1:]
+    while words and words[-1].strip("'’&-.").removesuffix("s") in _DAYS:
+        said = said.rpartition(" ")[0]
+        words = words[:-1]
     is_shouted = said.isupper() and len(said) > _LONGEST_ACRONYM
     if words and len(said) > 1 and not is_shouted:
         yield Statement("name", said.casefold(), "", said, start, start + len(said))

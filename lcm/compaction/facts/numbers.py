@@ -13,7 +13,8 @@ _UNITS = {
     "length": "mm|cm|m|km|meters?|metres?|kilomet[er]{2}s?|miles?|ft|feet|inch(?:es)?",
     "mass": "mg|g|kg|grams?|kilos?|pounds?|lbs?|oz|tons?|tonnes?",
     "volume": "ml|cl|dl|l|lit[er]{2}s?|cups?|tbsp|tsp|cubic met[er]{2}s?|m3|m³",
-    "money": "EUR|USD|GBP|SEK|CHF|JPY|euros?|dollars?|pounds sterling|kr|kronor|cents?|bucks|€|\\$|£|¥|円|元|ユーロ",
+    "money": "EUR|USD|GBP|SEK|NOK|DKK|CHF|JPY|CAD|AUD|PLN|euros?|dollars?|pounds sterling|kr|kronor|cents?|bucks|€|"
+    "\\$|£|¥|円|元|ユーロ",
     "share": "%|per ?cent|percent|pp|bps",
     "heat": "°C|°F|°|degrees?|K",
     "power": "W|kW|MW|kWh|V|A|Hz|kHz|MHz|GHz|rpm|mph|km/h|fps|qps|rps|bps",
@@ -22,11 +23,13 @@ _UNITS = {
     "queries|errors?|warnings?|workers?|cores?|threads?|samples?|stations?|slots?|calories|kcal|人|個|本|冊|つ|日間|泊|分|時間",
 }
 _DIMENSION = {name: re.compile(f"(?:{units})") for name, units in _UNITS.items()}
+_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBER = r"[-+]?(?:\d{1,3}(?:[,  ]\d{3})+|\d+)(?:\.\d+)?"
+_NUMBER_WORD = rf"(?i:{'|'.join(_WORDS[1:])})(?=\s)"
 _ANY_UNIT = "|".join(sorted((unit for units in _UNITS.values() for unit in units.split("|")), key=len, reverse=True))
 _WITH_UNIT = re.compile(
     rf"(?<![\w.:/#-])(?:(?P<sign>[€$£¥])\s?(?P<sum>{_NUMBER})(?P<scale>[kKmM]|\s?(?:million|billion|thousand))?(?!\w)"
-    rf"|(?P<number>{_NUMBER})(?P<gap>\s?|-)(?P<unit>{_ANY_UNIT})(?![\w/]))"
+    rf"|(?P<number>{_NUMBER}|{_NUMBER_WORD})(?P<gap>\s?|-)(?P<unit>{_ANY_UNIT})(?![\w/]))"
 )
 _LABELLED = re.compile(
     rf"(?P<label>[A-Za-z_][\w.-]{{1,40}})[\"'`*]*\s*(?:=|:|\bis(?: now)?|\bwas)\s*[\"'`*]*"
@@ -41,8 +44,6 @@ class Numbers:
     def find(self, read: ReadText) -> Iterator[Statement]:
         for place in read.sentences:
             sentence = read.words(place)
-            if not any(letter.isdigit() for letter in sentence):
-                continue
             taken: list[tuple[int, int]] = []
             for match in _WITH_UNIT.finditer(sentence):
                 taken.append(match.span())
@@ -72,7 +73,7 @@ def _statement(key: str, value: str, sentence: str, span: tuple[int, int], start
 
 
 def _plain(number: str) -> str:
-    return re.sub(r"[,  +]", "", number)
+    return str(_WORDS.index(word) + 1) if (word := number.lower()) in _WORDS else re.sub(r"[,  +]", "", number)
 
 
 def _unit(unit: str, dimension: str) -> str:

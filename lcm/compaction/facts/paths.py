@@ -9,7 +9,7 @@ from lcm.compaction.facts.statement import ReadText, Statement
 _SEGMENT = r"[\w.@+%~-]+"
 _PATH = re.compile(
     rf"(?<![\w.@+%~/\\:-])(?:(?:[A-Za-z]:(?:\\{_SEGMENT}){{1,30}}|(?:~|\.{{1,2}})?(?:/{_SEGMENT}){{1,30}}|{_SEGMENT}(?:/{_SEGMENT}){{1,30}})/?"
-    rf"|[\w@+%~-][\w.@+%~-]{{0,80}}\.[A-Za-z]\w{{0,9}}|Makefile|Dockerfile)(?![\w/\\(]|://|@)"
+    rf"|{_SEGMENT}/(?=[\s`'\",;)]|\.?$)|[\w@+%~-][\w.@+%~-]{{0,80}}\.[A-Za-z]\w{{0,9}}|Makefile|Dockerfile)(?![\w/\\(]|://|@)"
 )
 _NAMED = re.compile(r"[\w-]*\w\.[A-Za-z]\w{0,9}")
 _SUBSTITUTION = re.compile(r"[sy]/.+/")
@@ -42,6 +42,8 @@ def is_file(said: str) -> bool:
     inner = said.replace("\\", "/")
     if _SUBSTITUTION.match(inner):
         return False
+    if inner.endswith("/") and inner.count("/") == 1 and inner[0].isalpha():
+        return True
     is_rooted = inner.startswith(("/", "~/", "./", "../")) and inner.count("/") >= 2
     return (is_rooted or inner.rstrip("/").count("/") >= 2) and any(letter.isalpha() for letter in inner)
 

@@ -11,7 +11,9 @@ _LIKES = (
     r"prefer|love|adore|enjoy|like|am into|'m into|am a (?:big |huge )?fan of|'m a (?:big |huge )?fan of|'d rather|"
     r"would rather|would prefer|'d prefer|am fond of"
 )
-_DISLIKES = r"hate|dislike|can't stand|cannot stand|am allergic to|'m allergic to|avoid|detest"
+_DISLIKES = (
+    r"hate|dislike|can't stand|cannot stand|can't eat|cannot eat|can't have|am allergic to|'m allergic to|avoid|detest"
+)
 _STANCE = re.compile(
     rf"\bI(?: (?:really|do|just|also|always|usually|mostly|absolutely|generally|still|much|"
     r"don't|do not|never|didn't|can't))*"

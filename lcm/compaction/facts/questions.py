@@ -8,13 +8,13 @@ from lcm.compaction.facts.statement import ReadText, Statement
 from lcm.compaction.facts.wording import content_words, gist
 
 _ASKS = re.compile(r"[?？][\"')\]*_`\s]*\Z")
-_LEAST_WORDS = 2
+_LEAST_WORDS = 1
 _MOST_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Sentences of at least two content words that end in a question mark.
+    """Sentences with a content word that end in a question mark.
 
     Whether one is still open is for `lcm.compaction.facts.ledger` to say.
     """

@@ -42,6 +42,9 @@ class Call(NamedTuple):
     """Joins it to its result."""
 
 
+_CALL_HEAD = 300
+
+
 @dataclass(frozen=True, slots=True)
 class ReadText:
     """A text as finders read it."""
@@ -53,6 +56,11 @@ class ReadText:
     """Whether its speaker can lay down rules and preferences."""
     sentences: tuple[tuple[int, int], ...] = field(default=())
     """Where each begins and ends; what is no prose, as blocks of code, is left out."""
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """The sentences, and the beginning of each call: what it is given, short of the content of files."""
+        return (*self.sentences, *((call.start, min(call.end, call.start + _CALL_HEAD)) for call in self.calls))
 
     def words(self, place: tuple[int, int]) -> str:
         return self.text[place[0] : place[1]]

@@ -1,0 +1,139 @@
+"""What survives of facts, by compaction, summarizer and dataset; and what it takes to get back the rest.
+
+    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/survival.py [FOLDER] [DATASET ...]
+
+Runs `lcm evaluate 'measures=[survival,resume]'` once a row and dataset (agents, locomo, beam, qmsum), kept in FOLDER
+(runs/survival); what is there already is not run again. Prints tables in Markdown, means over conversations with 95 %
+percentile bootstrap intervals of what is lost: missing, mutated and stale together.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.experiment.run_folder import read_summary, read_table
+from eval.significance import bootstrap_means
+
+COMMON = (
+    "measures=[survival,resume]", "arms=none", "tracking=none", "report=false", "embedder=hashing",
+    "measures.survival.budgets=[2000,8000,32000]",
+)  # fmt: skip
+WINDOW = (
+    "compaction.budget_tokens=8000", "compaction.leaf_chunk_tokens=2000", "compaction.leaf_target_tokens=400",
+    "compaction.condensed_target_tokens=400", "compaction.fresh_tail_count=8", "compaction.leaf_min_fanout=4",
+    "assembly.fresh_tail_count=8", "assembly.fresh_tail_max_tokens=1000",
+)  # fmt: skip
+"""So that a context of 2,000 tokens has room for summaries, and every conversation is compacted several times over."""
+LOSSLESS = ("compaction=lossless", "assembly=lossless", *WINDOW)
+ROWS: Mapping[str, Sequence[str]] = {
+    "lossless, truncate": [*LOSSLESS, "summarizer=truncate"],
+    "lossless, extractive": [*LOSSLESS, "summarizer=extractive"],
+    "lossless, centroid": [*LOSSLESS, "summarizer=centroid"],
+    "lossless, chain": [*LOSSLESS, "summarizer=chain"],
+    "lossless_claw, extractive": ["system=lossless_claw", *WINDOW],
+    "libravdb": ["system=libravdb"],
+}
+AGENTS = ("pi_session", "swe_agent", "openai_chat_tools", "claude_code")
+DATASETS: Mapping[str, Sequence[str]] = {
+    "agents": ["dataset=transcripts"],
+    "locomo": ["dataset=locomo", "dataset.only=[conv-26,conv-30,conv-41]"],
+    "beam": ["dataset=beam", "dataset.only=[beam-100K-2,beam-100K-3,beam-100K-4]"],
+    "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(8))}]"],
+}
+LOST = ("missing", "mutated", "stale")
+SHOWN = ("retained", "recoverable", "steps", "recall_tokens", "context_tokens", "filler_tokens")
+
+
+def main(arguments: Sequence[str]) -> None:
+    folder = Path(arguments[0]) if arguments else Path("runs/survival")
+    for dataset in arguments[1:] or DATASETS:
+        print(f"\n### {dataset}\n")
+        print(
+            f"| | budget | {' | '.join(SHOWN)} | missing | mutated | stale | lost |\n|---|{'---|' * (len(SHOWN) + 5)}"
+        )
+        runs = {name: folder / dataset / name.replace(", ", "_") for name in ROWS}
+        for name, run in runs.items():
+            made(run, [*DATASETS[dataset], *_paths(dataset), *ROWS[name]])
+            for line in _survived(name, run, with_controls=name == next(iter(ROWS))):
+                print(line, flush=True)
+        print("\nlost after each cycle, under 8,000 tokens\n")
+        for name, run in runs.items():
+            print(_cycles(name, run))
+        print("\nlost by kind, under 8,000 tokens\n")
+        print(_kinds(runs))
+        print("\nrounds to resume\n")
+        for name, run in runs.items():
+            for line in _resumed(name, run):
+                print(line)
+
+
+def made(run: Path, overrides: Sequence[str]) -> None:
+    if not (run / "summary.json").exists():
+        command = [sys.executable, "-m", "pipelines.cli", "evaluate", *COMMON, *overrides, f"hydra.run.dir={run}"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+
+
+def _paths(dataset: str) -> list[str]:
+    home = Path(os.environ.get("LCM_DATASETS_DIR", "datasets")) / "agent_transcripts"
+    return [f"dataset.paths=[{','.join(str(home / name) for name in AGENTS)}]"] if dataset == "agents" else []
+
+
+def _survived(name: str, run: Path, *, with_controls: bool) -> Iterator[str]:
+    rows = read_table(run / "survival.parquet")
+    section = read_summary(run)["survival"]
+    for of, entries in section.items():
+        arm, _, budget = of.partition("@")
+        if arm == "system" or with_controls:
+            told = [_number(entries.get(one)) for one in (*SHOWN, *LOST)]
+            lost = _interval(_lost(rows.filter(arm=arm), int(budget) if budget else None))
+            print_name = name if arm == "system" else arm
+            yield f"| {print_name} | {budget or '–'} | {' | '.join(told)} | {lost} |"
+
+
+def _lost(rows: pl.DataFrame, budget: int | None, kind: str = "all", cycle: int | None = None) -> pl.Series:
+    """Of each conversation the share that is lost."""
+    at = pl.col("cycle") == (pl.col("cycle").max().over("conversation_id") if cycle is None else cycle)
+    of_budget = pl.col("budget").is_null() if budget is None else pl.col("budget") == budget
+    lost = rows.filter(at, of_budget, pl.col("kind") == kind, pl.col("measure").is_in(LOST))
+    return lost.group_by("conversation_id", maintain_order=True).agg(pl.col("value").sum())["value"]
+
+
+def _cycles(name: str, run: Path) -> str:
+    rows = read_table(run / "survival.parquet").filter(arm="system")
+    cycles = sorted(rows["cycle"].unique())
+    return f"| {name} | {' | '.join(_interval(_lost(rows, 8000, cycle=cycle)) for cycle in cycles)} |"
+
+
+def _kinds(runs: Mapping[str, Path]) -> str:
+    of_run = {name: read_table(run / "survival.parquet").filter(arm="system") for name, run in runs.items()}
+    kinds = [kind for kind in next(iter(of_run.values()))["kind"].unique(maintain_order=True) if kind != "all"]
+    lines = [f"| | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
+    for name, rows in of_run.items():
+        means = [_lost(rows, 8000, kind).mean() for kind in kinds]
+        lines.append(f"| {name} | {' | '.join('' if one is None else f'{one:.2f}' for one in means)} |")
+    return "\n".join(lines)
+
+
+def _resumed(name: str, run: Path) -> Iterator[str]:
+    for of, entries in read_summary(run).get("resume", {}).items():
+        told = ("at_hand", "recalled", "lost", "rounds", "recall_tokens", "task_tokens", "probes")
+        yield f"| {name} | {of} | {' | '.join(_number(entries.get(one)) for one in told)} |"
+
+
+def _number(entry: Mapping[str, Any] | None) -> str:
+    value = None if entry is None else entry["value"]
+    return "" if value is None else f"{value:,.0f}" if value > 10 else f"{value:.3f}"
+
+
+def _interval(values: pl.Series) -> str:
+    low, high = bootstrap_means(values.to_numpy().reshape(-1, 1), 1000, 0.95, 0)
+    return f"{values.mean():.3f} [{low[0]:.3f}, {high[0]:.3f}]"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
