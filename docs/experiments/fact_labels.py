@@ -8,12 +8,10 @@ the finders were improved with, and of the halves that were measured afterwards.
 
 from collections.abc import Mapping
 from pathlib import Path
-from sys import path
 
-path.insert(0, str(Path(__file__).parents[2]))
 
-from lcm.compaction.facts.statement import KINDS  # noqa: E402  # once the checkout can be imported
-from tests.support.labelled_facts import SESSIONS, Agreement, Half, agreement, labelled, pooled  # noqa: E402
+from lcm.compaction.facts.statement import KINDS
+from tests.support.labelled_facts import SESSIONS, Agreement, Half, agreement, labelled, pooled
 
 HALVES: tuple[Half, Half] = ("development", "test")
 

@@ -38,12 +38,12 @@ ROWS: Mapping[str, Sequence[str]] = {
     "lossless_claw, extractive": ["system=lossless_claw", *WINDOW],
     "libravdb": ["system=libravdb"],
 }
-AGENTS = ("pi_session", "swe_agent", "openai_chat_tools", "claude_code")
+AGENTS = ("pi_session", "swe_agent")
 DATASETS: Mapping[str, Sequence[str]] = {
     "agents": ["dataset=transcripts"],
     "locomo": ["dataset=locomo", "dataset.only=[conv-26,conv-30,conv-41]"],
     "beam": ["dataset=beam", "dataset.only=[beam-100K-2,beam-100K-3,beam-100K-4]"],
-    "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(8))}]"],
+    "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(6))}]"],
 }
 LOST = ("missing", "mutated", "stale")
 SHOWN = ("retained", "recoverable", "steps", "recall_tokens", "context_tokens", "filler_tokens")

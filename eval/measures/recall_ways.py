@@ -7,16 +7,15 @@ from typing import NamedTuple
 import polars as pl
 
 from eval.measures.measure import REPORT_TOKENS
-from eval.measures.shown_facts import tokens_of
+from eval.measures.shown_facts import SaidMessage
 from lcm.context.answerer.extractive import Extractive
 from lcm.context.recall.grep import grep_text
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.memory.memory import Memory
-from lcm.records.conversation import Message
 
-DEFAULT_RECALL = Recall(Extractive(), REPORT_TOKENS)
-"""`recall=default`; what answers questions is never asked here."""
+DEFAULT_RECALL = Recall(Extractive(), REPORT_TOKENS, limit=10)
+"""`recall=default`, and of a search the ten best messages; what answers questions is never asked here."""
 
 
 class RecallWay(NamedTuple):
@@ -37,7 +36,7 @@ class RecallWays:
     memory: Memory
     conversation_id: str
     recall: Recall
-    said: Mapping[str, Message]
+    said: Mapping[str, SaidMessage]
     _reader: Reader = field(init=False)
     _above: Mapping[str, str] = field(init=False)
     """A message or summary -> the summary that was made of it."""
@@ -84,7 +83,7 @@ class RecallWays:
             spent += tokens
             best = next((one for one in hits if one in message_ids and one in self.said), None)
             if best is not None:
-                return RecallWay(steps, spent + tokens_of(self.said[best]), (best,))
+                return RecallWay(steps, spent + self.said[best].tokens, (best,))
         return None
 
     def _searched(self, cue: str) -> tuple[int, tuple[str, ...]]:

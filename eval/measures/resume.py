@@ -27,7 +27,7 @@ from eval.measures.means import Entry, Means
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.recall_ways import DEFAULT_RECALL, RecallWays
 from eval.measures.session_play import SessionStop, played
-from eval.measures.shown_facts import last_messages, shown_by, tokens_of
+from eval.measures.shown_facts import last_messages, shown_by
 from lcm.checks import check_range
 from lcm.compaction.facts.finding import statements_of
 from lcm.compaction.facts.ledger import Fact, cue_of
@@ -147,7 +147,7 @@ class Resume:
             _serve(spent[LAST_N, budget], probes, shown, words.tokens)
         whole = spent[WHOLE_HISTORY, None]
         whole.turns += 1
-        whole.context_tokens += sum(map(tokens_of, stop.said))
+        whole.context_tokens += sum(one.tokens for one in stop.said)
         whole.found["at_hand"] += len(probes)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from eval.measures.shown_facts import SaidMessage, said_message
 from eval.replay.per_turn import turns
 from lcm.compaction.facts.ledger import Ledger
 from lcm.memory.memory import Memory
@@ -23,25 +24,25 @@ class SessionStop:
     memory: Memory
     conversation_id: str
     ledger: Ledger
-    said: Sequence[Message]
+    said: Sequence[SaidMessage]
     """So far."""
     number: int
     """How many times compaction was forced by then; where it never is, how many turns were taken."""
+    prompt: str = ""
+    """What the user says next; at the end, what was said last."""
     next_turn: Sequence[Message] = ()
     """What is said next; empty at the end."""
 
     def contexts(self, budgets: Sequence[int]) -> list[Context]:
-        """What a model would be shown, under each budget, before it answers what is said next; at the end, what was
-        said last."""
+        """What a model would be shown, under each budget, before it answers the prompt."""
         assembly, memory = self.memory.system.assembly, self.memory
-        prompt = next((m.content for m in self.next_turn if m.role == "user"), "") or _last_words(self.said)
         asked_at = memory.store.last_said(self.conversation_id)
         recalled: Sequence[Recalled] = ()
         if assembly.shows_documents:
             memory.catch_up()
-            query = Query("next", prompt, asked_at, conversation_id=self.conversation_id)
+            query = Query("next", self.prompt, asked_at, conversation_id=self.conversation_id)
             recalled = memory.recalled(memory.rank([query])).get(query.query_id, ())
-        asks = [ContextRequest(budget, prompt, recalled, asked_at) for budget in budgets]
+        asks = [ContextRequest(budget, self.prompt, recalled, asked_at) for budget in budgets]
         return memory.assemble(self.conversation_id, asks)
 
 
@@ -62,20 +63,23 @@ def played(
         return
     count = 0 if cycles is None else min(cycles, len(taken))
     forced = {round(len(taken) * number / count): number for number in range(1, count + 1)}
-    ledger, said, cycle = Ledger(), list[Message](), 0
+    ledger, said, cycle, last_words = Ledger(), list[SaidMessage](), 0, ""
     with Memory.open(system, _TEMPORARY) as memory:
         for place, turn in enumerate(taken, start=1):
             memory.take_turn(name, turn)
             for message in turn:
                 ledger.add(message)
-            said += turn
+                said.append(said_message(message, ledger.stated[message.message_id]))
+                last_words = _asked([message]) or last_words
             if place in forced:
                 cycle = forced[place]
                 memory.compact([name], is_forced=True)
             if place in forced or stops_at_turns or cycles is None:
                 number = place if cycles is None else cycle
-                yield SessionStop(memory, name, ledger, said, number, taken[place] if place < len(taken) else ())
+                upcoming = taken[place] if place < len(taken) else ()
+                yield SessionStop(memory, name, ledger, said, number, _asked(upcoming) or last_words, upcoming)
 
 
-def _last_words(said: Sequence[Message]) -> str:
-    return next((one.content for one in reversed(said) if one.role == "user" and one.content.strip()), "")
+def _asked(messages: Sequence[Message]) -> str:
+    """The first words of the user."""
+    return next((one.content for one in messages if one.role == "user" and one.content.strip()), "")

@@ -1,13 +1,15 @@
 """What a context, or a choice of messages that stands in for one, shows of a conversation's facts."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from eval.measures.measure import REPORT_TOKENS
 from lcm.compaction.facts.finding import statements_in
-from lcm.compaction.facts.ledger import Ledger
+from lcm.compaction.facts.ledger import Ledger, Subject
 from lcm.compaction.facts.reading import is_result
+from lcm.compaction.facts.statement import Statement
 from lcm.compaction.summarizer.sentences import sentences
 from lcm.records.context import Context
 from lcm.records.conversation import Message
@@ -39,44 +41,63 @@ def shown_by(context: Context, items: Sequence[Message | Summary]) -> ShownWords
     )
 
 
-def whole_history(said: Sequence[Message]) -> ShownWords:
-    return ShownWords(tuple(one.message_id for one in said), (), sum(map(tokens_of, said)))
+class SaidMessage(NamedTuple):
+    """A message of the raw history, as who is shown it pays for it."""
+
+    message_id: str
+    words: str
+    """Its words, its calls and its results."""
+    tokens: int
+    filler_tokens: int
+    """Of the sentences and lines that state no fact."""
+    is_result: bool
 
 
-def last_messages(said: Sequence[Message], budget_tokens: int) -> ShownWords:
+def said_message(message: Message, stated: Sequence[Statement]) -> SaidMessage:
+    """A message with what it states, as the ledger has it."""
+    words = text_of(message, SAID)
+    named = {one.said for one in stated if one.said}
+    filler = "".join(piece for piece in sentences(words) if not any(one in piece for one in named))
+    tokens, filler_tokens = REPORT_TOKENS.count([words, filler])
+    return SaidMessage(message.message_id, words, tokens, filler_tokens, is_result(message))
+
+
+def whole_history(said: Sequence[SaidMessage]) -> ShownWords:
+    return ShownWords(tuple(one.message_id for one in said), (), sum(one.tokens for one in said))
+
+
+def last_messages(said: Sequence[SaidMessage], budget_tokens: int) -> ShownWords:
     """The newest messages, up to the first that does not fit."""
     kept, used = list[str](), 0
-    for message in reversed(said):
-        used += tokens_of(message)
-        if used > budget_tokens:
-            return ShownWords(tuple(kept), (), used - tokens_of(message))
-        kept.append(message.message_id)
+    for one in reversed(said):
+        if used + one.tokens > budget_tokens:
+            break
+        used += one.tokens
+        kept.append(one.message_id)
     return ShownWords(tuple(kept), (), used)
 
 
-def truncated(said: Sequence[Message], budget_tokens: int) -> ShownWords:
-    """The history from its beginning, cut where the budget ends."""
+def truncated(said: Sequence[SaidMessage], budget_tokens: int) -> ShownWords:
+    """The history from its beginning, cut where the budget ends; results of tools are not cut within."""
     kept, used = list[str](), 0
-    for message in said:
-        tokens = tokens_of(message)
-        if used + tokens > budget_tokens:
-            words = "" if is_result(message) else _told(message)
-            cut = words[: len(words) * (budget_tokens - used) // tokens]
+    for one in said:
+        if used + one.tokens > budget_tokens:
+            cut = "" if one.is_result else one.words[: len(one.words) * (budget_tokens - used) // one.tokens]
             return ShownWords(tuple(kept), (cut,) if cut.strip() else (), budget_tokens)
-        kept.append(message.message_id)
-        used += tokens
+        kept.append(one.message_id)
+        used += one.tokens
     return ShownWords(tuple(kept), (), used)
 
 
-def oracle_selection(said: Sequence[Message], ledger: Ledger, budget_tokens: int) -> ShownWords:
+def oracle_selection(said: Sequence[SaidMessage], ledger: Ledger, budget_tokens: int) -> ShownWords:
     """The messages that state most facts a token, chosen one after another by what none before states: what choosing
     whole messages can reach, or nearly."""
-    by_message: dict[str, set[tuple[str, str]]] = {}
+    by_message: dict[str, set[Subject]] = {}
     for fact in ledger.facts.values():
         for message_id in fact.message_ids:
             by_message.setdefault(message_id, set()).add(fact.subject)
-    left = {one.message_id: max(1, tokens_of(one)) for one in said if one.message_id in by_message}
-    kept, used, known = list[str](), 0, set[tuple[str, str]]()
+    left = {one.message_id: max(1, one.tokens) for one in said if one.message_id in by_message}
+    kept, used, known = list[str](), 0, set[Subject]()
     while left:
         best = max(left, key=lambda one: len(by_message[one] - known) / left[one])
         tokens = left.pop(best)
@@ -87,35 +108,17 @@ def oracle_selection(said: Sequence[Message], ledger: Ledger, budget_tokens: int
     return ShownWords(tuple(kept), (), used)
 
 
-def filler_tokens(shown: ShownWords, said: Mapping[str, Message]) -> int:
+def filler_tokens(shown: ShownWords, said: Mapping[str, SaidMessage]) -> int:
     """The tokens of the sentences and lines that state no fact."""
-    return sum(_filler(_told(said[one])) for one in shown.message_ids) + sum(map(_filler, shown.texts))
+    return sum(said[one].filler_tokens for one in shown.message_ids) + sum(map(_filler, shown.texts))
 
 
-def tokens_of(message: Message) -> int:
-    return _tokens(_told(message))
-
-
-def _told(message: Message) -> str:
-    """The words of a message, its calls and its results."""
-    return text_of(message, SAID)
-
-
-@lru_cache(maxsize=50_000)
-def _tokens(text: str) -> int:
-    return REPORT_TOKENS.count([text])[0]
-
-
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=10_000)
 def _filler(text: str) -> int:
-    stated = [one.start for one in statements_in(text)]
-    return _tokens("".join(_stating_nothing(text, stated)))
-
-
-def _stating_nothing(text: str, stated: Collection[int]) -> Iterator[str]:
-    place, starts = 0, sorted(stated)
+    starts = [one.start for one in statements_in(text)]
+    place, filler = 0, ""
     for piece in sentences(text):
         end = place + len(piece)
-        if not any(place <= one < end for one in starts):
-            yield piece
+        filler += "" if any(place <= one < end for one in starts) else piece
         place = end
+    return REPORT_TOKENS.count([filler])[0]

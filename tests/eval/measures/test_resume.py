@@ -6,9 +6,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from eval.measures.measure import REPORT_TOKENS
 from eval.measures.resume import RESUME_SCHEMA, Resume, probes_of
 from eval.measures.session_play import played
-from eval.measures.shown_facts import tokens_of
 from lcm.records.conversation import Message, Role, Transcript
 from tests.eval.measures.test_survival import dataset, folding
 from tests.support.workspaces import minute
@@ -73,7 +73,7 @@ def test_without_compaction_all_is_at_hand_under_a_large_budget_and_lost_under_a
     assert values(rows, "last_n", 500)["at_hand"] == 1
     assert values(rows, "last_n", 30)["lost"] == 1
     whole = values(rows, "whole_history", None)
-    costs = [sum(tokens_of(one) for one in talk().messages[:n]) for n in (2, 4)]
+    costs = [sum(REPORT_TOKENS.count([words for _, words in SAID[:n]])) for n in (2, 4)]
     assert whole["at_hand"] == 1
     assert whole["context_tokens"] == sum(costs) / 2
 

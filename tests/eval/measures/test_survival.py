@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.session_play import played
-from eval.measures.shown_facts import last_messages, oracle_selection, tokens_of, truncated, whole_history
+from eval.measures.shown_facts import (
+    SaidMessage,
+    last_messages,
+    oracle_selection,
+    said_message,
+    truncated,
+    whole_history,
+)
 from eval.measures.survival import STATES, SURVIVAL_SCHEMA, Survival
 from lcm.compaction.facts.ledger import Ledger
 from lcm.compaction.facts.standing import standings
@@ -59,6 +66,12 @@ def measured(survival: Survival, by: System, *transcripts: Transcript) -> pl.Dat
     return survival.of_system(by, dataset(*transcripts or [transcript(LINES)]), incidents=Counter())
 
 
+def heard(lines: Sequence[str]) -> tuple[Ledger, list[SaidMessage]]:
+    messages = transcript(lines).messages
+    ledger = Ledger.of(messages)
+    return ledger, [said_message(one, ledger.stated[one.message_id]) for one in messages]
+
+
 def values(rows: pl.DataFrame, **where: object) -> dict[str, float]:
     return dict(rows.filter(**where).select("measure", "value").iter_rows())  # type: ignore[arg-type]
 
@@ -75,7 +88,7 @@ def test_the_shares_of_the_states_are_all_there_is() -> None:
 def test_the_whole_history_retains_all() -> None:
     found = values(measured(Survival((500,), 3), folding()), arm="whole_history", kind="all", cycle=3)
     assert found["retained"] == 1
-    assert found["context_tokens"] == sum(tokens_of(message) for message in transcript(LINES).messages)
+    assert found["context_tokens"] == sum(TOKENS.count(LINES))
 
 
 def test_what_a_summary_does_not_keep_is_recoverable() -> None:
@@ -154,8 +167,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=10), st.integers(1, 200), st.integers(0, 200))
 def test_more_tokens_of_history_never_retain_less(lines: list[str], budget: int, more: int) -> None:
-    said = transcript(lines).messages
-    ledger = Ledger.of(said)
+    ledger, said = heard(lines)
 
     def retained(budget: int) -> int:
         shown = last_messages(said, budget)
@@ -168,8 +180,8 @@ def test_more_tokens_of_history_never_retain_less(lines: list[str], budget: int,
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=10), st.integers(1, 200))
 def test_the_oracle_keeps_the_budget_and_truncation_the_beginning(lines: list[str], budget: int) -> None:
-    said = transcript(lines).messages
-    chosen = oracle_selection(said, Ledger.of(said), budget)
+    ledger, said = heard(lines)
+    chosen = oracle_selection(said, ledger, budget)
     assert chosen.tokens <= budget
     cut = truncated(said, budget)
     assert list(cut.message_ids) == [one.message_id for one in said][: len(cut.message_ids)]
@@ -181,3 +193,9 @@ def test_a_system_that_leaves_a_session_out_has_no_stops() -> None:
     by = folding()
     left_out = replace(by, session=replace(by.session, ignore_patterns=["talk"]))
     assert list(played(left_out, transcript(LINES), 2)) == []
+
+
+def test_filler_is_what_states_nothing() -> None:
+    _, (first, second) = heard(["It rained again. Tuva wrote to us. It rained.", "Tuva has the key."])
+    assert first.filler_tokens == TOKENS.count(["It rained again. It rained."])[0]
+    assert second.filler_tokens == 0
