@@ -80,9 +80,10 @@ def _judging(command: CommandArguments) -> JudgedPool:
         raise LcmError("into=FOLDER is missing: the folder that is to hold the judgements")
     if not command.words:
         raise LcmError("name the runs whose rankings are to be judged: folders that `lcm evaluate` wrote")
+    into = Path(command.settings["into"]).expanduser()
     return JudgedPool.of(
         [Path(word) for word in command.words],
-        Path(command.settings["into"]).expanduser(),
+        lambda _: into,
         command.settings.get("arms", SYSTEM_ARM).strip("[]").split(","),
         command.number("depth") or DEPTH,
         command.number("queries"),

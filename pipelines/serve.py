@@ -15,6 +15,7 @@ over all questions. Tick two runs to compare them; judge what a run found.
 It answers on 127.0.0.1 alone, at an address with a random part, sets no cookie, and refuses what another page asks.
 Ctrl-C ends it."""
 
+import re
 import sys
 import webbrowser
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,8 @@ from pathlib import Path
 
 from eval.comparison.comparison import compared
 from eval.comparison.side import read_side
-from eval.experiment.run_folder import read_summary
+from eval.dataset.dataset import Dataset
+from eval.judging.page import Judging
 from eval.judging.session import JudgingSession
 from eval.loopback import Loopback
 from eval.report.page import PAGE, rendered
@@ -34,6 +36,7 @@ from lcm.clock import format_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
+from lcm.files import is_below
 from pipelines.config import building, command_line
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.steps.judged_pool import JudgedPool
@@ -43,8 +46,10 @@ from pipelines.views.terminal import say_where
 
 _OURS = ("judge", "judgements", "port", "open")
 _RUNS = "runs"
-_DIGITS = 12
+_LETTERS, _DIGITS = 64, 12
+"""Of a dataset's name and digest, in the name of the folder of its judgements."""
 _ME = "me"
+_NOT_OF_A_NAME = re.compile("[^A-Za-z0-9_.-]")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -74,7 +79,6 @@ class FolderDoors:
 
     def __init__(self, judge: str, judgements: Path) -> None:
         self._judge, self._judgements = judge, judgements
-        self._pools: dict[Path, JudgedPool] = {}
         self._reporter = Reporter(lambda *_: None, asks_memories=False)
         self._recall: Recall = building.build(command_line.read((), "recall").config, "recall")
 
@@ -86,21 +90,32 @@ class FolderDoors:
     def compared(self, folders: Sequence[Path]) -> str:
         return rendered(self._reporter.of_comparison(compared([read_side(one, str(one)) for one in folders])))
 
-    def judging(self, folder: Path) -> JudgingSession:
-        about = read_summary(folder)["dataset"]
-        into = self._judgements / f"{about['name']}-{about['digest'][:_DIGITS]}"
-        pool = self._pools[folder] = JudgedPool.of([folder], into)
-        return JudgingSession(pool.pool, pool.dataset, pool.file, self._judge, _now)
+    def judging(self, folder: Path) -> Judging:
+        pool = JudgedPool.of([folder], lambda dataset: folder_about(dataset, self._judgements))
 
-    def judged(self, folder: Path) -> str:
-        pool = self._pools[folder]
-        pool.export()
-        return f"Kept in {pool.file.path.parent}: qrels.trec is for judgements= of lcm evaluate."
+        def finish() -> str:
+            pool.export()
+            return f"Kept in {pool.file.path.parent}: qrels.trec is for judgements= of lcm evaluate."
+
+        return Judging(JudgingSession(pool.pool, pool.dataset, pool.file, self._judge, _now), finish)
 
     @contextmanager
     def store(self, path: Path) -> Iterator[Reader]:
         with opened_store(CommandArguments((), {"store": str(path)}, ())) as store:
             yield self._recall.on(store)
+
+
+def folder_about(dataset: Dataset, judgements: Path) -> Path:
+    """The folder of the judgements about a dataset: one right below `judgements`, whatever the dataset is called.
+
+    Raises:
+        LcmError: if a link leads from there elsewhere.
+    """
+    name = _NOT_OF_A_NAME.sub("_", dataset.name).lstrip(".-")[:_LETTERS]
+    folder = judgements / f"{name or 'dataset'}-{dataset.digest[:_DIGITS]}"
+    if not is_below(folder.resolve(), [judgements.resolve()]):
+        raise LcmError(f"{folder} leads out of {judgements}: remove that link, or name judgements=FOLDER")
+    return folder
 
 
 def _now() -> str:

@@ -17,13 +17,13 @@ class JudgementFile:
     """The judgements of a folder, of whichever judges; what is added is on disk when `add` returns."""
 
     def __init__(self, folder: Path) -> None:
-        """Read what is there; half a line at the end, of a process that was killed, is cut off.
+        """Read what is there; half a line at the end, of a process that was killed, is cut off. Where nothing is, the
+        folder is made when something is added.
 
         Raises:
             LcmError: naming the line that is no judgement.
         """
         self.path = folder / FILE
-        folder.mkdir(parents=True, exist_ok=True)
         self._judgements: list[Judgement] = []
         content = read_whole(self.path) if self.path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
@@ -39,6 +39,7 @@ class JudgementFile:
     def add(self, judgements: Iterable[Judgement]) -> None:
         """Write judgements to the end of the file, and wait until they are on disk."""
         added = list(judgements)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             file.write("".join(f"{to_json(one.record())}\n" for one in added).encode())
             file.flush()

@@ -1,8 +1,11 @@
 """The page on which a judge works."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from importlib import resources
+from threading import Lock
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -12,9 +15,19 @@ from starlette.routing import Route
 from eval.judging.session import JudgingSession
 from eval.loopback import Loopback
 from lcm.errors import LcmError
+from lcm.faults import told
 
 _FILES = {"": "text/html", "judge.js": "text/javascript", "judge.css": "text/css"}
 """Name in an address -> what it is; the page itself has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """A judge at work, and what is to be done when that judge is."""
+
+    session: JudgingSession
+    finish: Callable[[], str]
+    """Called when the judge says that all is done; returns what the page then says."""
 
 
 class JudgingPage(Loopback):
@@ -22,53 +35,59 @@ class JudgingPage(Loopback):
 
     def __init__(self, session: JudgingSession, port: int = 0) -> None:
         """Take a port of the loopback interface; 0 = whichever is free."""
-        super().__init__(routes(lambda _: session, self.stop_when_done), port)
+        judging = Judging(session, self.stop_when_done)
+        super().__init__(routes(lambda _: judging), port)
 
-    def stop_when_done(self, _: Request) -> str:
+    def stop_when_done(self) -> str:
         self.stop()
         return "The report is in the terminal. You can close this page."
 
 
-def routes(of: Callable[[Request], JudgingSession], done: Callable[[Request], str]) -> list[Route]:
+def routes(of: Callable[[Request], Judging]) -> list[Route]:
     """The page and what it asks.
 
     Args:
-        of: the session that a request is about.
-        done: called when the judge says that all is done; returns what the page then says.
+        of: the judge at work that a request is about; may raise LcmError.
     """
+    one_at_a_time = Lock()
 
-    async def file(request: Request) -> Response:
-        name = request.url.path.rpartition("/")[2]
-        text = resources.files("eval.judging").joinpath("static", name or "judge.html").read_text("utf-8")
-        return Response(text, media_type=_FILES[name])
+    def answering(act: Callable[[Judging, bytes], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+        def acted(request: Request, body: bytes) -> Response:
+            try:
+                with one_at_a_time:
+                    return JSONResponse(act(of(request), body))
+            except LcmError as error:
+                return PlainTextResponse(str(error), status_code=404)
+            except OSError as error:
+                return PlainTextResponse(told(error) or str(error), status_code=503)
+            except (ValueError, KeyError, TypeError) as error:
+                return PlainTextResponse(str(error), status_code=400)
 
-    async def state(request: Request) -> Response:
-        try:
-            session = await run_in_threadpool(of, request)  # the first time it loads the dataset
-        except LcmError as error:
-            return PlainTextResponse(str(error), status_code=404)
-        return JSONResponse(session.state())
+        async def answered(request: Request) -> Response:
+            return await run_in_threadpool(acted, request, await request.body())  # the first time it loads the dataset
 
-    async def said(request: Request) -> Response:
-        session = of(request)
-        try:
-            asked = json.loads(await request.body())
-            session.say(str(asked["query_id"]), str(asked["document_id"]), str(asked["grade"]))
-        except (ValueError, KeyError, TypeError) as error:
-            return PlainTextResponse(str(error), status_code=400)
-        return JSONResponse(session.state())
+        return answered
 
-    async def undo(request: Request) -> Response:
-        session = of(request)
-        session.undo()
-        return JSONResponse(session.state())
-
-    async def finish(request: Request) -> Response:
-        return JSONResponse({"told": await run_in_threadpool(done, request)})
-
-    acts = {"say": said, "undo": undo, "finish": finish}
+    acts = {"say": _say, "undo": _undo, "finish": lambda judging, _: {"told": judging.finish()}}
     return [
-        *(Route(f"/{name}", file) for name in _FILES),
-        Route("/state", state),
-        *(Route(f"/{name}", act, methods=["POST"]) for name, act in acts.items()),
+        *(Route(f"/{name}", _file) for name in _FILES),
+        Route("/state", answering(lambda judging, _: judging.session.state())),
+        *(Route(f"/{name}", answering(act), methods=["POST"]) for name, act in acts.items()),
     ]
+
+
+async def _file(request: Request) -> Response:
+    name = request.url.path.rpartition("/")[2]
+    text = resources.files("eval.judging").joinpath("static", name or "judge.html").read_text("utf-8")
+    return Response(text, media_type=_FILES[name])
+
+
+def _say(judging: Judging, body: bytes) -> Mapping[str, Any]:
+    asked = json.loads(body)
+    judging.session.say(str(asked["query_id"]), str(asked["document_id"]), str(asked["grade"]))
+    return judging.session.state()
+
+
+def _undo(judging: Judging, _: bytes) -> Mapping[str, Any]:
+    judging.session.undo()
+    return judging.session.state()

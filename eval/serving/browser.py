@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
 from threading import Lock
@@ -13,8 +14,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from eval.judging import page as judging_page
-from eval.judging.session import JudgingSession
+from eval.judging.page import Judging
 from eval.loopback import CSP
+from eval.report.page import PAGE
 from eval.serving.question_search import QuestionSearch
 from eval.serving.shelf import HEADLINE, KINDS, Shelf
 from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary
@@ -45,12 +47,8 @@ class Doors(Protocol):
         """The comparison of runs, the first of them the baseline, likewise."""
         ...
 
-    def judging(self, folder: Path) -> JudgingSession:
-        """A judge's way through what a run found."""
-        ...
-
-    def judged(self, folder: Path) -> str:
-        """That judge is done; returns a line that says what was kept."""
+    def judging(self, folder: Path) -> Judging:
+        """A judge's way through what a run found, as it lies there now."""
         ...
 
     def store(self, path: Path) -> AbstractContextManager[Reader]: ...
@@ -64,7 +62,8 @@ class Browser:
         self._questions = QuestionSearch()
         self._made: dict[tuple[str, ...], str] = {}
         """Pages that were made, by what they are of and its last change."""
-        self._sessions: dict[str, JudgingSession] = {}
+        self._judging: dict[str, tuple[datetime, Judging]] = {}
+        """By the key of a run: its last change, and the judge at work on it."""
         self._one_at_a_time = Lock()
         self._templates = Environment(
             loader=PackageLoader("eval.serving", "templates"), autoescape=True, undefined=StrictUndefined
@@ -79,7 +78,7 @@ class Browser:
             Route("/page/{key}", self._told("../", self._page)),
             Route("/store/{key}", self._told("../", self._store)),
             Route("/store/{key}/{item:path}", self._told("../../", self._item)),
-            Mount("/judge/{key}", routes=judging_page.routes(self._session, self._finished)),
+            Mount("/judge/{key}", routes=judging_page.routes(self._judged)),
         ]
 
     def _list(self, request: Request) -> Response:
@@ -101,7 +100,8 @@ class Browser:
 
     def _page(self, request: Request) -> Response:
         one = self._shelf.named(request.path_params["key"])
-        return self._alone(("page", one.key, str(one.changed_at)), lambda: self._doors.page(one.path))
+        kept = (one.path / PAGE).stat().st_mtime_ns if (one.path / PAGE).is_file() else None
+        return self._alone(("page", one.key, f"{one.changed_at} {kept}"), lambda: self._doors.page(one.path))
 
     def _compare(self, request: Request) -> Response:
         keys = request.query_params.getlist("run")
@@ -130,14 +130,13 @@ class Browser:
             said = reader.messages(described.messages) if isinstance(described, DescribedSummary) else []
         return self._shown("item.html", up="../../", one=one, item=item, said=said, **_described(described))
 
-    def _session(self, request: Request) -> JudgingSession:
+    def _judged(self, request: Request) -> Judging:
         one = self._shelf.named(request.path_params["key"])
-        if one.key not in self._sessions:
-            self._sessions[one.key] = self._doors.judging(one.path)
-        return self._sessions[one.key]
-
-    def _finished(self, request: Request) -> str:
-        return self._doors.judged(self._shelf.named(request.path_params["key"]).path)
+        changed_at, judging = self._judging.get(one.key, (None, None))
+        if judging is None or changed_at != one.changed_at:  # a run may have been made again in its folder
+            judging = self._doors.judging(one.path)
+            self._judging[one.key] = one.changed_at, judging
+        return judging
 
     def _alone(self, made_of: tuple[str, ...], make: Callable[[], str]) -> Response:
         with self._one_at_a_time:  # replaying a run takes all cores as it is

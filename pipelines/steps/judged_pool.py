@@ -1,6 +1,6 @@
 """What is judged: the first messages of kept runs, pooled, and the file of judgements about them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class JudgedPool:
     def of(
         cls,
         folders: Sequence[Path],
-        into: Path,
+        into: Callable[[Dataset], Path],
         arms: Sequence[str] = (SYSTEM_ARM,),
         depth: int = DEPTH,
         queries: int | None = None,
@@ -44,7 +44,7 @@ class JudgedPool:
 
         Args:
             folders: of the runs.
-            into: the folder of the judgements.
+            into: gives the folder of the judgements about a dataset.
             arms: whose rankings of each run.
             depth: how many messages of each ranking.
             queries: so many, spread over all; None = all.
@@ -71,7 +71,7 @@ class JudgedPool:
         pool = pooled(rankings, depth, asked)
         if pool.is_empty():
             raise LcmError("there is nothing to judge: the runs answered no query")
-        return cls(runs, arms, dataset, pool, JudgementFile(into))
+        return cls(runs, arms, dataset, pool, JudgementFile(into(dataset)))
 
     def export(self) -> None:
         """Write what is judged, whole or not at all, for evaluations and other tools."""

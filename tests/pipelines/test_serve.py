@@ -6,6 +6,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -78,18 +79,23 @@ class Served:
         return next(one.key for one in Shelf(self.root).all() if one.name == name)
 
 
+@contextmanager
+def serving(root: Path, judgements: Path) -> Iterator[Served]:
+    server = Loopback(Browser(Shelf(root), serve.FolderDoors("ada", judgements)).routes())
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield Served(server, root)
+    server.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
 @pytest.fixture
 def served(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.chdir(place)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    doors = serve.FolderDoors("ada", place / "judgements")
-    server = Loopback(Browser(Shelf(Path("runs")), doors).routes())
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    yield Served(server, Path("runs"))
-    server.stop()
-    thread.join(10)
-    assert not thread.is_alive()
+    with serving(Path("runs"), place / "judgements") as server:
+        yield server
 
 
 def contents(folder: Path) -> dict[str, str]:
