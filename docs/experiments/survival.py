@@ -21,7 +21,7 @@ from eval.significance import bootstrap_means
 
 COMMON = (
     "measures=[survival,resume]", "arms=none", "tracking=none", "report=false", "embedder=hashing",
-    "measures.survival.budgets=[2000,8000,32000]",
+    "measures.survival.budgets=[2000,8000]", "measures.resume.budgets=[2000,8000]",
 )  # fmt: skip
 WINDOW = (
     "compaction.budget_tokens=8000", "compaction.leaf_chunk_tokens=2000", "compaction.leaf_target_tokens=400",
@@ -34,16 +34,15 @@ ROWS: Mapping[str, Sequence[str]] = {
     "lossless, truncate": [*LOSSLESS, "summarizer=truncate"],
     "lossless, extractive": [*LOSSLESS, "summarizer=extractive"],
     "lossless, centroid": [*LOSSLESS, "summarizer=centroid"],
-    "lossless, chain": [*LOSSLESS, "summarizer=chain"],
     "lossless_claw, extractive": ["system=lossless_claw", *WINDOW],
     "libravdb": ["system=libravdb"],
 }
 AGENTS = ("pi_session", "swe_agent")
 DATASETS: Mapping[str, Sequence[str]] = {
     "agents": ["dataset=transcripts"],
-    "locomo": ["dataset=locomo", "dataset.only=[conv-26,conv-30,conv-41]"],
-    "beam": ["dataset=beam", "dataset.only=[beam-100K-2,beam-100K-3,beam-100K-4]"],
-    "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(6))}]"],
+    "locomo": ["dataset=locomo", "dataset.only=[conv-26,conv-30]"],
+    "beam": ["dataset=beam", "dataset.only=[beam-100K-2,beam-100K-3]"],
+    "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(4))}]"],
 }
 LOST = ("missing", "mutated", "stale")
 SHOWN = ("retained", "recoverable", "steps", "recall_tokens", "context_tokens", "filler_tokens")

@@ -16,6 +16,7 @@ from lcm.transcript.passages import utterance
 
 Subject = tuple[Kind, str]
 """A kind and a key: what a fact is about."""
+_AGENT = "assistant"
 _SHORT_REPLY = 12
 """Words of a reply that needs no word of its question."""
 _AROUND = 150
@@ -117,11 +118,12 @@ class Ledger:
     def _hear(self, message: Message, questions: Sequence[Statement]) -> None:
         """Close the questions that a message answers, and remember those that it asks."""
         speaker, words = message.author or message.role, message.content
-        said = set(content_words(words))
+        said, is_reply = set(content_words(words)), not any(part.tool_input is not None for part in message.parts)
         for subject, (asker, place) in list(self._asked.items()):
             asked = set(subject[1].split())
             is_next = place == self._spoken and (bool(asked & said) or len(words.split()) <= _SHORT_REPLY)
-            if asker != speaker and (is_next or len(asked & said) >= _REPEATED * len(asked)):
+            is_told = asker != _AGENT and is_reply  # who asks a person or an agent is answered; an agent may be ignored
+            if asker != speaker and (is_next or is_told or len(asked & said) >= _REPEATED * len(asked)):
                 del self._asked[subject], self.facts[subject]
         self._spoken += 1
         self._asked |= {("question", one.key): (speaker, self._spoken) for one in questions}

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import polars as pl
@@ -14,6 +14,7 @@ from lcm.compaction.facts.ledger import Ledger
 from lcm.compaction.facts.statement import Kind
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
+from lcm.records.conversation import Transcript
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.eval.measures.test_survival import measured, values
@@ -138,10 +139,16 @@ def _changed(template: Template, line: str, chance: random.Random) -> str:
     return next(words for words in iter(lambda: _two_values(template, chance)[1], None) if words != line)
 
 
+def monologue(lines: Sequence[str]) -> Transcript:
+    """A user alone, so that no question is answered."""
+    said = transcript(lines)
+    return replace(said, messages=tuple(replace(one, role="user", author=None) for one in said.messages))
+
+
 def survived(one: Planted) -> pl.DataFrame:
     compaction = Lossless(one, TOKENS, fresh_tail_count=2, leaf_chunk_tokens=100_000, min_leaf_tokens=0)
     by = system(compaction=compaction, assembly=LosslessAssembly(TOKENS, fresh_tail_count=2))
-    return measured(Survival((100_000,), 1), by, transcript(one.lines)).filter(arm="system")
+    return measured(Survival((100_000,), 1), by, monologue(one.lines)).filter(arm="system")
 
 
 STATE_OF: dict[Loss, str] = {"dropped": "recoverable", "changed": "mutated", "aged": "stale"}
@@ -158,7 +165,7 @@ def test_a_planted_loss_is_told_and_none_is_invented(loss: Loss) -> None:
 def _told(one: Planted) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
     """Kind -> what the scorecard counts, and what is so; of those kinds of which it tells something else."""
     rows = survived(one)
-    facts = Ledger.of(transcript(one.lines).messages).facts.values()
+    facts = Ledger.of(monologue(one.lines).messages).facts.values()
     lost = Counter(fact.kind for fact in facts if one.line in _lines_of(one, fact.message_ids))
     total = Counter(fact.kind for fact in facts)
     assert lost[one.kind] >= 1
