@@ -40,6 +40,7 @@ FLOORS = {
     "eval": [
         *(
             "significance",
+            "kappa",
             "stopwatch",
             "loopback",
             "worker_process",

@@ -11,7 +11,7 @@ from eval.comparison.pairing import Pairing
 from eval.comparison.side import Side
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
-from eval.measures.names import kind_of
+from eval.measures.names import ANSWER_HEADLINE, kind_of
 from lcm.errors import LcmError
 
 _USUAL = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
@@ -189,5 +189,6 @@ def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> li
     if not chosen:
         usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
         contexts = [next((name for name in known if kind_of(name) == kind), None) for kind in _OF_CONTEXTS]
-        chosen = [name for name in (*usual, *contexts) if name is not None] or list(known[:_MOST_OTHERS])
+        answers = [name for name in ANSWER_HEADLINE if name in known]
+        chosen = [name for name in (*usual, *answers, *contexts) if name is not None] or list(known[:_MOST_OTHERS])
     return list(dict.fromkeys([*([by] if by else []), *chosen]))

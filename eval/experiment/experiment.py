@@ -237,8 +237,15 @@ class Experiment:
             ]
             if parts:
                 rows = pl.concat(parts)
+                if isinstance(self.evaluator.measures[name], ArmMeasure):
+                    rows = rows.filter(pl.col("arm").is_in(self._arms_that_answer(results)))
                 frames[name] = rows.drop("workspace_id") if "query_id" in rows.columns else rows
         return frames
+
+    def _arms_that_answer(self, results: Sequence[WorkspaceResult]) -> list[str]:
+        """The system, and the control arms that ranked anything: without judgements the oracle knows nothing."""
+        controls = [arm for arm in self.evaluator.rankings if arm != SYSTEM_ARM]
+        return [SYSTEM_ARM, *(arm for arm in controls if any(len(one.ranked[arm]) for one in results))]
 
     def _values(
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]

@@ -10,6 +10,7 @@ import polars as pl
 from eval.exchange.collection import JUDGED_SCHEMA
 from eval.judging.judgement import Judgement, Kind
 from eval.judging.judgement_file import JudgementFile
+from eval.kappa import agreement_of
 
 _ORDER: tuple[Kind, ...] = ("human", "file", "model")
 
@@ -62,17 +63,9 @@ def agreements(file: JudgementFile) -> list[Agreement]:
 def agreement(
     judges: tuple[str, str], one: Mapping[tuple[str, str], int], other: Mapping[tuple[str, str], int]
 ) -> Agreement | None:
-    """Of two judges; None where they judged nothing in common.
-
-    kappa = (p - e) / (1 - e): p is the share of equal judgements, e what it would be if each judge gave its grades as
-    often, but by chance. Source: Cohen 1960.
-    """
+    """Of two judges; None where they judged nothing in common."""
     both = one.keys() & other.keys()
     if not both:
         return None
-    n = len(both)
-    equal = sum(one[pair] == other[pair] for pair in both) / n
-    grades = {*(one[pair] for pair in both), *(other[pair] for pair in both)}
-    shares = [[sum(said[pair] == grade for pair in both) / n for grade in grades] for said in (one, other)]
-    chance = sum(a * b for a, b in zip(*shares, strict=True))
-    return Agreement(judges, n, equal, None if chance == 1 else (equal - chance) / (1 - chance))
+    equal, kappa = agreement_of([(one[pair], other[pair]) for pair in both])
+    return Agreement(judges, len(both), equal, kappa)

@@ -5,6 +5,7 @@ Of queries with reference answers, and where nothing is said 0:
 - `squad_F1`, `squad_EM`: words shared with the best of the references, and all of them the same, as SQuAD 1.1 counts;
 - `contained`: whether the words of a reference stand in a row in the answer: the longer it is, the more it contains;
 - `answer_tokens`: how long the answer is;
+- `judged_correct`: whether a language model says that it is, where `judge` is one; not where its reply is no verdict;
 - `false_abstentions`: whether it says that nothing is told, though something is; better low.
 
 Of queries that nothing answers:
@@ -19,6 +20,7 @@ Of queries that offer options:
 A query is of as many of these kinds as the dataset says; of none, it is not asked. Every arm is asked the same queries.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -26,6 +28,7 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from eval.answering.answerer import Answerer, Excerpt
+from eval.answering.judge import Judge
 from eval.answering.reading import within
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, REPORT_TOKENS, Direction, MemoryReading
@@ -41,6 +44,7 @@ Reads = Literal["documents", "context"]
 
 ANSWERS_SCHEMA: dict[str, pl.DataType] = {**QUERY_VALUES_SCHEMA, "answer": pl.String()}
 UNANSWERED = "questions that the answerer gave no answer to"
+UNJUDGED = "answers that the judge gave no verdict on"
 
 
 class _Wanted(NamedTuple):
@@ -63,6 +67,8 @@ class Answers:
     """`documents`: what each arm ranked, best first. `context`: what is assembled for the query; of the system."""
     budget_tokens: int = 2000
     """Of what is read; 0: nothing is, which is what an answerer knows without a memory."""
+    judge: Judge | None = None
+    """Of answers to queries with reference answers; None: nobody is asked."""
 
     def __post_init__(self) -> None:
         check_choice(self, reads=Reads)
@@ -71,7 +77,7 @@ class Answers:
             raise TypeError(f"answering must have answer() and choose(), got {self.answering!r}")
 
     def value_names(self) -> list[str]:
-        return list(ANSWER_MEASURES)
+        return [name for name in ANSWER_MEASURES if self.judge is not None or name != "judged_correct"]
 
     def direction(self, value: str) -> Direction:
         return "lower" if value in ANSWER_COSTS else "higher"
@@ -154,6 +160,8 @@ class Answers:
                 yield "contained", contained(answer, wanted.references), answer
                 yield "answer_tokens", float(REPORT_TOKENS.count([answer])[0]), answer
                 yield "false_abstentions", says_nothing, answer
+                if self.judge is not None and (verdict := self._verdict(query, wanted, answer, incidents)) is not None:
+                    yield "judged_correct", float(verdict), answer
         if wanted.options:
             try:
                 chosen = self.answering.choose(query.text, shown, wanted.options)
@@ -161,6 +169,14 @@ class Answers:
                 incidents[UNANSWERED] += 1
                 chosen = ""
             yield "choice_accuracy", float(wanted.options.get(chosen) in wanted.correct), chosen
+
+    def _verdict(self, query: Query, wanted: _Wanted, answer: str, incidents: Counter[str]) -> bool | None:
+        assert self.judge is not None
+        try:
+            return self.judge.is_correct(query.text, wanted.references, answer)
+        except UnansweredError:
+            incidents[UNJUDGED] += 1
+            return None
 
 
 def _wanted(dataset: Dataset) -> dict[str, _Wanted]:

@@ -28,10 +28,12 @@ CONTEXT_MEASURES = ("verbatim", "summarised", "reachable", "retained", *CONTEXT_
 
 ANSWER_COSTS = ("false_abstentions", "answer_tokens")
 ANSWER_MEASURES = (
-    *("squad_F1", "squad_EM", "contained", "choice_accuracy", "abstention_recall"),
+    *("judged_correct", "squad_F1", "squad_EM", "contained", "choice_accuracy", "abstention_recall"),
     *ANSWER_COSTS,
 )
 """Of `measures.answers`."""
+ANSWER_HEADLINE = ("squad_F1", "choice_accuracy", "judged_correct")
+"""Those that stand beside rankings."""
 
 REPAIRED = "repaired."
 """Before a measure of rankings by corrected evidence, where the dataset has both."""

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.run_folder import directions, read_table
-from eval.measures.names import SYSTEM_ARM, kind_of
+from eval.measures.names import ANSWER_HEADLINE, SYSTEM_ARM, kind_of
 from eval.report.insight import Insight
 
 _USUAL = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@2000t", "tokens@10")
@@ -61,12 +61,13 @@ def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, w
 
 
 def shown_measures(columns: Sequence[Column]) -> list[str]:
-    """The measures that questions are sorted by: those of every table, as far as they were measured, and what contexts
-    retain; those of sessions, where only sessions are judged."""
+    """The measures that questions are sorted by: those of every table, as far as they were measured, what answers are
+    worth, and what contexts retain; those of sessions, where only sessions are judged."""
     known = list(dict.fromkeys(name for column in columns for name in column.values["measure"].unique()))
     usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
     contexts = sorted((name for name in known if kind_of(name) == _OF_CONTEXTS), key=_budget)
-    return [name for name in (*usual, *contexts) if name is not None][:_MOST] or sorted(known)[:_MOST]
+    answers = [name for name in ANSWER_HEADLINE if name in known]
+    return [name for name in (*usual, *answers, *contexts) if name is not None][:_MOST] or sorted(known)[:_MOST]
 
 
 def queries_of(folder: Path) -> pl.DataFrame:

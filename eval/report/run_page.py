@@ -12,6 +12,7 @@ from eval.experiment.run_folder import CONFIG, read_config, read_summary, sectio
 from eval.ladder.places import FOUND
 from eval.measures.means import written
 from eval.measures.names import SYSTEM_ARM
+from eval.report.answer_tables import answer_tables
 from eval.report.column import Column
 from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, intervals, lines, shares
@@ -45,6 +46,7 @@ def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, car
             _categories(summary, shown, directions),
             lost(columns),
             _curves(columns, queries),
+            _answers(summary, directions),
             _contexts(summary),
             _latency(summary),
             _others(summary),
@@ -288,6 +290,15 @@ def _latency(summary: Mapping[str, Any]) -> Section | None:
     )
 
 
+def _answers(summary: Mapping[str, Any], directions: Mapping[str, str]) -> Section | None:
+    parts = [
+        _table(title.capitalize(), heading, rows, columns, directions)
+        for heading, title, rows, columns in answer_tables(summary)
+    ]
+    lead = "Each question with an answer in the dataset, answered from what the arm found; nothing said counts 0."
+    return Section("answers", "What the answers are worth", parts, lead) if parts else None
+
+
 def _others(summary: Mapping[str, Any]) -> Section | None:
     """What measures of something else than questions tell."""
     parts = list(_tables_of(sections(summary)))
@@ -301,8 +312,10 @@ def _others(summary: Mapping[str, Any]) -> Section | None:
 def _tables_of(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Table]:
     for name, section in found.items():
         arms = {arm: entries for arm, entries in section.items() if isinstance(entries, Mapping) and entries}
-        if not arms or not all(
-            isinstance(one, Mapping) and "value" in one for arm in arms.values() for one in arm.values()
+        if (
+            name == "answers"
+            or not arms
+            or not all(isinstance(one, Mapping) and "value" in one for arm in arms.values() for one in arm.values())
         ):
             continue
         names = list(dict.fromkeys(name for entries in arms.values() for name in entries))

@@ -18,6 +18,15 @@ def object_in(reply: str, key: str) -> dict[str, Any] | None:
     return first
 
 
+def only_value(reply: str, key: str) -> object | None:
+    """What the objects of a reply hold under `key`, where all that have it agree; else None.
+
+    A reply that quotes what it was shown may hold an object of that, before its own.
+    """
+    found = [one[key] for one in _objects(reply) if key in one]
+    return found[0] if found and all(type(one) is type(found[0]) and one == found[0] for one in found) else None
+
+
 def names(key: str) -> Callable[[str], bool]:
     """What tells whether a reply holds an object with that key."""
     return lambda reply: key in (object_in(reply, key) or {})

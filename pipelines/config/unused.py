@@ -64,6 +64,8 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
         for group in ("extraction", "admission", "deduplication", "summarizer"):
             if "${language_model}" in str(plain.get(group)) and (group != "summarizer" or "${summarizer}" in text):
                 yield _NO_MODEL.format(group=group)
+        if "${language_model}" in str((plain.get("measures") or {}).get("answers")):
+            yield _NO_MODEL.format(group="measures=answers_llm")
 
 
 def _of_no_measure(plain: dict[str, Any]) -> Iterator[str]:

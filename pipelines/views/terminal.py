@@ -28,6 +28,7 @@ from eval.measures.names import (
     WHOLE,
     kind_of,
 )
+from eval.report.answer_tables import answer_tables
 from eval.sweep.changed import changed_measures, repeated_notes, why_equal
 from eval.sweep.gain import CONFIDENCE, PAIRED, Gain
 from eval.sweep.results import PointResult, generated_labels, is_cost, marked
@@ -36,7 +37,6 @@ from lcm.encoding import well_formed
 from lcm.records.summary import LEVELS
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
-from pipelines.views.answer_tables import answer_tables
 from pipelines.views.fitting import fits, fullest
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.output import as_json, output

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -43,7 +44,7 @@ from tests.support.context_results import assembled, compacted, counted, summari
 from tests.support.continuity_results import continued
 from tests.support.gating_results import gated
 from tests.support.guidance_results import guided
-from tests.support.local_server import served
+from tests.support.local_server import said, served
 from tests.support.question_results import made
 from tests.support.recall_results import answered, recalled
 from tests.support.recovery_results import recovered
@@ -64,10 +65,21 @@ def outcome(config: DictConfig) -> Outcome:
 
 
 def _measured(config: DictConfig) -> object:
-    found = outcome(config)
+    """What is measured; where a model is asked, by one that answers with the last words it is shown."""
+    with served(_last_words) if "model" in config.language_model else nullcontext():
+        found = outcome(config)
     timed = {part: values["n"] for part, values in found.timing.get("latency", {}).items()}
     measured = (found.run, found.values, found.means, *found.frames.values())
     return [frame.rows() for frame in measured], found.sections, timed
+
+
+def _last_words(request: Asked) -> Answer:
+    *_, last = request.body["messages"][-1]["content"].split("\n")
+    shown = json.loads(last)
+    is_judge = "references" in shown
+    return said(
+        json.dumps({"correct": len(shown["answer"]) % 2 == 0} if is_judge else {"answer": shown.get("text", "")})
+    )
 
 
 def _loaded(config: DictConfig) -> object:

@@ -8,14 +8,16 @@ import pytest
 
 from eval.answering.answerer import Answerer, Excerpt
 from eval.answering.extractive import Extractive
+from eval.answering.judge import Judge
 from eval.arms.oracle import Oracle
 from eval.dataset.dataset import ANSWERS_SCHEMA, OPTIONS_SCHEMA, QRELS_SCHEMA, Dataset
 from eval.experiment.experiment import Outcome
-from eval.measures.answers import UNANSWERED, Answers
+from eval.measures.answers import UNANSWERED, UNJUDGED, Answers
 from eval.measures.measure import REPORT_TOKENS
 from lcm.errors import DatasetError, ModelError, UnansweredError
 from lcm.records.query import Query
 from tests.support import experiments
+from tests.support.language_models import Replying
 from tests.support.workspaces import minute, system, transcript
 
 ASKED = {
@@ -196,3 +198,20 @@ def test_what_is_no_answerer_is_refused() -> None:
         Answers(Extractive(), reads="everything")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="budget_tokens"):
         Answers(Extractive(), budget_tokens=-1)
+
+
+def test_a_judge_stands_beside_the_scores_and_what_it_cannot_judge_is_told() -> None:
+    said = {ASKED["where"]: "Thursday"}
+    judged = found(Saying(said), judge=Judge(Replying('{"correct": true}')))
+    assert values(judged)["where", "judged_correct"] == 1.0
+    assert values(judged)["tea", "judged_correct"] == 0.0  # nothing was said
+    assert values(judged)["where", "squad_F1"] == 2 / 3
+    unread = found(Saying(said), judge=Judge(Replying("perhaps")))
+    assert ("where", "judged_correct") not in values(unread)
+    assert unread.incidents[UNJUDGED] == 2  # of two arms
+
+
+def test_an_arm_that_ranked_nothing_is_not_scored() -> None:
+    """Without judgements the oracle knows nothing, which says nothing of an answerer."""
+    offered = replace(dataset(), qrels=pl.DataFrame(schema=QRELS_SCHEMA))
+    assert values(found(Extractive(), offered), "oracle") == {}

@@ -56,6 +56,12 @@ ANSWERS = {
     "measures/answers:answers.answering.least_covered": 1.0,
     "measures/answers:answers.answering.rank_discount": 5.0,
     "measures/answers:answers.budget_tokens": 20,
+    "measures/answers:answers.judge": {
+        "_target_": "eval.answering.judge.Judge",
+        "language_model": "${language_model}",
+    },
     "measures/answers:answers.reads": "context",
+    "measures/answers_llm:answers.budget_tokens": 20,
+    "measures/answers_llm:answers.reads": "context",
 }
 """What the knobs of answers are turned to."""

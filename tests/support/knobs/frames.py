@@ -44,6 +44,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
     "measures/answers": {"arms": "controls"},  # which rank otherwise than its sentences
+    "measures/answers:answers.judge": SERVER,
+    "measures/answers_llm": SERVER,
     "measures/retention:retention.budgets": TINY,
     "measures/retention:retention.rouge_threshold": {**TINY, "measures.retention.budgets": [500]},
     "measures/summary_quality:summary_quality.target_tokens": TINY,

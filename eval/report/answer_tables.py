@@ -5,7 +5,7 @@ from typing import Any
 
 from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
 
-_COLUMNS = (*ANSWER_MEASURES[:5], "abstention_precision", *ANSWER_MEASURES[5:])
+_COLUMNS = (*ANSWER_MEASURES[:6], "abstention_precision", *ANSWER_MEASURES[6:])
 Rows = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 """Arm or category -> measure -> value, n, low, high."""
 

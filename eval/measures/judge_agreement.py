@@ -1,0 +1,100 @@
+"""What a judge of answers is worth: its agreement with labels, over answers that ship with lcm.
+
+The labelled answers are ours, few and easy. Each is a question, its references, and an answer of some kind: said
+otherwise, in another form, vague, of another person, a part, both ways, no answer at all, an order to the judge.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import NamedTuple
+
+import polars as pl
+
+from eval.answering.judge import Judge
+from eval.answering.prompts import JUDGE_VERSION
+from eval.dataset.dataset import Dataset
+from eval.kappa import agreement_of
+from lcm.errors import UnansweredError
+from lcm.memory.system import System
+
+JUDGE_AGREEMENT_SCHEMA: dict[str, pl.DataType] = {
+    "kind": pl.String(),
+    "question": pl.String(),
+    "answer": pl.String(),
+    "is_correct": pl.Boolean(),
+    "judged_correct": pl.Boolean(),
+}
+"""`is_correct` is the label, `judged_correct` the judge's word, null where it gave none."""
+UNREADABLE = "labelled answers that the judge gave no verdict on"
+
+
+class LabelledAnswer(NamedTuple):
+    """An answer, and whether it is correct by its label."""
+
+    kind: str
+    question: str
+    references: list[str]
+    answer: str
+    is_correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """Lets the judge say of each labelled answer whether it is correct; asked once a run."""
+
+    judge: Judge | None
+    """None: there is none to measure."""
+
+    def value_names(self) -> list[str]:
+        return []
+
+    def is_measured(self, system: System, dataset: Dataset) -> bool:
+        """It tells nothing of either."""
+        return False
+
+    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+        said = [] if self.judge is None else list(_judged(self.judge, incidents))
+        return pl.DataFrame(said, schema=JUDGE_AGREEMENT_SCHEMA, orient="row")
+
+    def section(self, rows: pl.DataFrame) -> Mapping[str, float]:
+        if rows.is_empty():
+            return {}
+        read = rows.drop_nulls("judged_correct").select("is_correct", "judged_correct").rows()
+        told = {"prompt_version": JUDGE_VERSION, "labelled": len(rows), "judged": len(read)}
+        if not read:
+            return told
+        equal, kappa = agreement_of(read)
+        wrongly_accepted = sum(judged and not label for label, judged in read)
+        wrongly_refused = sum(label and not judged for label, judged in read)
+        more = {"agreement": equal, "wrongly_accepted": wrongly_accepted, "wrongly_refused": wrongly_refused}
+        return told | more | ({} if kappa is None else {"kappa": kappa})
+
+    def notes(self, rows: pl.DataFrame) -> Sequence[str]:
+        found = self.section(rows)
+        if not found:
+            return []
+        asked = f"judge of answers (prompt {JUDGE_VERSION:g}): of {found['labelled']} labelled answers"
+        if "agreement" not in found:
+            return [f"{asked} it gave a verdict on none: judged_correct is worth nothing"]
+        kappa = f"kappa {found['kappa']:.2f}" if "kappa" in found else "no kappa: one verdict for all"
+        wrong = f"wrong: {found['wrongly_accepted']} accepted, {found['wrongly_refused']} refused"
+        return [f"{asked} it judges {found['judged']}, {found['agreement']:.0%} as labelled ({kappa}; {wrong})"]
+
+
+def labelled_answers() -> list[LabelledAnswer]:
+    """Those that ship with lcm, in their order."""
+    text = resources.files("eval.answering").joinpath("labelled_answers.jsonl").read_text("utf-8")
+    return [LabelledAnswer(**json.loads(line)) for line in text.splitlines()]
+
+
+def _judged(judge: Judge, incidents: Counter[str]) -> Iterator[tuple[str, str, str, bool, bool | None]]:
+    for one in labelled_answers():
+        verdict = None
+        try:
+            verdict = judge.is_correct(one.question, one.references, one.answer)
+        except UnansweredError:
+            incidents[UNREADABLE] += 1
+        yield one.kind, one.question, one.answer, one.is_correct, verdict
