@@ -19,6 +19,8 @@ FOUND: list[tuple[Kind, str, list[tuple[str, str]]]] = [
     ("command", "$ make check\nall fine", [("make check", "")]),
     ("command", "I ran `pytest -q` and it failed with exit code 2.", [("pytest -q", "exit 2")]),
     ("command", "`pytest -q` passed, `make` is a word", [("pytest -q", "succeeded")]),
+    ("command", "tool: ran `make check`: 12 lines", [("make check", "succeeded")]),
+    ("command", "tool: ran `make check`: exit code 1; 3 failed", [("make check", "failed")]),
     ("error", "then ValueError: no such plot", [("valueerror: no such plot", "")]),
     ("error", "an error is no ValueError by itself", []),
     ("identifier", "Commit 3f9a2b1 closes ABC-123.", [("3f9a2b1", ""), ("ABC-123", "")]),
