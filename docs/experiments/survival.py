@@ -3,8 +3,8 @@
     LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/survival.py [FOLDER] [DATASET ...]
 
 Runs `lcm evaluate 'measures=[survival,resume]'` once a row and dataset (agents, locomo, beam, qmsum), kept in FOLDER
-(runs/survival); what is there already is not run again. Prints tables in Markdown, means over conversations with 95 %
-percentile bootstrap intervals of what is lost: missing, mutated and stale together.
+(runs/survival); what is there already is not run again. Prints tables in Markdown: means over conversations, of what is
+retained with 95 % percentile bootstrap intervals.
 """
 
 import os
@@ -18,6 +18,7 @@ import polars as pl
 
 from eval.experiment.run_folder import read_summary, read_table
 from eval.significance import bootstrap_means
+from lcm.compaction.facts.statement import KINDS
 
 COMMON = (
     "measures=[survival,resume]", "arms=none", "tracking=none", "report=false", "embedder=hashing",
@@ -44,28 +45,28 @@ DATASETS: Mapping[str, Sequence[str]] = {
     "beam": ["dataset=beam", "dataset.only=[beam-100K-2,beam-100K-3]"],
     "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(4))}]"],
 }
-LOST = ("missing", "mutated", "stale")
-SHOWN = ("retained", "recoverable", "steps", "recall_tokens", "context_tokens", "filler_tokens")
+BUDGET = 8000
+"""Of the tables by cycle and by kind."""
+SHOWN = (
+    *("recoverable", "missing", "mutated", "stale", "steps", "recall_tokens", "context_tokens", "filler_tokens"),
+)  # fmt: skip
+RESUMED = ("at_hand", "recalled", "lost", "rounds", "recall_tokens", "task_tokens", "context_tokens", "probes")
 
 
 def main(arguments: Sequence[str]) -> None:
     folder = Path(arguments[0]) if arguments else Path("runs/survival")
     for dataset in arguments[1:] or DATASETS:
-        print(f"\n### {dataset}\n")
-        print(
-            f"| | budget | {' | '.join(SHOWN)} | missing | mutated | stale | lost |\n|---|{'---|' * (len(SHOWN) + 5)}"
-        )
+        print(f"\n### {dataset}\n\n| | budget | retained | {' | '.join(SHOWN)} |\n|---|{'---|' * (len(SHOWN) + 2)}")
         runs = {name: folder / dataset / name.replace(", ", "_") for name in ROWS}
         for name, run in runs.items():
             made(run, [*DATASETS[dataset], *_paths(dataset), *ROWS[name]])
             for line in _survived(name, run, with_controls=name == next(iter(ROWS))):
                 print(line, flush=True)
-        print("\nlost after each cycle, under 8,000 tokens\n")
+        print(f"\nretained after each cycle, under {BUDGET:,} tokens\n")
         for name, run in runs.items():
             print(_cycles(name, run))
-        print("\nlost by kind, under 8,000 tokens\n")
-        print(_kinds(runs))
-        print("\nrounds to resume\n")
+        print(f"\nretained by kind, under {BUDGET:,} tokens\n\n{_kinds(runs)}")
+        print(f"\nrounds to resume\n\n| | | {' | '.join(RESUMED)} |\n|---|---|{'---|' * len(RESUMED)}")
         for name, run in runs.items():
             for line in _resumed(name, run):
                 print(line)
@@ -84,44 +85,40 @@ def _paths(dataset: str) -> list[str]:
 
 def _survived(name: str, run: Path, *, with_controls: bool) -> Iterator[str]:
     rows = read_table(run / "survival.parquet")
-    section = read_summary(run)["survival"]
-    for of, entries in section.items():
+    for of, entries in read_summary(run)["survival"].items():
         arm, _, budget = of.partition("@")
         if arm == "system" or with_controls:
-            told = [_number(entries.get(one)) for one in (*SHOWN, *LOST)]
-            lost = _interval(_lost(rows.filter(arm=arm), int(budget) if budget else None))
-            print_name = name if arm == "system" else arm
-            yield f"| {print_name} | {budget or '–'} | {' | '.join(told)} | {lost} |"
+            told = [_number(entries.get(one)) for one in SHOWN]
+            retained = _interval(_retained(rows.filter(arm=arm), int(budget) if budget else None))
+            yield f"| {name if arm == 'system' else arm} | {budget or '–'} | {retained} | {' | '.join(told)} |"
 
 
-def _lost(rows: pl.DataFrame, budget: int | None, kind: str = "all", cycle: int | None = None) -> pl.Series:
-    """Of each conversation the share that is lost."""
+def _retained(rows: pl.DataFrame, budget: int | None, kind: str = "all", cycle: int | None = None) -> pl.Series:
+    """Of each conversation the share that is retained, at its end where no cycle is named."""
     at = pl.col("cycle") == (pl.col("cycle").max().over("conversation_id") if cycle is None else cycle)
     of_budget = pl.col("budget").is_null() if budget is None else pl.col("budget") == budget
-    lost = rows.filter(at, of_budget, pl.col("kind") == kind, pl.col("measure").is_in(LOST))
-    return lost.group_by("conversation_id", maintain_order=True).agg(pl.col("value").sum())["value"]
+    return rows.filter(at, of_budget, pl.col("kind") == kind, pl.col("measure") == "retained")["value"]
 
 
 def _cycles(name: str, run: Path) -> str:
     rows = read_table(run / "survival.parquet").filter(arm="system")
     cycles = sorted(rows["cycle"].unique())
-    return f"| {name} | {' | '.join(_interval(_lost(rows, 8000, cycle=cycle)) for cycle in cycles)} |"
+    return f"| {name} | {' | '.join(_interval(_retained(rows, BUDGET, cycle=cycle)) for cycle in cycles)} |"
 
 
 def _kinds(runs: Mapping[str, Path]) -> str:
     of_run = {name: read_table(run / "survival.parquet").filter(arm="system") for name, run in runs.items()}
-    kinds = [kind for kind in next(iter(of_run.values()))["kind"].unique(maintain_order=True) if kind != "all"]
+    kinds = [kind for kind in KINDS if not next(iter(of_run.values())).filter(kind=kind).is_empty()]
     lines = [f"| | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
     for name, rows in of_run.items():
-        means = [_lost(rows, 8000, kind).mean() for kind in kinds]
+        means = [_retained(rows, BUDGET, kind).mean() for kind in kinds]
         lines.append(f"| {name} | {' | '.join('' if one is None else f'{one:.2f}' for one in means)} |")
     return "\n".join(lines)
 
 
 def _resumed(name: str, run: Path) -> Iterator[str]:
     for of, entries in read_summary(run).get("resume", {}).items():
-        told = ("at_hand", "recalled", "lost", "rounds", "recall_tokens", "task_tokens", "probes")
-        yield f"| {name} | {of} | {' | '.join(_number(entries.get(one)) for one in told)} |"
+        yield f"| {name} | {of} | {' | '.join(_number(entries.get(one)) for one in RESUMED)} |"
 
 
 def _number(entry: Mapping[str, Any] | None) -> str:
