@@ -13,8 +13,8 @@ from eval.dataset.card import Card
 from eval.report.column import Column
 from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, Place, intervals, lines, scatter
-from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Section, Table, Tone
-from eval.report.run_page import Row, lost
+from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
+from eval.report.run_page import lost
 from eval.report.system_flow import differing, system_flow
 
 _TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
@@ -112,7 +112,7 @@ def dataset(summary: Mapping[str, Any], queries: int, judged: int, card: Card | 
     pairs = [("dataset", told["name"]), ("protocol", told["protocol"]), ("digest", told["digest"][:16])]
     if card is not None:
         pairs[1:1] = [("what it is", card.title), ("licence", card.licence)]
-    pairs.append(("questions that all were asked", f"{queries:,}, of which {judged:,} are judged"))
+    pairs.append(("questions that all were asked", f"{queries:,}, {judged:,} of them judged"))
     return Section("dataset", "What they were asked", [Facts(pairs)])
 
 
@@ -133,7 +133,7 @@ def told_of(side: Side) -> list[str]:
 
 
 def section_of_notes(told: Sequence[str]) -> Section | None:
-    return Section("notes", "To be known", [Notes(list(dict.fromkeys(told)))]) if told else None
+    return Section("notes", "Notes", [Notes(list(dict.fromkeys(told)))]) if told else None
 
 
 def _verdicts(comparison: Comparison) -> Section:

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from eval.ladder.unseen import REASONS
 from eval.report.column import Column, shown_measures
 from eval.report.folding import Folding, ladder_told
 from eval.report.insight import StoredDocument
@@ -76,6 +77,7 @@ class Explorer:
                 "folded": [(one["id"], one["workspace"], one["column"]) for one in folding.conversations],
                 "about": dict(self.about),
                 "notes": list(self.notes),
+                "unseen": list(REASONS),
             },
         )
         for number, one in enumerate(folding.conversations):

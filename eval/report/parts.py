@@ -22,6 +22,9 @@ class Cell(NamedTuple):
     """Below the text, smaller: an interval."""
 
 
+Row = tuple[str | Cell, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows below headings; the first column names the row."""
@@ -29,7 +32,7 @@ class Table:
     kind: ClassVar[str] = "table"
     caption: str
     headings: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Row]
     words: frozenset[int] = frozenset({0})
     """Columns of words; all others are numbers, and stand to the right."""
 

@@ -12,8 +12,8 @@ from eval.regression.wording import cells, headline, run_in_words
 from eval.report.column import Column
 from eval.report.comparison_page import categories, curves, dataset, differences, section_of_notes, systems, told_of
 from eval.report.figure import Interval, intervals
-from eval.report.parts import Cell, Facts, Figure, Part, ReportPage, Section, Table, Tone
-from eval.report.run_page import Row, lost
+from eval.report.parts import Cell, Facts, Figure, Part, ReportPage, Row, Section, Table, Tone
+from eval.report.run_page import lost
 
 _TONES: dict[str, Tone] = {"better": "better", "worse": "worse", "regressed": "worse"}
 

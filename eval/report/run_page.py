@@ -6,24 +6,24 @@ from typing import Any
 
 import polars as pl
 
+from eval.comparison.control_arms import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import CONFIG, read_config, read_summary, sections
 from eval.ladder.places import FOUND
-from eval.measures.means import written
 from eval.measures.names import SYSTEM_ARM
 from eval.report.answer_tables import answer_tables
 from eval.report.column import Column
+from eval.report.contexts import contexts_section
 from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, intervals, lines, shares
-from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Section, Source, Table
+from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Source, Table
+from eval.report.plain import counted, sentence
 from eval.report.system_flow import system_flow
+from eval.report.values import Measures, value_cell
 from eval.tracking.naming import run_name
 
 FIRST = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@5", "recall@2000t", "tokens@10")
-_CONTEXTS = ("verbatim", "summarised", "reachable", "retained", "context_tokens")
-Measures = Mapping[str, Mapping[str, Any]]
-Row = tuple[str | Cell, ...]
 
 
 def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, card: Card | None = None) -> ReportPage:
@@ -33,7 +33,7 @@ def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, car
         card: of the dataset, where it is known.
     """
     summary = read_summary(folder)
-    dataset, counts = summary["dataset"], summary["counts"]
+    dataset = summary["dataset"]
     config = read_config(folder) if (folder / CONFIG).is_file() else None
     shown = first_measures(summary["measures"])
     directions = columns[0].directions
@@ -47,7 +47,7 @@ def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, car
             lost(columns),
             _curves(columns, queries),
             _answers(summary, directions),
-            _contexts(summary),
+            contexts_section(summary),
             _latency(summary),
             _others(summary),
             survived(summary),
@@ -58,7 +58,7 @@ def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, car
     return ReportPage(
         kind="run",
         title=run_name(summary, folder, is_nested=False),
-        headline=_headline(summary, shown, counts),
+        headline=_headline(folder, summary, shown),
         sections=told,
         label=generated_label(dataset),
     )
@@ -79,15 +79,6 @@ def about(summary: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def value_cell(entry: Mapping[str, Any] | None, is_cost: bool, tone: str = "") -> Cell:
-    """A mean with its interval."""
-    if entry is None or entry["value"] is None:
-        return Cell("–", "quiet")
-    bounds = (entry["low"], entry["high"])
-    note = "" if None in bounds else f"{written(bounds[0], is_cost)} – {written(bounds[1], is_cost)}"
-    return Cell(written(entry["value"], is_cost), tone, note)  # type: ignore[arg-type]
-
-
 def survived(summary: Mapping[str, Any]) -> Section | None:
     """What failed and did not stop the run, and what is to be known of its numbers."""
     incidents = summary.get("incidents") or {}
@@ -98,7 +89,7 @@ def survived(summary: Mapping[str, Any]) -> Section | None:
     lines_told = [*summary.get("notes", ()), *summary.get("flags", ())]
     if lines_told:
         parts.append(Notes(lines_told))
-    return Section("notes", "To be known", parts) if parts else None
+    return Section("notes", "Notes", parts) if parts else None
 
 
 def configuration(folder: Path) -> Section | None:
@@ -111,20 +102,16 @@ def configuration(folder: Path) -> Section | None:
     return Section("configuration", "To repeat it", parts) if parts else None
 
 
-def _headline(summary: Mapping[str, Any], shown: Sequence[str], counts: Mapping[str, Any]) -> list[str]:
-    first = next(iter(shown), None)
-    if first is None or not counts.get("judged_queries"):
+def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) -> list[str]:
+    judged, first = summary["counts"].get("judged_queries"), next(iter(shown), None)
+    if first is None or not judged:
         return ["No question is judged: there is nothing to say of its quality."]
     entry = summary["measures"][first]
     share = f"{summary['interval']['confidence']:.0%}"
     bounds = "" if entry["low"] is None else f" ({share} interval {entry['low']:.3f} to {entry['high']:.3f})"
-    lines_told = [f"{first} is {entry['value']:.3f}{bounds}, over {counts['judged_queries']:,} judged questions."]
-    beside = [
-        f"{arm.replace('_', ' ')} {measures[first]['value']:.3f}"
-        for arm, measures in summary["arms"].items()
-        if first in measures and measures[first]["value"] is not None
-    ]
-    return [*lines_told, f"Beside it: {', '.join(beside)}."] if beside else lines_told
+    lines_told = [f"{first} is {entry['value']:.3f}{bounds}, over {counted(judged, 'judged question')}."]
+    against = against_controls(folder, summary)
+    return lines_told if against is None else [*lines_told, f"{sentence(against)}."]
 
 
 def _what(config: Mapping[str, Any] | None) -> Section | None:
@@ -143,10 +130,10 @@ def _dataset(summary: Mapping[str, Any], card: Card | None) -> list[Part]:
         pairs += [("what it is", card.title), ("licence", card.licence), ("origin", card.origin)]
     pairs += [
         ("protocol", dataset["protocol"]),
-        ("questions", f"{counts['queries']:,}, of which {counts['judged_queries']:,} are judged"),
+        ("questions", f"{counts['queries']:,}, {counts['judged_queries']:,} of them judged"),
         (
             "haystack",
-            f"{counts['workspaces']:,} workspaces, {counts['messages']:,} messages, {counts['documents']:,} documents",
+            ", ".join(counted(counts[f"{noun}s"], noun) for noun in ("workspace", "message", "document")),
         ),
         ("digest", dataset["digest"][:16]),
     ]
@@ -252,28 +239,6 @@ def _by_category(column: Column) -> Table:
     return Table(f"{column.name}: by kind of question", ("category", *places), rows)
 
 
-def _contexts(summary: Mapping[str, Any]) -> Section | None:
-    measures = summary["measures"]
-    budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
-    parts: list[Part] = []
-    if budgets:
-        curves = {
-            kind: [(float(budget), entry["value"]) for budget in budgets if (entry := measures.get(f"{kind}@{budget}"))]
-            for kind in ("verbatim", "retained")
-        }
-        drawn = lines(curves, "evidence in the context by budget", "budget in tokens", "share of a question's evidence")
-        parts.append(Figure("Evidence that the context under a budget still holds", drawn))
-        rows: list[Row] = [
-            (budget, *(value_cell(measures.get(f"{kind}@{budget}"), kind == "context_tokens") for kind in _CONTEXTS))
-            for budget in budgets
-        ]
-        parts.append(Table("By budget, in the assembly's own tokens", ("budget", *_CONTEXTS), rows, frozenset()))
-    done = summary.get("compression") or {}
-    if done.get("summaries"):
-        parts.append(Facts([(name.replace("_", " "), _plain(value)) for name, value in done.items()]))
-    return Section("contexts", "What a model would be shown", parts) if parts else None
-
-
 def _latency(summary: Mapping[str, Any]) -> Section | None:
     parts: list[Part] = []
     for name, section in summary.get("timing", {}).items():
@@ -323,13 +288,3 @@ def _tables_of(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Table]:
             (arm, *(value_cell(entries.get(one), False) for one in names)) for arm, entries in arms.items()
         ]
         yield Table(f"{name.replace('_', ' ')}: means over conversations", ("", *names), rows)
-
-
-def _plain(value: Any) -> str:
-    return (
-        f"{value:,.3g}"
-        if isinstance(value, float) and value != int(value)
-        else f"{value:,}"
-        if isinstance(value, (int, float))
-        else str(value)
-    )

@@ -7,11 +7,16 @@ from typing import Any
 import polars as pl
 
 from eval.comparison.wording import interval, probability, signed
+from eval.dataset.card import Card
 from eval.experiment.run_folder import read_summary, read_table
 from eval.measures.means import written
+from eval.report.comparison_page import dataset
 from eval.report.figure import Interval, intervals, lines
-from eval.report.parts import Cell, Figure, Notes, Part, ReportPage, Section, Table, Tone
-from eval.report.run_page import Row, survived
+from eval.report.parts import Cell, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
+from eval.report.plain import sentence
+from eval.report.run_page import survived
+from eval.sweep.changed import repeated_notes
+from eval.sweep.gain import next_commands, with_baseline
 from eval.sweep.results import HAYSTACK, PointResult, generated_labels, is_cost, marked, numbers
 
 _MOST_MEASURES = 9
@@ -19,11 +24,14 @@ _MOST_LINES = 8
 _TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
 
 
-def sweep_page(folder: Path, results: Sequence[PointResult], measures: Sequence[str]) -> ReportPage:
+def sweep_page(
+    folder: Path, results: Sequence[PointResult], measures: Sequence[str], card: Card | None = None
+) -> ReportPage:
     """A page without its explorer.
 
     Args:
         measures: the columns of the table.
+        card: of the dataset, where it is known.
     """
     summary = read_summary(folder)
     paired = read_table(folder / "paired.parquet")
@@ -31,32 +39,29 @@ def sweep_page(folder: Path, results: Sequence[PointResult], measures: Sequence[
     best = summary.get("best")
     found = [
         _points(results, list(measures)[:_MOST_MEASURES], best),
-        _gains(paired),
+        _gains(paired, best, results),
         _curves(results, measures),
         _failures(results),
-        survived(summary),
+        _datasets(results, card),
+        survived(summary | {"notes": [*repeated_notes(results), *summary.get("notes", ())]}),
     ]
     return ReportPage(
         kind="sweep",
         title=f"{folder.resolve().name}: {finished} of {len(results)} points",
-        headline=_headline(best, results),
+        headline=_headline(folder, summary),
         sections=[section for section in found if section is not None],
         label=generated_labels(results),
     )
 
 
-def _headline(best: Mapping[str, Any] | None, results: Sequence[PointResult]) -> list[str]:
+def _headline(folder: Path, summary: Mapping[str, Any]) -> list[str]:
+    """What the sweep came to, in the words of the terminal, and what can be done with it next."""
+    best = summary.get("best")
     if best is None:
         return ["No point is best: none finished, or all are equal."]
-    lines_told = [f"Best by {best['measure']}: {best['label']}, {best['value']:.3f}."]
-    if best.get("difference") is not None:
-        against = "the default" if best["is_default"] else "the first point"
-        bounds = f"[{best['low']:+.3f}, {best['high']:+.3f}]"
-        lines_told.append(
-            f"Against {against}: {best['difference']:+.3f} {bounds}, {best['verdict']} (p "
-            f"{probability(best['p_holm'])}, corrected for having chosen among the points)."
-        )
-    return [*lines_told, f"Its folder: {best['folder']}."]
+    told = best.get("told") or summary["tags"]["best_point"]
+    export, compare = next_commands(folder)
+    return [f"{sentence(told)}.", f"Its folder: {best['folder']}.", f"Next: {export}", f"Or: {compare}"]
 
 
 def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mapping[str, Any] | None) -> Section:
@@ -64,8 +69,11 @@ def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mappi
     rows: list[Row] = []
     for number, result in enumerate(results):
         is_best = best is not None and result.name == best["folder"]
+        is_default = best is not None and best["is_default"] and result.name == best["baseline"]
         values = [_value(result, name, tops[name], is_cost(results, name)) for name in measures]
-        rows.append((Cell(f"{number} {result.label}", "own" if is_best else ""), *values))
+        rows.append(
+            (Cell(f"{number} {result.label}", "own" if is_best else "", "the default" if is_default else ""), *values)
+        )
     return Section(
         "points", "The points", [Table("Means over judged questions; * is the best", ("point", *measures), rows)]
     )
@@ -80,28 +88,26 @@ def _value(result: PointResult, measure: str, top: float | None, is_cost: bool) 
     return Cell(f"{written(entry['value'], is_cost)}{'*' if is_top else ''}", "own" if is_top else "", note)
 
 
-def _gains(paired: pl.DataFrame) -> Section | None:
-    if paired.is_empty():
+def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequence[PointResult]) -> Section | None:
+    if paired.is_empty() or best is None:
         return None
+    label = next((one.label for one in results if one.name == best["baseline"]), "")
+    baseline = "the default" if best["is_default"] else label
     rows: list[Row] = []
     drawn = []
-    for row in paired.iter_rows(named=True):
+    for row in with_baseline(paired):
+        if row is None:
+            rows.append((Cell(baseline, "own"), f"{paired['baseline'][0]:.3f}", "", "", "", "baseline"))
+            continue
         label = f"{row['point']} {row['label']}"
         difference = signed(row["difference"], row["lower_is_better"])
-        rows.append(
-            (
-                label,
-                f"{row['candidate']:.3f}",
-                difference,
-                interval(row),
-                probability(row["p_holm"]),
-                Cell(row["verdict"], _TONES.get(row["verdict"], "")),
-            )
-        )
+        verdict = Cell(row["verdict"], _TONES.get(row["verdict"], ""))
+        told = (f"{row['candidate']:.3f}", difference, interval(row), probability(row["p_holm"]), verdict)
+        rows.append((label, *told))
         drawn.append(Interval(label, row["difference"], row["low"], row["high"]))
     measure = paired["measure"][0]
     figure = Figure(
-        f"{measure}: each point against the baseline",
+        f"{measure}: each point against {baseline}",
         intervals(drawn[:30], f"differences of {measure}; the table tells the numbers", zero=0.0),
     )
     caption = "Paired by question; the intervals hold for all points together, p is corrected over all of them (Holm)"
@@ -136,6 +142,19 @@ def _curves(results: Sequence[PointResult], measures: Sequence[str]) -> Section 
         words = f"{quality} by {'messages that a question sees' if key == HAYSTACK else key}"
         parts.append(Figure(words, lines(shown, f"{words}; the table tells the numbers", key, str(quality))))
     return Section("settings", "What the settings do", parts) if parts else None
+
+
+def _datasets(results: Sequence[PointResult], card: Card | None) -> Section | None:
+    """What the points were asked: one dataset mostly; of a sweep over datasets, each."""
+    asked: dict[str, Mapping[str, Any]] = {}
+    for result in results:
+        if result.summary is not None:
+            asked.setdefault(result.summary["dataset"]["digest"], result.summary)
+    sections = [
+        dataset(one, one["counts"]["queries"], one["counts"]["judged_queries"], card if len(asked) == 1 else None)
+        for one in asked.values()
+    ]
+    return Section("dataset", sections[0].title, [part for one in sections for part in one.parts]) if sections else None
 
 
 def _failures(results: Sequence[PointResult]) -> Section | None:

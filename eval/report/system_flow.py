@@ -13,7 +13,8 @@ _FOLDING = ("compaction", "summarizer", "guidance", "summary_documents")
 _SHOWING = ("assembly", "authored", "recovery")
 _TARGET = "_target_"
 _SETTINGS_SHOWN = 5
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+"""Where a word of a class name begins; an abbreviation at its end (`MiniLM`) is part of the word before it."""
 
 
 def system_flow(config: Mapping[str, Any]) -> Flow:

@@ -1,5 +1,6 @@
 """The best point of a sweep, and what it gains over the default beyond chance."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,7 @@ class Gain:
         """For the summary of the sweep."""
         told = ("difference", "low", "high", "p_holm", "verdict")
         return {
+            "told": self.told(),
             "folder": self.best.name,
             "label": self.best.label,
             "measure": self.measure,
@@ -76,6 +78,19 @@ class Gain:
             "is_default": self.is_default,
             **{name: None if self.row is None else self.row[name] for name in told},
         }
+
+
+def with_baseline(rows: pl.DataFrame) -> list[Mapping[str, Any] | None]:
+    """Rows of `POINTS_SCHEMA`, best first, and None where the baseline stands among them."""
+    told: list[Mapping[str, Any] | None] = list(rows.iter_rows(named=True))
+    better = int((rows["candidate"] > rows["baseline"]).sum())
+    return [*told[:better], None, *told[better:]]
+
+
+def next_commands(folder: Path) -> list[str]:
+    """What is asked of a finished sweep: export its best point, compare its points."""
+    export, compare = ["lcm", "export", str(folder), f"to=presets/{folder.name}"], ["lcm", "compare", str(folder)]
+    return [shlex.join(export), shlex.join(compare)]
 
 
 def deciding_measure(results: Sequence[PointResult], measures: Sequence[str]) -> str | None:

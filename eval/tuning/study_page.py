@@ -75,11 +75,12 @@ def _validation(report: StudyReport) -> Iterator[str]:
         yield f"There is none: {_why_nothing_is_held_out(report)}."
         yield ""
         return
+    rivals = "1 other is" if found.rivals == 1 else f"{found.rivals} others are"
     yield (
         f"Each fold in turn had no say: the trial that the others pick is judged by it. {measure} is then "
         f"**{found.estimate:.4f}** (standard deviation over {len(found.folds)} folds {found.spread:.4f}), where the "
         f"picked trial's own mean is {found.in_sample:.4f}: an optimism of {found.optimism:+.4f}. "
-        f"{found.agreement} of {len(found.folds)} times the same trial was picked; {found.rivals} others are within "
+        f"{found.agreement} of {len(found.folds)} times the same trial was picked; {rivals} within "
         "one standard error of the best."
     )
     yield ""

@@ -22,6 +22,7 @@ from eval.report.explorer import Explorer
 from eval.report.insight import Insight
 from eval.report.page import PAGE, write_page
 from eval.report.parts import ReportPage
+from eval.report.plain import counted
 from eval.report.regression_page import regression_page
 from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page
@@ -39,6 +40,7 @@ from pipelines.views.terminal import compared_by
 _MOST_TEXT = 12 << 20
 """Bytes of the words in a page; the rest of the 20 MB that a page may have is for rankings and contexts."""
 _MOST_SIDES = 5
+_MOST_POINTS = 8
 _IS_BRIEF = "`lcm report` of the folder adds how every stage treated the evidence, contexts and summaries"
 
 
@@ -115,31 +117,45 @@ class Reporter:
 
     def _of_sweep(self, folder: Path) -> ReportPage:
         results, summary = _points(folder), read_summary(folder)
-        page = sweep_page(folder, results, compared_by(results))
+        first = next((point_of(folder, one.name) for one in results if one.summary is not None), None)
+        page = sweep_page(folder, results, compared_by(results), None if first is None else _card(first))
         best = summary.get("best")
         if best:
             named = {
                 best["folder"]: best["label"],
                 best["baseline"]: "default" if best["is_default"] else "first point",
             }
-            self._explore_points({label: point_of(folder, name) for name, label in reversed(named.items())}, page)
+            others = sorted(results, key=lambda one: -(one.value(best["measure"]) or 0.0))
+            named = {**named, **{one.name: one.label for one in others if one.name not in named}}
+            if best["is_default"] and best["folder"] == best["baseline"]:
+                named[best["folder"]] = f"{best['label']} (the default)"
+            self._explore_points({label: point_of(folder, name) for name, label in named.items()}, page)
         return page
 
     def _of_study(self, folder: Path) -> ReportPage:
         page = study_page(folder)
         best = int(read_summary(folder)["tags"]["best_trial"])
-        names = {f"trial {number}": folder / TRIAL_FOLDERS / str(number) for number in dict.fromkeys((0, best))}
+        names = {f"trial {number}": folder / TRIAL_FOLDERS / str(number) for number in dict.fromkeys((best, 0))}
         self._explore_points(names, page)
         return page
 
     def _explore_points(self, folders: Mapping[str, Path], page: ReportPage) -> None:
-        """The explorer of some points: what was chosen, beside what it is held against."""
+        """The explorer of points that were asked the same: what was chosen, then what it is held against, then
+        others, as many as a page may hold."""
         there = {name: folder for name, folder in folders.items() if (folder / "per_query.parquet").is_file()}
         if not there:
             return
-        columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in reversed(there.items())]
         first = next(iter(there.values()))
-        self._explore(page, first, columns, queries_of(first), [])
+        digest = read_summary(first)["dataset"]["digest"]
+        alike = {name: one for name, one in there.items() if read_summary(one)["dataset"]["digest"] == digest}
+        shown = dict(list(alike.items())[:_MOST_POINTS])
+        notes = []
+        if more := len(alike) - len(shown):
+            notes.append(f"{counted(more, 'more point stands', 'more points stand')} in the tables alone")
+        if other := len(there) - len(alike):
+            notes.append(f"{counted(other, 'point was', 'points were')} asked another dataset: each has its own page")
+        columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in shown.items()]
+        self._explore(page, first, columns, queries_of(first), notes)
 
     def _sides(self, sides: Sequence[Side]) -> tuple[list[Column], pl.DataFrame, list[str]]:
         """The rankings of the sides, over the questions that all of them were asked."""
@@ -149,7 +165,8 @@ class Reporter:
             columns.append(columns_of_run(side.folder, side.name, insight, with_arms=False)[0])
             notes += told
         if len(sides) > _MOST_SIDES:
-            notes.append(f"{len(sides) - _MOST_SIDES} more sides stand in the tables alone")
+            more = len(sides) - _MOST_SIDES
+            notes.append(f"{counted(more, 'more side stands', 'more sides stand')} in the tables alone")
         queries = queries_of(sides[0].folder)
         for side in sides[1:]:
             queries = queries.join(side.queries.select("query_id"), on="query_id", how="semi", maintain_order="left")

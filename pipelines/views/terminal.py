@@ -1,6 +1,5 @@
 """What a person sees: tables, progress, warnings."""
 
-import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -29,8 +28,10 @@ from eval.measures.names import (
     kind_of,
 )
 from eval.report.answer_tables import answer_tables
+from eval.report.contexts import UNCHANGED, are_in_question
+from eval.report.plain import counted
 from eval.sweep.changed import changed_measures, repeated_notes, why_equal
-from eval.sweep.gain import CONFIDENCE, PAIRED, Gain
+from eval.sweep.gain import CONFIDENCE, PAIRED, Gain, next_commands, with_baseline
 from eval.sweep.results import PointResult, generated_labels, is_cost, marked
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import well_formed
@@ -47,7 +48,6 @@ _COLUMNS = 5
 """So many of the most telling measures stand in every table that has them, on 80 columns; intervals where they fit."""
 _PAIRED_POINTS = 12
 _INTERVAL = f"{100 * CONFIDENCE:g} % interval of all"
-_OF_CONTEXTS = ("assembly", "authored", "compaction", "guidance", "session", "summary_documents")
 
 RETAINED = ("retained", "context_tokens", "verbatim", "summarised", "reachable", "expansions")
 """The columns of the table of contexts, as far as they say something."""
@@ -141,9 +141,10 @@ def show_run(
     names = _shown(summary["measures"])
     costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
+    held = ", ".join(counted(counts[f"{noun}s"], noun) for noun in ("workspace", "message", "document"))
     say(
-        f"{dataset['name']} ({dataset['protocol']}): {counts['workspaces']} workspaces, {counts['messages']} messages, "
-        f"{counts['documents']} documents; {counts['judged_queries']} of {counts['queries']} queries are judged"
+        f"{dataset['name']} ({dataset['protocol']}): {held}; "
+        f"{counts['judged_queries']} of {counts['queries']} queries are judged"
     )
     if counts["judged_queries"]:
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
@@ -195,7 +196,7 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
         )
     measures = summary["measures"]
     budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
-    if budgets and (done.get("summaries") or _is_about_contexts(summary)):
+    if budgets and are_in_question(summary):
         rows = {
             budget: {name: measures[f"{name}@{budget}"] for name in RETAINED if f"{name}@{budget}" in measures}
             for budget in budgets
@@ -205,20 +206,13 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
         label = generated_label(summary["dataset"])
         _print_table(out, "budget", rows, told or RETAINED, _labelled(title, label), {kind_of(name) for name in costs})
     elif budgets:
-        say("nothing folds or was chosen for contexts here: what they retain is retained@BUDGET of summary.json")
+        say(f"{UNCHANGED}: what they retain is retained@BUDGET of summary.json")
     for name, section in sections(summary).items():
         arms = [] if name == "answers" else [one for one in section.values() if isinstance(one, Mapping)]
         means = [entry for entries in arms for entry in entries.values()]
         if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
             names = list(dict.fromkeys(name for entries in arms for name in entries))
             _print_table(out, name.replace("_", " "), section, names, "mean over conversations")
-
-
-def _is_about_contexts(summary: Mapping[str, Any]) -> bool:
-    """Whether something that makes contexts was chosen, or measures of them; of a run that does not say, it was."""
-    if "changed" not in summary:
-        return True
-    return any(key.partition(".")[0] in _OF_CONTEXTS or "retention" in key for key in summary["changed"])
 
 
 def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None = None) -> None:
@@ -251,8 +245,9 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
     if gain is not None:
         say(gain.told())
         say(f"its folder: {folder / gain.best.name}")
-        say(f"next: {shlex.join(['lcm', 'export', str(folder), f'to=presets/{folder.name}'])}")
-        say(f"      {shlex.join(['lcm', 'compare', str(folder)])}")
+        export, compare = next_commands(folder)
+        say(f"next: {export}")
+        say(f"      {compare}")
 
 
 def _show_paired(gain: Gain, label: str) -> None:
@@ -276,21 +271,19 @@ def _paired_table(gain: Gain, left_out: Collection[str]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     rows = gain.rows.head(_PAIRED_POINTS)
-    of_baseline = gain.baseline.value(gain.measure) or 0.0
     name = "the default" if gain.is_default else gain.baseline.label
-    base = (name, f"{of_baseline:.3f}", *("" for _ in shown), "baseline")
-    for i, row in enumerate(rows.iter_rows(named=True)):
-        if i == (rows["candidate"] > of_baseline).sum():
-            table.add_row(*map(escape, base))
-        told = {
+    for row in with_baseline(rows):
+        if row is None:
+            told = (name, f"{rows['baseline'][0]:.3f}", *("" for _ in shown), "baseline")
+            table.add_row(*map(escape, told))
+            continue
+        numbers = {
             "difference": signed(row["difference"], row["lower_is_better"]),
             _INTERVAL: interval(row),
             "p (Holm)": probability(row["p_holm"]),
         }
-        cells = (f"{row['point']} {row['label']}", f"{row['candidate']:.3f}", *(told[name] for name in shown))
+        cells = (f"{row['point']} {row['label']}", f"{row['candidate']:.3f}", *(numbers[one] for one in shown))
         table.add_row(*map(escape, cells), escape(row["verdict"]))
-    if (rows["candidate"] > of_baseline).all():
-        table.add_row(*map(escape, base))
     return table
 
 

@@ -98,6 +98,36 @@ def test_a_link_opens_a_question_with_all_that_is_known_of_it(browser: Any, page
     assert sum(parts) == pytest.approx(100, abs=0.1)
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_link_brings_its_question_into_view_and_focus_and_so_does_a_reload(
+    browser: Any, page_of_run: Path, width: int
+) -> None:
+    browser.set_viewport_size({"width": width, "height": 900})
+    opened(browser, page_of_run, "#q=q026")
+    for _ in range(2):
+        until(browser, "document.activeElement.id === 'question'")
+        top = browser.evaluate("document.querySelector('#question .asked').getBoundingClientRect().top")
+        assert browser.evaluate("document.querySelector('header').getBoundingClientRect().bottom") <= top < 450
+        browser.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+        browser.reload()
+    browser.locator("#list a").nth(7).click()
+    until(
+        browser,
+        "openedData?.id === shown[7][0][0] && document.querySelector('#question').getBoundingClientRect().top < 450",
+    )
+
+
+def test_every_section_is_named_where_it_can_be_seen(browser: Any, page_of_run: Path) -> None:
+    browser.set_viewport_size({"width": 1300, "height": 900})
+    opened(browser, page_of_run)
+    last = browser.get_by_role("link", name="Questions, one by one")
+    assert last.evaluate("one => one.getBoundingClientRect().right <= innerWidth")
+    last.click()
+    until(browser, "document.querySelector('#explorer').getBoundingClientRect().top < 200")
+    header = browser.evaluate("document.querySelector('header').getBoundingClientRect().bottom")
+    assert browser.evaluate("document.querySelector('#explorer-title').getBoundingClientRect().top") >= header
+
+
 def test_questions_are_sorted_by_what_got_worse_and_filtered(browser: Any, page_of_run: Path) -> None:
     opened(browser, page_of_run)
     changed = browser.evaluate("shown.map(([, by]) => by).filter(by => by !== null)")

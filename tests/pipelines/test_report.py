@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import html
 import json
 import re
 import shutil
@@ -36,6 +37,24 @@ def test_a_run_ends_with_the_path_of_its_page(lcm: Lcm) -> None:
     assert [rank for _, rank, *_ in first["rankings"][0]][:5] == run["rank"].sort().head(5).to_list()
     assert len(first["evidence"]) == len(queries["evidence"][0])
     assert "lcm report" in index["notes"][0]
+
+
+def words(page: Path) -> str:
+    """What a reader reads, the explorer apart."""
+    text = page.read_text().partition("<main")[2].partition('id="explorer"')[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+
+
+def test_a_page_says_of_control_arms_and_contexts_what_the_terminal_says(lcm: Lcm) -> None:
+    done = lcm("evaluate", *(one for one in SHOWN if one not in ("arms=none", "system=hybrid")), "hydra.run.dir=run")
+    assert done.code == 0, done.stderr
+    told = words(done.place / "run" / "report.html")
+    (against,) = [line for line in done.stdout.splitlines() if line.startswith("by recall@10 the system is")]
+    assert f"B{against[1:]}." in told
+    (clause,) = [line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("nothing folds")]
+    assert f"N{clause[1:]}." in told
+    assert "No summary was made here" in told
+    assert "summarised: in part, by a passage" in told
 
 
 def test_every_judged_message_is_in_one_place_of_the_page(lcm: Lcm) -> None:
@@ -81,6 +100,14 @@ def test_ladders_of_another_ranking_than_the_kept_one_are_not_told(lcm: Lcm) -> 
     assert not any(told for one in block(folder / "report.html", "q0") for told in one["ladders"])
 
 
+def test_a_sweep_whose_best_point_is_the_default_says_so(lcm: Lcm) -> None:
+    done = lcm("evaluate", "-m", *SHOWN, NO_CONTEXTS, "ranking.stages.limit.n=20,2", "hydra.sweep.dir=sweep")
+    assert "no point is better" in done.stdout
+    page = done.place / "sweep" / "report.html"
+    assert "0 ranking.stages.limit.n=20, the default: no point is better." in words(page)
+    assert block(page, "index")["columns"] == ["ranking.stages.limit.n=20 (the default)", "ranking.stages.limit.n=2"]
+
+
 def test_a_sweep_has_one_page(lcm: Lcm) -> None:
     done = lcm(
         *("evaluate", "-m", *SHOWN, NO_CONTEXTS, "fusion.dense_weight=0.1,0.9", "ranking.stages.limit.n=20"),
@@ -89,6 +116,17 @@ def test_a_sweep_has_one_page(lcm: Lcm) -> None:
     assert done.code == 0, done.stderr
     assert done.stdout.rstrip().endswith("Page: sweep/report.html")
     assert [path.relative_to(done.place) for path in done.place.rglob("report.html")] == [Path("sweep/report.html")]
+    told = words(done.place / "sweep" / "report.html")
+    (best,) = [line for line in done.stdout.splitlines() if line.startswith("best by recall@10")]
+    assert f"B{best[1:]}." in told
+    (following,) = [line for line in done.stdout.splitlines() if line.startswith("next: ")]
+    assert f"N{following[1:]}" in told
+    assert "the sample shows the tool; its numbers prove nothing (2 of 2 points)" in told
+    assert "What they were asked dataset sample" in told
+    assert re.search(r"the default 0\.\d{3} baseline", told)
+    columns = block(done.place / "sweep" / "report.html", "index")["columns"]
+    assert sorted(columns) == ["default", "fusion.dense_weight=0.1", "fusion.dense_weight=0.9"]
+    assert columns[1] == "default"
     shutil.rmtree(done.place / "sweep" / json.loads((done.place / "sweep/summary.json").read_text())["best"]["folder"])
     assert lcm("report", "sweep", "into=again.html").code == 0
 

@@ -1,4 +1,4 @@
-// The summaries of a conversation over its messages; a part of the page's one script, read before the rest.
+// What contexts held, and the summaries of a conversation over its messages; a part of the page's one script, read before the rest.
 "use strict";
 
 // A conversation as it is folded: a drawing of its summaries over its messages, and the same as a tree.
@@ -56,4 +56,53 @@ function tree(nodes, at) {
     i = end;
   }
   return list;
+}
+
+async function contexts(data, choice) {
+  const told = data.contexts[choice.one];
+  if (!told.length) return [];
+  const select = make("select", "");
+  told.forEach(([budget], i) => select.append(new Option(`${budget} tokens`, i)));
+  const body = make("div", "");
+  const show = async () => body.replaceChildren(...(await contextOf(data, choice.one, told[Number(select.value)])));
+  select.addEventListener("change", show);
+  await show();
+  return [make("h3", "", "What a model would be shown"), make("label", "meta", "Budget ", select), body];
+}
+
+async function contextOf(data, column, [budget, at, states]) {
+  const context = await row("contexts", "x", at);
+  const gold = new Set(data.evidence);
+  const spent = { evidence: 0, summary: 0, document: 0, message: 0 };
+  const list = make("ol", "ranked");
+  for (const [kind, number, tokens, text, sources] of context.items) {
+    const isGold = kind === "message" ? gold.has(number) : kind === "document" && sources.some((one) => gold.has(one));
+    spent[isGold ? "evidence" : kind] += tokens;
+    list.append(item(kind, number, tokens, text, isGold));
+  }
+  const whole = Math.max(budget, context.tokens);
+  const bar = make("div", "bar");
+  bar.setAttribute("role", "img");
+  bar.setAttribute("aria-label", `${context.tokens} of ${budget} tokens: ${Object.entries(spent).map(([kind, tokens]) => `${KINDS[kind]} ${tokens}`).join(", ")}`);
+  const key = make("ul", "key");
+  for (const [kind, tokens] of [...Object.entries(spent), ["free", Math.max(0, budget - context.tokens)]]) {
+    if (!tokens) continue;
+    const part = make("span", `is-${kind}`);
+    part.style.width = `${(100 * tokens) / whole}%`;
+    bar.append(part);
+    key.append(make("li", "", make("i", `is-${kind}`), `${KINDS[kind]} ${tokens.toLocaleString("en")}`));
+  }
+  if (context.evicted) key.append(make("li", "", `${context.evicted.toLocaleString("en")} entries were cut`));
+  const where = make("ul", "notes");
+  for (let i = 0; i < states.length; i++) where.append(make("li", "", `${(await message(data.evidence[i])).id}: ${STATES[states[i]]}`));
+  const folding = make("details", "", make("summary", "", `its ${context.items.length} entries, in order`), region("scroll", "The entries of the context", list));
+  return [bar, key, where, folding];
+}
+
+// An entry of a context; its words are unpacked when it is opened.
+function item(kind, number, tokens, text, isGold) {
+  const name = make("span", "preview", isGold ? make("span", "gold-word", "evidence ") : null, kind, text ? `: ${text.slice(0, 140)}` : ` ${number}`);
+  const details = make("details", isGold ? "gold" : "", make("summary", "", make("span", "rank", ""), name, make("span", "score", `${tokens} tokens`)));
+  onOpen(details, async () => [kind === "message" ? said(await message(number), isGold) : make("p", "said", text ?? (await folded(number)).text)]);
+  return make("li", "", details);
 }

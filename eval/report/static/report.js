@@ -6,6 +6,9 @@ const byId = (id) => document.getElementById(id);
 const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]/g;
 const LONG = 900;
 const KINDS = { message: "other messages", summary: "summaries", document: "recalled", evidence: "evidence", free: "free" };
+const PLACES = { late: "ranked too low all along", source: "found by no branch" };
+// In words where evidence was lost: a stage that lost it, or why nothing could be seen of it.
+const lostWords = (place) => PLACES[place] ?? (index.unseen.includes(place) ? place : `lost at ${place}`);
 const STATES = { verbatim: "shown whole", summarised: "in the words of a summary", reachable: "below a summary", absent: "left out" };
 
 // What would steer a display, made visible.
@@ -130,7 +133,7 @@ function entry(question, by, choice) {
   const number = make("span", "number", written(own));
   if (choice.other >= 0 && by !== null && by !== 0) number.append(make("br"), make("span", by < 0 ? "pill worse" : "pill better", signed(index.lower[choice.measure] ? -by : by)));
   const lost = question[5][choice.one];
-  link.append(number, make("span", "where", `${question[0]} · ${question[1]}${question[3] ? "" : " · not judged"}${lost ? ` · lost at ${lost}` : ""}`));
+  link.append(number, make("span", "where", `${question[0]} · ${question[1]}${question[3] ? "" : " · not judged"}${lost ? ` · ${lostWords(lost)}` : ""}`));
   return link;
 }
 
@@ -164,7 +167,14 @@ async function open(questionId) {
   if (opened !== questionId) return;
   openedData = { id: questionId, row: index.questions[place], data, gold };
   byId("question").replaceChildren(...parts);
-  if (byId("question").getBoundingClientRect().top < 0) byId("explorer").scrollIntoView();
+  const { top } = byId("question").getBoundingClientRect();
+  if (top < 0 || top > innerHeight / 2) bring();
+}
+
+// Bring the opened question into view at once: a smooth way there would end where it lay before the page grew.
+function bring() {
+  byId("question").scrollIntoView({ behavior: "instant", block: "start" });
+  mark();
 }
 
 function actions() {
@@ -248,7 +258,7 @@ async function ladders(data, choice) {
     const of = await message(ladder.message);
     const steps = ladder.steps.map(([stage, rank, score, words]) => make("tr", stage === ladder.lost ? "lost" : "",
       make("th", "words", stage), make("td", "", rank === null ? "–" : `rank ${rank}`), make("td", "", score === null ? "" : Number(score).toFixed(3)), make("td", "words", words ?? "")));
-    const details = make("details", "", make("summary", "", `${ladder.lost ? `lost at ${ladder.lost}: ` : "found: "}${(of.text ?? of.id).slice(0, 100)}`),
+    const details = make("details", "", make("summary", "", `${ladder.lost ? lostWords(ladder.lost) : "found"}: ${(of.text ?? of.id).slice(0, 100)}`),
       ladder.held_at === null ? null : make("p", "meta", `the memory has it as of ${ladder.held_at}`),
       ladder.held === null ? null : make("p", "meta", "the memory holds:"), ladder.held === null ? null : make("p", "said", ladder.held),
       make("table", "steps", make("tbody", "", ...steps)));
@@ -256,55 +266,6 @@ async function ladders(data, choice) {
     parts.push(details);
   }
   return parts;
-}
-
-async function contexts(data, choice) {
-  const told = data.contexts[choice.one];
-  if (!told.length) return [];
-  const select = make("select", "");
-  told.forEach(([budget], i) => select.append(new Option(`${budget} tokens`, i)));
-  const body = make("div", "");
-  const show = async () => body.replaceChildren(...(await contextOf(data, choice.one, told[Number(select.value)])));
-  select.addEventListener("change", show);
-  await show();
-  return [make("h3", "", "What a model would be shown"), make("label", "meta", "Budget ", select), body];
-}
-
-async function contextOf(data, column, [budget, at, states]) {
-  const context = await row("contexts", "x", at);
-  const gold = new Set(data.evidence);
-  const spent = { evidence: 0, summary: 0, document: 0, message: 0 };
-  const list = make("ol", "ranked");
-  for (const [kind, number, tokens, text, sources] of context.items) {
-    const isGold = kind === "message" ? gold.has(number) : kind === "document" && sources.some((one) => gold.has(one));
-    spent[isGold ? "evidence" : kind] += tokens;
-    list.append(item(kind, number, tokens, text, isGold));
-  }
-  const whole = Math.max(budget, context.tokens);
-  const bar = make("div", "bar");
-  bar.setAttribute("role", "img");
-  bar.setAttribute("aria-label", `${context.tokens} of ${budget} tokens: ${Object.entries(spent).map(([kind, tokens]) => `${KINDS[kind]} ${tokens}`).join(", ")}`);
-  const key = make("ul", "key");
-  for (const [kind, tokens] of [...Object.entries(spent), ["free", Math.max(0, budget - context.tokens)]]) {
-    if (!tokens) continue;
-    const part = make("span", `is-${kind}`);
-    part.style.width = `${(100 * tokens) / whole}%`;
-    bar.append(part);
-    key.append(make("li", "", make("i", `is-${kind}`), `${KINDS[kind]} ${tokens.toLocaleString("en")}`));
-  }
-  if (context.evicted) key.append(make("li", "", `${context.evicted.toLocaleString("en")} entries were cut`));
-  const where = make("ul", "notes");
-  for (let i = 0; i < states.length; i++) where.append(make("li", "", `${(await message(data.evidence[i])).id}: ${STATES[states[i]]}`));
-  const folding = make("details", "", make("summary", "", `its ${context.items.length} entries, in order`), region("scroll", "The entries of the context", list));
-  return [bar, key, where, folding];
-}
-
-// An entry of a context; its words are unpacked when it is opened.
-function item(kind, number, tokens, text, isGold) {
-  const name = make("span", "preview", isGold ? make("span", "gold-word", "evidence ") : null, kind, text ? `: ${text.slice(0, 140)}` : ` ${number}`);
-  const details = make("details", isGold ? "gold" : "", make("summary", "", make("span", "rank", ""), name, make("span", "score", `${tokens} tokens`)));
-  onOpen(details, async () => [kind === "message" ? said(await message(number), isGold) : make("p", "said", text ?? (await folded(number)).text)]);
-  return make("li", "", details);
 }
 
 function onOpen(details, fill) {
@@ -362,12 +323,12 @@ function onKey(event) {
   KEYS[event.key]();
 }
 
-function follow() {
+async function follow() {
   const found = /^#(q|c)=(.*)$/.exec(location.hash);
   if (!found) return;
   let id = found[2];
   try { id = decodeURIComponent(id); } catch { /* a link that nobody encoded */ }
-  if (found[1] === "q") open(id); else openConversation(id);
+  await (found[1] === "q" ? open(id) : openConversation(id));
 }
 
 function options(select, pairs) {
@@ -384,7 +345,7 @@ async function start() {
   options(byId("category"), [["", "every kind"], ...[...new Set(index.questions.map((one) => one[1]))].sort().map((name) => [name, name])]);
   const stages = [...new Set(index.questions.flatMap((one) => one[5]).filter(Boolean))].sort();
   byId("lost-label").hidden = !stages.length;
-  options(byId("lost"), [["", "any stage"], ...stages.map((name) => [name, name])]);
+  options(byId("lost"), [["", "any stage"], ...stages.map((name) => [name, PLACES[name] ?? name])]);
   byId("explorer-notes").hidden = !index.notes.length;
   byId("explorer-notes").append(...index.notes.map((note) => make("li", "", note)));
   for (const select of byId("filters").querySelectorAll("select")) select.addEventListener("change", () => { filter(); if (opened) open(opened); });
@@ -398,7 +359,11 @@ async function start() {
   byId("conversation").addEventListener("change", () => (location.hash = `c=${byId("conversation").value}`));
   if (index.folded.length) new IntersectionObserver((seen, watch) => seen[0].isIntersecting && (watch.disconnect(), byId("folded").childElementCount || openConversation(0))).observe(byId("folding"));
   filter();
-  follow();
+  if (!location.hash.startsWith("#q=")) return follow();
+  history.scrollRestoration = "manual"; // what a reload would restore was true of a page without the question
+  await follow();
+  bring();
+  byId("question").focus({ preventScroll: true });
 }
 
 if (byId("block-index")) start();
