@@ -6,7 +6,7 @@ Of queries with reference answers, and where nothing is said 0:
 - `contained`: whether the words of a reference stand in a row in the answer: the longer it is, the more it contains;
 - `answer_tokens`: how long the answer is;
 - `judged_correct`: whether a language model says that it is, where `judge` is one; not where its reply is no verdict;
-- `false_abstentions`: whether it says that nothing is told, though something is; better low.
+- `answered`: whether it says anything; where not, it abstains though something is told.
 
 Of queries that nothing answers:
 
@@ -32,7 +32,7 @@ from eval.answering.judge import Judge
 from eval.answering.reading import within
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, REPORT_TOKENS, Direction, MemoryReading
-from eval.measures.names import ANSWER_COSTS, ANSWER_MEASURES, SYSTEM_ARM
+from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
 from eval.measures.retention import Retention
 from eval.measures.squad import contained, exact_match, f1
 from lcm.checks import check_choice, check_range
@@ -80,7 +80,7 @@ class Answers:
         return [name for name in ANSWER_MEASURES if self.judge is not None or name != "judged_correct"]
 
     def direction(self, value: str) -> Direction:
-        return "lower" if value in ANSWER_COSTS else "higher"
+        return "lower" if value == "answer_tokens" else "higher"
 
     def depends_on(self, system: System) -> list[object]:
         """How contexts are assembled, where these are read."""
@@ -107,9 +107,10 @@ class Answers:
 
     def unpaired(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Of the queries where an arm says that nothing is told, whether it is right."""
-        said_so = rows.filter(pl.col("measure").is_in(["abstention_recall", "false_abstentions"]), value=1.0)
-        right = (pl.col("measure") == "abstention_recall").cast(pl.Float64)
-        return said_so.select("arm", measure=pl.lit("abstention_precision"), value=right)
+        is_right = (pl.col("measure") == "abstention_recall") & (pl.col("value") == 1)
+        is_wrong = (pl.col("measure") == "answered") & (pl.col("value") == 0)
+        right = is_right.cast(pl.Float64)
+        return rows.filter(is_right | is_wrong).select("arm", measure=pl.lit("abstention_precision"), value=right)
 
     def notes(self, dataset: Dataset) -> tuple[str, ...]:
         """Over what the means are."""
@@ -151,15 +152,15 @@ class Answers:
             except UnansweredError:
                 incidents[UNANSWERED] += 1
                 answer = ""
-            says_nothing = float(not answer.strip())
+            says_nothing = not answer.strip()
             if wanted.is_unanswerable:
-                yield "abstention_recall", says_nothing, answer
+                yield "abstention_recall", float(says_nothing), answer
             else:
                 yield "squad_F1", f1(answer, wanted.references), answer
                 yield "squad_EM", exact_match(answer, wanted.references), answer
                 yield "contained", contained(answer, wanted.references), answer
                 yield "answer_tokens", float(REPORT_TOKENS.count([answer])[0]), answer
-                yield "false_abstentions", says_nothing, answer
+                yield "answered", float(not says_nothing), answer
                 if self.judge is not None and (verdict := self._verdict(query, wanted, answer, incidents)) is not None:
                     yield "judged_correct", float(verdict), answer
         if wanted.options:

@@ -26,10 +26,9 @@ CONTEXT_MEASURES = ("verbatim", "summarised", "reachable", "retained", *CONTEXT_
 """Of `measures.retention`: each before `@` and a budget."""
 
 
-ANSWER_COSTS = ("false_abstentions", "answer_tokens")
 ANSWER_MEASURES = (
     *("judged_correct", "squad_F1", "squad_EM", "contained", "choice_accuracy", "abstention_recall"),
-    *ANSWER_COSTS,
+    *("answered", "answer_tokens"),
 )
 """Of `measures.answers`."""
 ANSWER_HEADLINE = ("squad_F1", "choice_accuracy", "judged_correct")

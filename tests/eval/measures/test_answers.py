@@ -87,12 +87,12 @@ def test_each_query_is_scored_by_what_the_dataset_says_of_it() -> None:
         ("where", "squad_EM"): 0.0,
         ("where", "contained"): 0.0,
         ("where", "answer_tokens"): 3.0,
-        ("where", "false_abstentions"): 0.0,
+        ("where", "answered"): 1.0,
         ("tea", "squad_F1"): 0.0,
         ("tea", "squad_EM"): 0.0,
         ("tea", "contained"): 0.0,
         ("tea", "answer_tokens"): 0.0,
-        ("tea", "false_abstentions"): 1.0,
+        ("tea", "answered"): 0.0,
         ("never", "abstention_recall"): 0.0,
         ("pick", "choice_accuracy"): 1.0,
     }
@@ -149,7 +149,7 @@ def test_without_a_budget_nothing_is_read() -> None:
     answerer = Saying()
     found(answerer, budget_tokens=0)
     assert all(not shown for _, shown in answerer.shown)
-    assert values(found(Extractive(), budget_tokens=0))["tea", "false_abstentions"] == 1.0
+    assert values(found(Extractive(), budget_tokens=0))["tea", "answered"] == 0.0
 
 
 def test_a_context_is_read_of_the_system_alone_within_the_budget() -> None:
@@ -164,7 +164,7 @@ def test_a_context_is_read_of_the_system_alone_within_the_budget() -> None:
 def test_what_a_model_leaves_unanswered_counts_as_nothing_said_and_is_told() -> None:
     outcome = found(Saying({ASKED["where"]: UnansweredError("no words"), ASKED["pick"]: UnansweredError("no words")}))
     assert outcome.incidents[UNANSWERED] == 4  # two queries, two arms
-    assert values(outcome)["where", "false_abstentions"] == 1.0
+    assert values(outcome)["where", "answered"] == 0.0
     assert values(outcome)["pick", "choice_accuracy"] == 0.0
 
 
