@@ -14,12 +14,15 @@ from eval.report.column import Column
 from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, Place, intervals, lines, scatter
 from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
+from eval.report.plain import counted
 from eval.report.run_page import lost
 from eval.report.system_flow import differing, system_flow
 
 _TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
 _REPEATED = ("memory", "tracking", "executor", "stages", "cache", "means", "report")
 """Settings that decide no number, and the whole system, whose parts stand for themselves."""
+_BESIDE = ("arms", "dataset", "distractors", "executor", "experiment", "judgements", "measures", "replay")
+"""What is measured, how and beside what: no settings of the system."""
 
 
 def comparison_page(
@@ -34,8 +37,8 @@ def comparison_page(
     sides = [standing.side for standing in comparison.standings]
     found = [
         _verdicts(comparison),
-        differences(comparison.baseline.side, [side for side in sides if side is not comparison.baseline.side]),
         lost(columns),
+        differences(comparison.baseline.side, [side for side in sides if side is not comparison.baseline.side]),
         categories(comparison.baseline.side, sides, comparison.by, comparison.by in comparison.costs),
         curves(columns, queries),
         dataset(comparison.baseline.side.summary, comparison.queries, comparison.judged, card),
@@ -59,11 +62,18 @@ def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
             parts.append(Notes([f"{side.name}: a config.yaml is missing, so nothing is known of what differs"]))
             continue
         rows = differing(baseline.config, side.config, _REPEATED)
-        if rows:
+        own = [row for row in rows if row[0].partition(".")[0] not in _BESIDE]
+        beside = [
+            ".".join(row[0].split(".")[: 2 if row[0].startswith("measures.") else 1]) for row in rows if row not in own
+        ]
+        if own:
             headings = ("key", baseline.name, side.name)
-            parts.append(Table(f"{side.name} differs in {len(rows)} settings", headings, rows, frozenset({0, 1, 2})))
+            many = counted(len(own), "setting")
+            parts.append(Table(f"{side.name} differs in {many}", headings, own, frozenset({0, 1, 2})))
         else:
-            parts.append(Notes([f"{side.name} is set as the baseline is, in everything that decides a number"]))
+            parts.append(Notes([f"{side.name}: its system is set as the baseline's is"]))
+        if beside:
+            parts.append(Notes([f"{side.name} was also measured otherwise, in: {', '.join(dict.fromkeys(beside))}"]))
     return Section("differences", "What differs", parts) if parts else None
 
 

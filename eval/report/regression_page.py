@@ -32,8 +32,8 @@ def regression_page(
     unknown = [f"not known to agree, as a side's config.yaml does not tell: {', '.join(comparison.unknown)}"]
     found = [
         _gate(comparison, first),
-        differences(baseline, [candidate]),
         lost(columns),
+        differences(baseline, [candidate]),
         None if first is None else categories(baseline, [candidate, baseline], first, is_cost=False),
         curves(columns, queries),
         dataset(baseline.summary, len(baseline.queries), judged, card),

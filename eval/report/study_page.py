@@ -94,7 +94,9 @@ def _progress(trials: pl.DataFrame, objective: Sequence[str]) -> Section | None:
         return None
     best = told[measure].cum_max() if direction == "maximize" else told[measure].cum_min()
     series = {"trial": list(told.iter_rows()), "best so far": list(zip(told["number"], best, strict=True))}
-    figure = Figure(f"{measure}, trial after trial", lines(series, f"{measure} by trial", "trial", measure))
+    figure = Figure(
+        f"{measure}, trial after trial", lines(series, f"{measure} by trial", "trial", measure, loose=("trial",))
+    )
     return Section("progress", "How the search went", [figure])
 
 
@@ -106,7 +108,12 @@ def _settings(trials: pl.DataFrame, measure: str, keys: Sequence[str]) -> Sectio
                 trials.filter(pl.col(measure).is_not_null() & pl.col(key).is_not_null()).select(key, measure).sort(key)
             )
             points = [(float(x), float(y)) for x, y in told.iter_rows()]
-            parts.append(Figure(f"{measure} by {key}", lines({"trials": points}, f"{measure} by {key}", key, measure)))
+            parts.append(
+                Figure(
+                    f"{measure} by {key}",
+                    lines({"trials": points}, f"{measure} by {key}", key, measure, loose=("trials",)),
+                )
+            )
     return Section("settings", "What the settings do", parts) if parts else None
 
 

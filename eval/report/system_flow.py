@@ -52,7 +52,11 @@ def differing(
     keys = sorted(dict.fromkeys([*sides[0], *sides[1]]), key=lambda key: (key.count("."), not key.endswith(_TARGET)))
     for key in keys:
         values = [side.get(key, _ABSENT) for side in sides]
-        if values[0] == values[1] or any(key.startswith(prefix) for prefix in replaced):
+        if (
+            values[0] == values[1]
+            or all(one is None or one is _ABSENT for one in values)
+            or any(key.startswith(prefix) for prefix in replaced)
+        ):
             continue
         if key.endswith(f".{_TARGET}"):
             replaced.append(key.removesuffix(_TARGET))

@@ -181,6 +181,15 @@ def test_the_page_is_accessible(browser: Any, page_of_run: Path, scheme: str, wi
     browser.wait_for_selector("#folded .tree")
     assert violations(browser) == []
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shown = browser.locator("figure svg").evaluate_all("all => all.filter((one) => one.getClientRects().length)")
+    assert len(shown) == browser.locator("figure").count()
+    points = "all => all.map((one) => one.getBoundingClientRect()).filter((one) => one.width).map((one) => one.right)"
+    assert all(right <= width for right in browser.locator("figure svg circle, figure svg text").evaluate_all(points))
+    if width == 400:
+        first = browser.locator("#quality tbody th").first
+        before = first.evaluate("one => one.getBoundingClientRect().left")
+        browser.locator("#quality .wide:has(table)").evaluate("one => { one.scrollLeft = 300; }")
+        assert first.evaluate("one => one.getBoundingClientRect().left") == before
 
 
 def test_paper_holds_the_report_without_what_only_a_screen_has(browser: Any, page_of_run: Path) -> None:

@@ -1,0 +1,41 @@
+"""What differs between the sides of a comparison, as its page tells it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eval.comparison.side import Side
+from eval.report.comparison_page import differences
+from eval.report.parts import Notes, Table
+
+
+def side(name: str, config: Mapping[str, Any]) -> Side:
+    return Side(name, Path(name), {}, pl.DataFrame(), pl.DataFrame(), {}, config)
+
+
+def test_settings_of_the_system_are_told_apart_from_how_it_was_measured() -> None:
+    baseline = side(
+        "a",
+        {
+            "fusion": {"k": 60, "further_vectors": None},
+            "arms": {"bm25": {"n": 1}},
+            "measures": {"latency": {"queries": 0}},
+        },
+    )
+    other = side("b", {"fusion": {"k": 30}, "arms": None, "measures": {"latency": {"queries": 5}}})
+    section = differences(baseline, [other])
+    assert section is not None
+    table, note = section.parts
+    assert isinstance(table, Table)
+    assert (table.caption, list(table.rows)) == ("b differs in 1 setting", [("fusion.k", "60", "30")])
+    assert isinstance(note, Notes)
+    assert list(note.lines) == ["b was also measured otherwise, in: arms, measures.latency"]
+
+
+def test_a_side_that_is_only_measured_otherwise_has_the_same_system() -> None:
+    section = differences(side("a", {"fusion": {"k": 60}}), [side("b", {"fusion": {"k": 60}, "arms": {"n": 1}})])
+    assert section is not None
+    told = [line for part in section.parts if isinstance(part, Notes) for line in part.lines]
+    assert told == ["b: its system is set as the baseline's is", "b was also measured otherwise, in: arms"]

@@ -1,0 +1,66 @@
+"""Figures as they are drawn: for broad screens and narrow ones, with labels that do not touch."""
+
+import itertools
+import re
+
+import pytest
+
+from eval.report.figure import Interval, Place, intervals, lines, scatter, shares
+
+
+def drawings(markup: str) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", markup)
+
+
+def ticks(drawing: str, y: str) -> list[tuple[float, str]]:
+    found = re.findall(rf'class="tick" x="([\d.]+)" y="{y}" text-anchor="middle">([^<]*)<', drawing)
+    return [(float(x), text) for x, text in found]
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        intervals([Interval("system", 0.8, 0.7, 0.9, is_own=True), Interval("bm25", 0.5)], "by arm"),
+        lines({"a": [(1, 0.1), (2, 0.5)]}, "recall", "ranks", "recall"),
+        shares({"system": {"late": 3, "source": 1}}, "lost"),
+        scatter(
+            [Place(1, "a", 400, 0.6, 0.5, 0.7, is_own=True), Place(2, "b", 500, 0.5, None, None, is_own=False)],
+            "t",
+            "c",
+            "v",
+        ),
+    ],
+    ids=["intervals", "lines", "shares", "scatter"],
+)
+def test_a_figure_is_drawn_for_broad_screens_and_for_narrow_ones(markup: str) -> None:
+    broad, narrow = drawings(markup)
+    assert 'class="broad" viewBox="0 0 720' in broad
+    assert 'class="narrow" viewBox="0 0 360' in narrow
+    for drawing, width in ((broad, 720), (narrow, 360)):
+        places = [float(x) for x in re.findall(r' (?:x|cx|x1|x2)="([\d.-]+)"', drawing)]
+        assert all(0 <= x <= width for x in places)
+    assert len(re.findall("<circle", broad)) == len(re.findall("<circle", narrow))
+
+
+def test_labels_of_an_axis_do_not_touch() -> None:
+    close = [(0.124388, 0.5), (0.174643, 0.6), (0.337866, 0.6), (0.536781, 0.5)]
+    for drawing in drawings(lines({"trials": close}, "t", "weight", "recall@10")):
+        told = ticks(drawing, "300")
+        assert len(told) >= 3
+        assert all(b - a > 7 * (len(left) + len(right)) / 2 for (a, left), (b, right) in itertools.pairwise(told))
+    apart = [(0.1, 0.5), (0.5, 0.6), (1.0, 0.6)]
+    assert [text for _, text in ticks(drawings(lines({"a": apart}, "t", "w", "r"))[0], "300")] == ["0.1", "0.5", "1"]
+
+
+def test_the_name_of_an_axis_stands_above_its_highest_tick() -> None:
+    for drawing in drawings(lines({"a": [(1, 0.1), (2, 0.6)]}, "t", "ranks", "recall@10")):
+        (name,) = re.findall(r'class="axis" x="0" y="(\d+)">recall@10<', drawing)
+        heights = [float(y) for y in re.findall(r'class="tick" x="\d+" y="([\d.]+)" text-anchor="end"', drawing)]
+        assert int(name) + 14 <= min(heights)
+
+
+def test_points_that_have_nothing_to_do_with_their_neighbours_are_not_joined() -> None:
+    series = {"trial": [(0.0, 0.5), (1.0, 0.4)], "best so far": [(0.0, 0.5), (1.0, 0.5)]}
+    for drawing in drawings(lines(series, "t", "trial", "recall@10", loose=("trial",))):
+        assert drawing.count("<polyline") == 1
+        assert drawing.count("<circle") == 2 * (2 + 1)
