@@ -1,6 +1,6 @@
 """Why a message is shown whole, in a summary's or a document's words, or not at all, in the contexts of a question."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -10,9 +10,16 @@ from eval.ladder.asking import Asked
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Lineage, Retention, Standing
 from lcm.memory.memory import Memory
-from lcm.records.context import Context
+from lcm.records.context import Context, LeftOutReason
+from lcm.records.query import Recalled
 
 _HOW = {"verbatim": "whole", "summarised": "in other words", "reachable": "by expanding", None: "not shown"}
+_LEFT_OUT: dict[LeftOutReason, str] = {
+    "tail": "outside the fresh tail",
+    "shown": "not shown again: all that it stands for is shown",
+    "passed over": "passed over by recovery",
+    "dreams": "not shown: questions about dreams are answered by dreams, and no others are",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +47,12 @@ def shown(
     """
     evidence = {query.query_id: [message_id] for query in asked.queries}
     reading = MemoryReading(asked.memory, asked.queries, answers, evidence, dataset)
+    recalled: list[Recalled] = []
+    if asked.memory.system.assembly.shows_documents:
+        recalled = [one for found in asked.memory.recalled(answers).values() for one in found]
     for _, context, lineage in measure.contexts(reading):
         (standing,) = lineage.standings(context, [message_id])
-        why = _why(asked.memory, message_id, standing, context, lineage)
+        why = _why(asked.memory, message_id, standing, context, lineage, recalled)
         yield Shown(context.budget_tokens, context.tokens, _HOW[standing.how], why, standing.path)
 
 
@@ -51,30 +61,67 @@ def with_budget(measure: Retention, budget: int | None) -> Retention:
     return measure if budget is None else replace(measure, budgets=(budget,))
 
 
-def _why(memory: Memory, message_id: str, standing: Standing, context: Context, lineage: Lineage) -> str:
+def _why(
+    memory: Memory,
+    message_id: str,
+    standing: Standing,
+    context: Context,
+    lineage: Lineage,
+    recalled: Sequence[Recalled],
+) -> str:
     items = {item.item_id: item for item in context.items}
     if message_id in items:
-        item = items[message_id]
-        return "in the fresh tail" if item.in_tail else "as it was said"
+        where = "in the fresh tail" if items[message_id].in_tail else "as it was said"
+        return where if items[message_id].text else f"{where}, where nothing is left of it: a call without its result"
     if standing.documents:
         return f"recalled: {', '.join(standing.documents)}"
     if standing.how is not None:
         depth = memory.store.summaries_by_id([standing.path[-1]])[standing.path[-1]].depth
         below = "" if len(standing.path) == 1 else f", {len(standing.path)} expansions down"
         return f"in summary {standing.path[-1]} of depth {depth}{below}"
-    return _why_not(memory, message_id, standing, context, lineage.conversation_id)
+    return _why_not(memory, message_id, standing, context, lineage.conversation_id, recalled)
 
 
-def _why_not(memory: Memory, message_id: str, standing: Standing, context: Context, conversation_id: str) -> str:
+def _why_not(
+    memory: Memory,
+    message_id: str,
+    standing: Standing,
+    context: Context,
+    conversation_id: str,
+    recalled: Sequence[Recalled],
+) -> str:
     said = [message.message_id for message in memory.store.messages(conversation_id)]
+    stand_for = [one.document_id for one in recalled if message_id in one.source_message_ids]
+    found = next(
+        (f"recalled as {name}, which is {_told(name, context, 'ranked behind')}" for name in stand_for), "not recalled"
+    )
     if message_id not in said:
-        return f"not part of conversation {conversation_id}, and not recalled into its context"
-    number = said.index(message_id) + 1
-    at = f"message {number} of {len(said)}"
-    if standing.path:
-        return f"{at}: folded into {standing.path[-1]}, which the budget cuts"
-    shown_ids = {item.item_id for item in context.items}
-    first = next((i for i, one in enumerate(said, start=1) if one in shown_ids), None)
-    if first is not None and number < first and context.evicted:
-        return f"{at}: cut by the budget, which reaches back to message {first}"
-    return f"{at}: {'cut by the budget' if context.evicted else 'taken out of the context'}"
+        found = found if memory.system.assembly.shows_documents else "its context shows nothing else"
+        return f"not part of conversation {conversation_id}, and {found}"
+    at = f"message {said.index(message_id) + 1} of {len(said)}"
+    item_id = standing.path[-1] if standing.path else message_id
+    told = context.left_out.get(item_id)
+    if told is None:
+        return f"{at}: taken out of the context"
+    if told.reason == "tail":
+        where = f"folded into {item_id}" if standing.path else "outside the fresh tail"
+        return f"{at}: {where}, {'which was' if standing.path and not stand_for else 'and'} {found}"
+    return (
+        f"{at}: {f'folded into {item_id}, which is ' if standing.path else ''}{_told(item_id, context, 'older than')}"
+    )
+
+
+def _told(item_id: str, context: Context, behind: str) -> str:
+    """Why a context leaves an item or a document out; `behind` says how it stands behind another."""
+    told = context.left_out[item_id]
+    if told.reason == "behind":
+        return f"{behind} {told.behind}, which is {_told(told.behind, context, behind)}"
+    if told.reason == "budget":
+        limit = context.notes.get("memory_tokens", context.budget_tokens)
+        left = max(0, limit - context.tokens)
+        return f"cut by the budget: it takes {told.tokens:,g} tokens, and {left:,g} of {limit:,g} are left"
+    if told.reason == "share":
+        return f"cut: it takes {told.tokens:,g} tokens, and {told.room_tokens:,g} are left for its kind"
+    if told.reason == "degraded":
+        return f"not shown: {'; '.join(context.notes['degraded'])}"
+    return _LEFT_OUT[told.reason]

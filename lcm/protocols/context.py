@@ -28,7 +28,8 @@ class Assembly(Protocol):
     """Packs contexts.
 
     Laws: the fresh tail is always in; the rest is never over budget; hard authored text is never cut; a tool's result
-    stands behind a message that calls it; one context an ask, each as if asked alone.
+    stands behind a message that calls it; one context an ask, each as if asked alone; of every item, and of what was
+    recalled where documents are shown, it stands in the context or in what that leaves out.
     """
 
     @property

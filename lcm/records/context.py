@@ -2,11 +2,39 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 ContextTier = Literal["hard", "tail", "soft", "guidance", "recalled", "recovered"]
 """By which right an item stands in a context: authored and never cut, said last, authored as far as it fits, a
 protected rule, found by ranking, fetched because ranking failed."""
+
+
+LeftOutReason = Literal["budget", "share", "behind", "tail", "shown", "passed over", "dreams", "degraded"]
+"""Why something is not in a context:
+
+| | |
+|---|---|
+| `budget` | with it, the context would take more than the budget |
+| `share` | it takes more than is left for its kind, as for rules or for turns fetched because ranking failed |
+| `behind` | one that does not fit comes first, and nothing behind that is looked at |
+| `tail` | it lies before the fresh tail, and of that only what is recalled is shown |
+| `shown` | all that it stands for is shown |
+| `passed over` | recovery orders what was fetched without it |
+| `dreams` | questions about dreams are answered by dreams, and no others are |
+| `degraded` | what must be shown takes more than it may, and nothing else is shown |
+"""
+
+
+class LeftOut(NamedTuple):
+    """Why a context leaves something out."""
+
+    reason: LeftOutReason
+    tokens: float = 0
+    """What it takes, where that is why."""
+    room_tokens: float = 0
+    """What was left for it, where that is why."""
+    behind: str = ""
+    """The id of the first that did not fit, of what lies behind that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +68,9 @@ class Context:
     system_note: str = ""
     """What the system prompt is to add, because summaries stand in the context."""
     evicted: int = 0
-    """How many items did not fit."""
+    """How many items of the conversation are not shown."""
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    """Why, by id: of the items of the conversation that are not shown, and of what was recalled and is not."""
     is_degraded: bool = False
     """More is shown than the memory's budget; or what must be shown takes more than it, and nothing else is."""
     notes: Mapping[str, Any] = field(default_factory=dict)

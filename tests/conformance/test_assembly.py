@@ -25,6 +25,7 @@ from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader
 from pipelines.config import building, conf_folder
 from tests.lcm.context.assembly.recorded import assistant, call, result, summary, user
 from tests.support.composing import composed
+from tests.support.left_out import check_left_out
 
 ROOT = Path(__file__).parents[2]
 CHOICES = [*conf_folder.groups()["assembly"], "libravdb assembly.rules=1.4.4"]
@@ -130,6 +131,7 @@ def test_laws_of_a_context(choice: str, items: list[Message | Summary], tail: in
         order = [name_of(item) for item in items]
         rest = [name for name in names if not name.startswith("result")]
         assert rest == sorted(rest, key=order.index)
+        check_left_out(context, order)
         check_calls(context)
         if not assembly.shows_documents:
             assert bool(context.system_note) == any(isinstance(item, Summary) for item in items)

@@ -92,7 +92,7 @@ async function contextOf(data, column, [budget, at, states]) {
     bar.append(part);
     key.append(make("li", "", make("i", `is-${kind}`), `${KINDS[kind]} ${tokens.toLocaleString("en")}`));
   }
-  if (context.evicted) key.append(make("li", "", `${context.evicted.toLocaleString("en")} entries were cut`));
+  if (context.evicted) key.append(make("li", "", `${context.evicted.toLocaleString("en")} entries are not shown`));
   const where = make("ul", "notes");
   for (let i = 0; i < states.length; i++) where.append(make("li", "", `${(await message(data.evidence[i])).id}: ${STATES[states[i]]}`));
   const folding = make("details", "", make("summary", "", `its ${context.items.length} entries, in order`), region("scroll", "The entries of the context", list));

@@ -15,11 +15,12 @@ from lcm.context.assembly.budget_shares import AuthoredCosts, BudgetShares, Shar
 from lcm.context.assembly.memory_header import MemoryText, header, line_text, message_text, sections
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.context.assembly.recall_choice import ChosenDocument, RecallBudget, RecallChoice, RecallRules
+from lcm.context.assembly.shown_items import name_of
 from lcm.context.assembly.tail_turns import TailTurns, entry_of
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.protocols.retrieval import Recovery
-from lcm.records.context import Context, ContextItem
+from lcm.records.context import Context, ContextItem, LeftOut
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
 from lcm.records.rules import VersionedRules
@@ -134,6 +135,7 @@ class _Packing:
         )
         self._hard_prices, self._soft_prices = prices[: len(self._hard)], prices[len(self._hard) :]
         self._shared: dict[tuple[int, bool], Shares] = {}
+        self._before_tail: dict[tuple[int, bool], dict[str, LeftOut]] = {}
 
     def shared(self, budget_tokens: int, is_dream: bool) -> tuple[TailTurns, Shares]:
         turns = self._no_turns if is_dream else self._turns
@@ -178,13 +180,14 @@ class _Packing:
             messages=tuple(said),
             system_note=header(sections([one.memory for one in in_header]), shares.degraded),
             evicted=len(self._items) - len(recent),
+            left_out=self._before(shares.tail.recent, is_dream) | _not_recalled(choice, shares, tokens),
             is_degraded=bool(shares.degraded) or shares.exceeds(tokens),
             notes=notes,
         )
 
     def _choice(self, ask: ContextRequest, is_dream: bool, shares: Shares, tail_ids: Sequence[str]) -> RecallChoice:
         if shares.degraded:
-            return RecallChoice()
+            return RecallChoice(left_out={one.document_id: LeftOut("degraded") for one in ask.recalled})
         guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction
         room = RecallBudget(shares.memory_tokens, shares.left_tokens, guidance_tokens)
         rules = RecallRules(self._pricing, self._rules.recovery, overdraws=self._is_code)
@@ -193,6 +196,16 @@ class _Packing:
         now = ask.asked_at or self._last_instant()
         has_session = bool(self._turns.messages)
         return rules.choose(ask.prompt, ask.recalled, room, tail_ids, now, has_session=has_session)
+
+    def _before(self, first: int, is_dream: bool) -> dict[str, LeftOut]:
+        """Why what lies before the tail is not shown, which begins with so many messages before it."""
+        key = first, is_dream
+        if key not in self._before_tail:
+            tail = () if is_dream else self._turns.messages[first:]
+            shown, told = {message.message_id for message in tail}, LeftOut("dreams" if is_dream else "tail")
+            names = map(name_of, self._items)
+            self._before_tail[key] = {name: told for name in names if name not in shown}
+        return self._before_tail[key]
 
     def _last_instant(self) -> datetime:
         instants = [message.created_at for message in self._turns.messages if message.created_at is not None]
@@ -235,6 +248,17 @@ class _Packing:
 
 def _as_remembered(node: AuthoredNode) -> MemoryText:
     return MemoryText("hard" if node.tier == "hard" else "soft", node.text)
+
+
+def _not_recalled(choice: RecallChoice, shares: Shares, tokens: float) -> dict[str, LeftOut]:
+    """Why recalled documents are not shown in a context of so many tokens: where the whole budget lacks room, that is
+    told and not the share."""
+    return {
+        name: told._replace(reason="budget")
+        if told.reason == "share" and shares.exceeds(tokens + told.tokens)
+        else told
+        for name, told in choice.left_out.items()
+    }
 
 
 def _notes(shares: Shares, choice: RecallChoice) -> dict[str, Any]:

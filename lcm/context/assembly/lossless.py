@@ -4,10 +4,10 @@ Source: the assembler of lossless-claw 0.6.3; its own choices are `conf/assembly
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lcm.checks import check_choice, check_range
@@ -16,12 +16,12 @@ from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
 from lcm.context.assembly.pairing import PairedMessage, Piece
 from lcm.context.assembly.relevance import RelevanceIndex
 from lcm.context.assembly.runtime_message import readable_text
-from lcm.context.assembly.shown_items import ShownItems
+from lcm.context.assembly.shown_items import ShownItems, name_of
 from lcm.context.assembly.summaries_note import summaries_note
 from lcm.context.assembly.tail import Tail, fresh_tail
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
-from lcm.records.context import Context, ContextItem
+from lcm.records.context import Context, ContextItem, LeftOut
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
 from lcm.records.rules import Rules
@@ -89,14 +89,15 @@ class Lossless:
         tail = fresh_tail(shown, self.fresh_tail_count, self.fresh_tail_max_tokens, self.rules)
         choice = _Choice(shown, tail, self.eviction, self.rules)
         note = summaries_note(item for item in items if isinstance(item, Summary))
-        contexts: dict[tuple[int, tuple[int, ...]], Context] = {}
+        contexts: dict[tuple[int, _Kept], Context] = {}
         answered = []
         for ask in asks:
             budget_tokens = self._budget_tokens(ask.budget_tokens)
-            kept = tuple(choice.kept(max(0, budget_tokens - tail.tokens), ask.prompt))
+            kept = choice.kept(room := max(0, budget_tokens - tail.tokens), ask.prompt)
             key = budget_tokens, kept
             if key not in contexts:
-                contexts[key] = self._context(shown, tail, kept, budget_tokens, note)
+                left_out = choice.left_out(kept, room)
+                contexts[key] = self._context(shown, tail, kept.places, budget_tokens, note, left_out)
             answered.append(contexts[key])
         return answered
 
@@ -105,7 +106,15 @@ class Lossless:
         budget_tokens = whole or self.default_budget_tokens or 0
         return budget_tokens if self.max_budget_tokens is None else min(budget_tokens, self.max_budget_tokens)
 
-    def _context(self, shown: ShownItems, tail: Tail, kept: Sequence[int], budget_tokens: int, note: str) -> Context:
+    def _context(
+        self,
+        shown: ShownItems,
+        tail: Tail,
+        kept: Sequence[int],
+        budget_tokens: int,
+        note: str,
+        left_out: Mapping[str, LeftOut],
+    ) -> Context:
         chosen = [*sorted((*kept, *tail.before)), *tail.order]
         standing = pruned(
             [placed for place in chosen for placed in shown[place].messages], range(tail.start, len(shown))
@@ -120,7 +129,16 @@ class Lossless:
             messages=tuple(placed.message for placed in messages),
             system_note=note,
             evicted=len(shown) - len(chosen),
+            left_out=left_out,
         )
+
+
+class _Kept(NamedTuple):
+    """What stays of the items before the tail."""
+
+    places: tuple[int, ...]
+    is_newest: bool
+    """The newest stay; else the best."""
 
 
 class _Choice:
@@ -133,12 +151,29 @@ class _Choice:
         self._rules: Rules = rules
         self._evictable = [place for place in range(tail.start) if place not in pulled_in]
 
-    def kept(self, budget_tokens: int, prompt: str) -> list[int]:
-        newest = newest_that_fit(self._evictable, self._tokens, budget_tokens)
-        if self._eviction == "chronological" or len(newest) == len(self._evictable):
+    def kept(self, budget_tokens: int, prompt: str) -> _Kept:
+        newest = _Kept(tuple(newest_that_fit(self._evictable, self._tokens, budget_tokens)), is_newest=True)
+        if self._eviction == "chronological" or len(newest.places) == len(self._evictable):
             return newest
         scores = self._index.scores(prompt)
-        return newest if scores is None else best_that_fit(self._evictable, self._tokens, scores, budget_tokens)
+        if scores is None:
+            return newest
+        return _Kept(tuple(best_that_fit(self._evictable, self._tokens, scores, budget_tokens)), is_newest=False)
+
+    def left_out(self, kept: _Kept, budget_tokens: int) -> dict[str, LeftOut]:
+        """Why the others do not stay: of the newest, the first that does not fit ends the walk."""
+        stays = set(kept.places)
+        others = [place for place in self._evictable if place not in stays]
+        room = budget_tokens - sum(map(self._tokens, kept.places))
+        if not kept.is_newest:
+            return {self._name(place): LeftOut("budget", self._tokens(place), room) for place in others}
+        if not others:
+            return {}
+        *older, first = others
+        behind = LeftOut("behind", behind=self._name(first))
+        return {self._name(first): LeftOut("budget", self._tokens(first), room)} | {
+            self._name(place): behind for place in older
+        }
 
     @cached_property
     def _index(self) -> RelevanceIndex:
@@ -148,6 +183,9 @@ class _Choice:
 
     def _tokens(self, place: int) -> int:
         return self._shown[place].tokens
+
+    def _name(self, place: int) -> str:
+        return name_of(self._shown.items[place])
 
 
 def _texts(standing: Sequence[PairedMessage], shown: set[Piece]) -> dict[int, str]:
@@ -162,10 +200,9 @@ def _texts(standing: Sequence[PairedMessage], shown: set[Piece]) -> dict[int, st
 
 def _item(shown: ShownItems, place: int, text: str, in_tail: bool) -> ContextItem:
     item = shown.items[place]
-    is_summary = isinstance(item, Summary)
     return ContextItem(
-        kind="summary" if is_summary else "message",
-        item_id=item.summary_id if isinstance(item, Summary) else item.message_id,
+        kind="summary" if isinstance(item, Summary) else "message",
+        item_id=name_of(item),
         text=text,
         tokens=shown[place].tokens,
         in_tail=in_tail,

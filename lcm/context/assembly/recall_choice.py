@@ -4,7 +4,8 @@ Source: the assembly of libravdb memory 1.4.4.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.memory_header import MemoryText
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.protocols.retrieval import Recovery, Signals
-from lcm.records.context import ContextTier
+from lcm.records.context import ContextTier, LeftOut
 from lcm.records.query import Recalled
 
 _SPOKEN = ("message", "guidance")
@@ -35,6 +36,19 @@ class RecallChoice(NamedTuple):
     recovered: Sequence[ChosenDocument] = ()
     signals: Signals = Signals(False, False, False, False)
     reserve_tokens: int = 0
+    left_out: Mapping[str, LeftOut] = {}
+    """By document, why it is not among them; `share` where its own room does not hold it."""
+
+
+class _Packed(NamedTuple):
+    """What was packed into a part of a context, and what was not."""
+
+    chosen: Sequence[ChosenDocument] = ()
+    left_out: Mapping[str, LeftOut] = {}
+
+    @property
+    def tokens(self) -> float:
+        return sum(one.tokens for one in self.chosen)
 
 
 class RecallBudget(NamedTuple):
@@ -59,7 +73,8 @@ class RecallRules(NamedTuple):
     def dreams(self, answer: Sequence[Recalled], room: RecallBudget) -> RecallChoice:
         """Choose for a question about dreams: nothing but dreams answers it."""
         dreams = [one for one in distinct(answer, ()) if one.kind == "dream"]
-        return RecallChoice(recalled=self._prefix(dreams, "recalled", room.left_tokens))
+        told = self._prefix(dreams, "recalled", room.left_tokens)
+        return RecallChoice(recalled=told.chosen, left_out=_left_out(answer, [told], is_dream=True))
 
     def choose(
         self,
@@ -90,44 +105,58 @@ class RecallRules(NamedTuple):
         reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(room.memory_tokens))
         rules = [one for one in ranked if one.kind == "guidance"]
         guidance = self._prefix(rules, "guidance", max(0.0, min(room.guidance_tokens, room.left_tokens)))
-        left = max(0.0, room.left_tokens - _tokens(guidance))
-        shown_ids = {*tail_ids, *(source for chosen in guidance for source in chosen.document.source_message_ids)}
+        left = max(0.0, room.left_tokens - guidance.tokens)
+        shown_ids = {
+            *tail_ids,
+            *(source for chosen in guidance.chosen for source in chosen.document.source_message_ids),
+        }
         others = distinct((one for one in ranked if one.kind != "guidance"), shown_ids)
         recalled = self._prefix(list(others), "recalled", max(0.0, left - reserve))
-        left = max(0.0, left - _tokens(recalled))
-        taken = {_words(chosen.document) for chosen in (*guidance, *recalled)}
+        left = max(0.0, left - recalled.tokens)
+        taken = {_words(chosen.document) for chosen in (*guidance.chosen, *recalled.chosen)}
         fetched = [one for one in awake if one.is_recovered and _words(one) not in taken]
         room_left = reserve if self.overdraws else min(reserve, left)
-        recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), room_left, len(recalled), now)
-        return RecallChoice(guidance, recalled, recovered, signals, reserve)
+        recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), room_left, len(recalled.chosen), now)
+        left_out = _left_out(answer, [guidance, recalled, recovered], is_dream=False)
+        return RecallChoice(guidance.chosen, recalled.chosen, recovered.chosen, signals, reserve, left_out)
 
-    def _prefix(
-        self, ones: Sequence[Recalled], context_tier: ContextTier, budget_tokens: float
-    ) -> list[ChosenDocument]:
-        if not ones or budget_tokens <= 0:
-            return []
+    def _prefix(self, ones: Sequence[Recalled], context_tier: ContextTier, budget_tokens: float) -> _Packed:
+        if not ones:
+            return _Packed()
         is_guidance = context_tier == "guidance"
         shown = [memory_text(one, is_guidance=is_guidance) for one in ones]
         prices = self.pricing.prices("elevated_guidance" if is_guidance else "recalled_memories", shown)
-        fits = longest_prefix((price.packed for price in prices), budget_tokens)
-        return _chosen(ones[:fits], shown[:fits], prices[:fits])
+        fits = longest_prefix((price.packed for price in prices), budget_tokens) if budget_tokens > 0 else 0
+        chosen = _chosen(ones[:fits], shown[:fits], prices[:fits])
+        if fits == len(ones):
+            return _Packed(chosen)
+        first, room = ones[fits].document_id, max(0.0, budget_tokens) - sum(price.packed for price in prices[:fits])
+        left_out = {one.document_id: LeftOut("behind", behind=first) for one in ones[fits:]}
+        return _Packed(chosen, left_out | {first: LeftOut("share", prices[fits].packed, room)})
 
     def _recovered(
         self, prompt: str, ones: Sequence[Recalled], budget_tokens: float, before: int, now: datetime
-    ) -> list[ChosenDocument]:
-        if not ones or budget_tokens <= 0:
-            return []
+    ) -> _Packed:
+        if not ones:
+            return _Packed()
         shown = [memory_text(one, is_recovered=True) for one in ones]
         # No label gets longer than the one it is priced with: what does not fit only moves the others up.
         prices = self.pricing.prices("recalled_memories", shown, before=max(before, 1))
         frame = 0 if before else self.pricing.frame_tokens("recalled_memories")
         room = math.floor(budget_tokens - frame)
+        if budget_tokens <= 0:
+            return _Packed(
+                (), {one.document_id: LeftOut("share", p.packed) for one, p in zip(ones, prices, strict=True)}
+            )
         order = self.recovery.order(prompt, ones, [math.ceil(price.packed) for price in prices], max(0, room), now)
         kept = [order[place] for place in first_fit([prices[place].packed for place in order], room)]
         chosen = _chosen([ones[p] for p in kept], [shown[p] for p in kept], [prices[p] for p in kept])
+        room_left = max(0.0, room - sum(one.tokens for one in chosen))
         if chosen:
             chosen[0] = chosen[0]._replace(tokens=chosen[0].tokens + frame)
-        return chosen
+        left_out = {one.document_id: LeftOut("passed over") for one in ones}
+        left_out |= {ones[p].document_id: LeftOut("share", prices[p].packed, room_left) for p in order}
+        return _Packed(chosen, left_out)
 
 
 def distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[Recalled]:
@@ -160,5 +189,12 @@ def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:
     return one.text, one.source_message_ids or one.document_id
 
 
-def _tokens(chosen: Iterable[ChosenDocument]) -> float:
-    return sum(one.tokens for one in chosen)
+def _left_out(answer: Iterable[Recalled], parts: Sequence[_Packed], *, is_dream: bool) -> dict[str, LeftOut]:
+    """Why documents are in none of the parts of a context; of those that are kept from them, by their kind."""
+    shown = {chosen.document.document_id for part in parts for chosen in part.chosen}
+    told = ChainMap(*(dict(part.left_out) for part in parts))
+    return {
+        one.document_id: told.get(one.document_id, LeftOut("shown" if (one.kind == "dream") == is_dream else "dreams"))
+        for one in answer
+        if one.document_id not in shown
+    }

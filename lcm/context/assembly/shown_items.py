@@ -93,6 +93,11 @@ class ShownItems:
         )
 
 
+def name_of(item: Message | Summary) -> str:
+    """The id of an item of a conversation."""
+    return item.summary_id if isinstance(item, Summary) else item.message_id
+
+
 def summary_text(summary: Summary, zone: ZoneInfo) -> str:
     """Give the summary, the ids of the summaries that it was condensed from, and when its sources were said."""
     return "\n".join(_lines(summary, zone))

@@ -1,6 +1,8 @@
 """How contexts show a message: what is told of each sums to what the measure says of all."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +12,7 @@ from eval.ladder.asking import asked_again
 from eval.ladder.contexts import shown, with_budget
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
-from pipelines.config import building
+from pipelines.config import building, conf_folder
 from tests.support.composing import composed
 
 FOLDED = (
@@ -46,6 +48,36 @@ def test_what_is_told_of_each_message_sums_to_what_is_retained(chosen: Sequence[
             assert share == pytest.approx(retained[query.query_id])
             assert all(one.budget_tokens == 800 and one.why for one in told)
     assert expected in seen
+
+
+CUT = re.compile(r"cut by the budget: it takes ([\d,.]+) tokens, and ([\d,.]+) of ([\d,.]+) are left$")
+
+
+@pytest.mark.parametrize("assembly", conf_folder.groups()["assembly"])
+@pytest.mark.parametrize("folded", [(), FOLDED], ids=["whole", "folded"])
+def test_the_budget_is_named_only_where_it_lacks_room(assembly: str, folded: Sequence[str]) -> None:
+    config = composed([f"assembly={assembly}", *folded, "embedder=hashing"])
+    data, seen = Sample().load(), set()
+    evaluator = WorkspaceEvaluator(
+        data, building.build(config, "memory"), building.build(config, "replay"), measures={}
+    )
+    evidence = data.evidence()
+    for asked in (one for workspace in data.workspaces for one in asked_again(evaluator, workspace)):
+        for query in [one for one in asked.queries if one.query_id in evidence][:4]:
+            alone, own = replace(asked, queries=[query]), asked.memory.rank([query])
+            for one in shown(alone, evidence[query.query_id][0], own, data, Retention(budgets=(300, 32_000))):
+                assert "budget" not in one.why or CUT.search(one.why), one.why
+                if cut := CUT.search(one.why):
+                    takes, left, of = (float(number.replace(",", "")) for number in cut.groups())
+                    assert takes > left and of <= one.budget_tokens == 300
+                seen.add((one.how == "not shown", one.why.partition(": ")[2].partition(" doc_")[0]))
+    why = {words for is_missing, words in seen if is_missing}
+    if building.build(config, "assembly").shows_documents:
+        where = "folded into sum_" if folded else "outside the fresh tail"
+        assert any(words.startswith(where) and words.endswith("not recalled") for words in why)
+    elif not folded:
+        assert any(CUT.search(words) for words in why)
+        assert assembly != "lossless" or any("older than" in words for words in why)
 
 
 def test_one_budget_takes_the_place_of_the_measures_own() -> None:

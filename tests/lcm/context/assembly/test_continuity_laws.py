@@ -18,6 +18,7 @@ from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.transcript.rendering.storage_shape import rendered
 from pipelines.config import building, composition
 from tests.lcm.context.assembly.remembered import WORDS, answers, authored, conversations
+from tests.support.left_out import check_left_out
 
 FEW = settings(max_examples=30)
 BUDGETS = st.integers(0, 900)
@@ -69,6 +70,7 @@ def test_laws_of_every_context(choice: str, case: Any, budget_tokens: int, promp
     names = [item.item_id for item in context.items]
     assert len(set(names)) == len(names)
     assert context.tokens == sum(item.tokens for item in context.items)
+    check_left_out(context, [*(one.message_id for one in messages), *(one.document_id for one in found)])
     memory_tokens = budget_tokens * assembly.token_budget_fraction  # a quarter, or all: exact
     assert context.is_degraded or context.tokens <= memory_tokens
     assert not context.is_degraded or context.notes["degraded"] or context.tokens > memory_tokens
