@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import polars as pl
@@ -39,7 +40,7 @@ class Explanation:
     trials: tuple[Trial, ...]
     """What would have kept it, or moved it up; best first."""
     is_tried: bool
-    """Whether changes were tried: of what is found, or may not be seen, none are."""
+    """Whether changes were tried: of what is found, or may not be seen, or by a ranking without an order, none are."""
     answers: pl.DataFrame
     """Rows of `TRACE_SCHEMA`: what was answered, whole."""
     texts: Mapping[str, str]
@@ -83,8 +84,7 @@ def explained(
     taken = _taken(trace, answers, document_id, step, first)
     documents = covers["document_id"].to_list()
     is_tried = tries and place != FOUND and place not in REASONS
-    stages = plan["stage"].to_list()
-    trials = tried(asked.memory, query, documents, stages, first) if is_tried else []
+    trials = tried(asked.memory, query, documents, _but_first_scores(trace, plan), first) if is_tried else None
     return Explanation(
         query=query,
         expected=expected,
@@ -94,8 +94,8 @@ def explained(
         ladder=rows,
         found_by=found_by,
         taken_by=taken,
-        trials=tuple(trials),
-        is_tried=is_tried,
+        trials=tuple(trials or ()),
+        is_tried=trials is not None,
         answers=answers,
         texts=texts_of(batch, [document_id, *taken["document_id"], *rows["like_id"]]),
         pool=pool,
@@ -131,14 +131,23 @@ def _best(trace: pl.DataFrame, covers: pl.DataFrame, step: int | None) -> str | 
     return str(ours.sort("step", "rank", descending=[True, False])["document_id"][0])
 
 
+def _but_first_scores(trace: pl.DataFrame, plan: pl.DataFrame) -> list[str]:
+    """The stages of a plan but the one that first gives scores, or would have given them had it left a row."""
+    without = set(trace.filter(pl.col("score").is_null())["step"])
+    first = next(step for step in count() if step not in without)
+    return plan.filter(pl.col("step") != first)["stage"].to_list()
+
+
 def _taken(
     trace: pl.DataFrame, answers: pl.DataFrame, document_id: str | None, step: int | None, first: int
 ) -> pl.DataFrame:
-    """Those of the first answers that stood behind a document before a step, or were not there."""
+    """Those of the first answers that stood behind a document before a step, or were not there; none where nothing had
+    ordered the rows."""
     none = pl.DataFrame(schema={"document_id": pl.String(), "rank": pl.Int64(), "rank_before": pl.Int64()})
     if not step:
         return none
-    before = trace.filter(pl.col("step") == step - 1).select("document_id", rank_before="rank")
+    is_ordered = pl.col("score").is_not_null()
+    before = trace.filter(pl.col("step") == step - 1, is_ordered).select("document_id", rank_before="rank")
     own = before.filter(document_id=document_id)["rank_before"]
     if own.is_empty() or own[0] > first:
         return none
@@ -164,11 +173,11 @@ def _headline(
     row = next(rows.filter(pl.col("step") == step).iter_rows(named=True), None)
     if row is None:
         return f"dropped at {place}, with the document that stood for it as a near duplicate"
-    done, moved = "put back", f"rank {row['rank_before']} → {row['rank']}"
+    done, moved = "put back", [f"rank {row['rank_before']} → {row['rank']}"]
     if row["rank"] is None:
-        done, moved = "dropped", f"rank {row['rank_before']} before"
+        done, moved = "dropped", [f"rank {row['rank_before']} before"] if row["score_before"] is not None else []
     causes = [cause for cause in (row["reason"], _like(row, trace)) if cause]
-    return "; ".join((f"{done} at {place}", moved, *causes))
+    return "; ".join((f"{done} at {place}", *moved, *causes))
 
 
 def _like(row: Mapping[str, Any], trace: pl.DataFrame) -> str:

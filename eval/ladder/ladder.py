@@ -16,6 +16,7 @@ LADDER_SCHEMA: dict[str, pl.DataType] = {
     "step": pl.Int32(),
     "stage": pl.String(),
     "rank_before": pl.Int64(),
+    "score_before": pl.Float64(),
     "rank": pl.Int64(),
     "score": pl.Float64(),
     "stood_for_by": pl.String(),
@@ -23,8 +24,8 @@ LADDER_SCHEMA: dict[str, pl.DataType] = {
 }
 """A row for each step from the one that brought a document to the one that dropped it, where `rank` and `score` are
 null. Until a step gives scores, `score` is null and ranks tell no more than the order in which rows came: that step has
-ordered them. `stood_for_by` is the better document that a near duplicate is left out in favour of; `event` one of
-added, ordered, rose, fell, stayed, dropped."""
+ordered them. So it is with `rank_before` where `score_before` is null. `stood_for_by` is the better document that a
+near duplicate is left out in favour of; `event` one of added, ordered, rose, fell, stayed, dropped."""
 _DOCUMENT = ["query_id", "document_id"]
 
 
@@ -84,6 +85,7 @@ def ladder(trace: pl.DataFrame, plan: pl.DataFrame, wanted: pl.DataFrame) -> pl.
         .with_columns(pl.col("rank", "score").shift(1).over("_wanted").name.suffix("_before"))
         .filter(pl.col("rank").is_not_null() | pl.col("rank_before").is_not_null())
     )
+    is_ordered = pl.all_horizontal(pl.col("score", "score_before").is_not_null())
     event = (
         pl.when(pl.col("rank_before").is_null())
         .then(pl.lit(ADDED))
@@ -91,9 +93,9 @@ def ladder(trace: pl.DataFrame, plan: pl.DataFrame, wanted: pl.DataFrame) -> pl.
         .then(pl.lit(DROPPED))
         .when(pl.col("score_before").is_null() & pl.col("score").is_not_null())
         .then(pl.lit(ORDERED))
-        .when(pl.col("rank") < pl.col("rank_before"))
+        .when(is_ordered & (pl.col("rank") < pl.col("rank_before")))
         .then(pl.lit(ROSE))
-        .when(pl.col("rank") > pl.col("rank_before"))
+        .when(is_ordered & (pl.col("rank") > pl.col("rank_before")))
         .then(pl.lit(FELL))
         .otherwise(pl.lit(STAYED))
     )

@@ -28,21 +28,26 @@ class Trial:
     rank: int
 
 
-def tried(memory: Memory, query: Query, documents: list[str], plan: list[str], first: int = FIRST) -> list[Trial]:
+def tried(
+    memory: Memory, query: Query, documents: list[str], plan: list[str], first: int = FIRST
+) -> list[Trial] | None:
     """Rank a query anew with each stage left out, each limit and all pools made larger.
+
 
     Args:
         memory: as it stood when the query was asked.
         documents: of which the best counts.
-        plan: the stages that the rows of the query pass.
+        plan: the stages that the rows of the query pass, but the one that first gives scores: without it nothing is in
+            order.
         first: how many documents are read: where a change lets a document be among them, it is not made greater.
     Returns:
-        What moves the document up or lets it be ranked, best first; of changes that cannot be ranked by, none.
+        What moves the document up or lets it be ranked, best first; of changes that cannot be ranked by, none. None
+        where the ranking itself gives no order: then nothing is tried.
     """
     ranking = memory.system.ranking
     now = _rank(memory, query, ranking, documents)
     if not isinstance(ranking, Ranking | RoutedRanking) or now is _NOT_RANKED:
-        return []
+        return None
     found = []
     for steps in _changes(ranking, plan):
         before = now
@@ -111,8 +116,9 @@ def _rank(memory: Memory, query: Query, ranking: Ranker, documents: list[str]) -
         ranked = memory.rank([query], ranking)
     except (LcmError, ValueError):  # what a later stage reads is not there
         return _NOT_RANKED
-    if ranked["score"].null_count():
-        return _NOT_RANKED
+    scores = ranked["score"]
+    if scores.null_count() or (len(scores) > 1 and scores.n_unique() == 1):
+        return _NOT_RANKED  # rows that score alike, or not at all, stand as the source gave them
     rank = with_near_duplicates(ranked).filter(pl.col("document_id").is_in(documents))["rank"].min()
     assert rank is None or isinstance(rank, int)
     return rank

@@ -19,7 +19,7 @@ import lcm.retrieval.fusion
 import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
-from lcm.protocols.retrieval import Batch, Stage
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.source.candidates import OF_ANNOTATION, OF_USE
@@ -125,6 +125,19 @@ def test_a_stage_adds_no_row(stage: Stage, prepared: tuple[pl.DataFrame, Batch])
     keys = ["query_id", "document_id"]
     assert after.join(frame, on=keys, how="anti").is_empty()
     assert not after.select(keys).is_duplicated().any()
+
+
+def test_a_stage_that_drops_rows_tells_why(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
+    frame, batch = prepared
+    keys = ["query_id", "document_id"]
+    dropped = frame.join(stage(frame, batch), on=keys, how="anti").select(keys)
+    assert isinstance(stage, TellsReasons) or dropped.is_empty()
+    if isinstance(stage, TellsReasons):
+        told = stage.reasons(frame, batch)
+        assert dict(told.schema) == REASONS_SCHEMA
+        assert dropped.join(told, on=keys, how="anti").is_empty()
+        assert told.join(frame, on=keys, how="anti").is_empty() and not told.select(keys).is_duplicated().any()
+        assert not told["reason"].null_count()
 
 
 def test_a_stage_keeps_columns_and_types(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:

@@ -4,18 +4,20 @@ Source: libravdb memory 1.3.5, mathematical reference, sections 7.3 to 7.6; the 
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
-from lcm.protocols.retrieval import Batch, Decay
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Decay
 from lcm.records.rules import Rules
 from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
-from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.ordering import best_first, with_rank
+from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.sums import in_order
 from lcm.retrieval.terms import Terms, TermWords
@@ -76,20 +78,40 @@ class TwoPass:
         return ("cosine", "access_count", "authority", "decay_rate", *recency_columns(self.recency))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        rows = frame.with_columns(score=share("cosine", least=-1.0), _query=pl.col("query_id").rle_id())
-        reaches = pl.col("score") >= self.theta1
-        if self.rules == "corrected":
-            is_guidance = rows["kind"].eq_missing("guidance")
-            if is_guidance.any():
-                guidance = self._passed(rows.filter(is_guidance), batch, pl.col("score") > self.theta1)
-                others = self._passed(rows.filter(~is_guidance), batch, reaches)
-                rows = pl.concat([others, guidance]).sort("_query", maintain_order=True)
-                return best_first(rows.drop("_query"))
-        return self._passed(rows, batch, reaches).drop("_query")
+        rows = _by_cosine(frame)
+        parts = [self._passed(part, batch, is_near) for part, is_near, _ in self._parts(rows)]
+        if len(parts) == 1:
+            return parts[0].drop("_query")
+        return best_first(pl.concat(parts).sort("_query", maintain_order=True).drop("_query"))
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, which cut did it, and by how much it missed that."""
+        told = [pl.DataFrame(schema=REASONS_SCHEMA)]
+        for part, is_near, lacks in self._parts(_by_cosine(frame)):
+            far = with_rank(best_first(part))
+            told.append(_behind(far, self.k1, "k1", "cosine"))
+            below = pl.format(f"cosine {{}} {lacks} theta1 {self.theta1:g}", pl.col("score").round(4))
+            told.append(told_of(far.filter((pl.col("rank") <= self.k1) & ~is_near), below))
+            scored = self._scored(_kept(part, self.k1, batch, is_near), batch)
+            told.append(_behind(with_rank(best_first(scored)), self.k2, "k2", "score"))
+        return pl.concat(told)
+
+    def _parts(self, rows: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.Expr, str]]:
+        """The rows that are cut by themselves, which of them are near, and how a cosine lacks theta1 there."""
+        is_guidance = rows["kind"].eq_missing("guidance") if self.rules == "corrected" else pl.Series([False])
+        if not is_guidance.any():
+            yield rows, pl.col("score") >= self.theta1, "below"
+        else:
+            yield rows.filter(~is_guidance), pl.col("score") >= self.theta1, "below"
+            yield rows.filter(is_guidance), pl.col("score") > self.theta1, "not above"
 
     def _passed(self, rows: pl.DataFrame, batch: Batch, is_near: pl.Expr) -> pl.DataFrame:
         """Both passes over rows whose score is their cosine."""
-        near = _kept(rows, self.k1, batch, is_near)
+        scored = self._scored(_kept(rows, self.k1, batch, is_near), batch)
+        return _kept(scored, self.k2, batch, pl.lit(True)).drop("_coverage", strict=False)
+
+    def _scored(self, near: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """The rows of the second pass with their scores."""
         covered = pl.lit(1.0)
         if self.kappa > 0:
             near = near.with_columns(_coverage=keyword_coverage(near, batch, self.terms))
@@ -97,8 +119,20 @@ class TwoPass:
         weights = (self.recency_weight, self.frequency_weight, self.authority_weight)
         omega = authority(self.recency, *weights, None if self.frequency_over == "near" else most_accesses(batch))
         score = omega * pl.col("score").clip(lower_bound=0.0) * covered * summary_quality(self.summary_delta)
-        scored = near.with_columns(score=score.clip(0.0, 1.0))
-        return _kept(scored, self.k2, batch, pl.lit(True)).drop("_coverage", strict=False)
+        return near.with_columns(score=score.clip(0.0, 1.0))
+
+
+def _by_cosine(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their cosine for a score, and the number of their query."""
+    return frame.with_columns(score=share("cosine", least=-1.0), _query=pl.col("query_id").rle_id())
+
+
+def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
+    """Of ranked rows behind the first n, where they stand and what the last of the first has."""
+    last = pl.col("score").filter(pl.col("rank") == n).first().over("query_id")
+    words = f"{cut} lets the first {n} through, down to {by} {{}}; it has {{}} and is number {{}}"
+    told = ranked.with_columns(_last=last).filter(pl.col("rank") > n)
+    return told_of(told, pl.format(words, pl.col("_last").round(4), pl.col("score").round(4), "rank"))
 
 
 def _kept(rows: pl.DataFrame, n: int, batch: Batch, is_near: pl.Expr) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from functools import cache
 import polars as pl
 
 from lcm.checks import check_range, check_weights
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01_with_floor
 from lcm.retrieval.ranking.stages.limit import Limit
@@ -113,6 +113,11 @@ def with_replies(frame: pl.DataFrame, replies: Mapping[str, Sequence[RerankItem]
 def first(frame: pl.DataFrame, window: int | None, batch: Batch) -> pl.DataFrame:
     """The best `window` rows of each query, best first; None keeps all as they stand."""
     return frame if window is None else Limit(window)(frame, batch)
+
+
+def beyond(frame: pl.DataFrame, window: int | None, batch: Batch) -> pl.DataFrame:
+    """Of what `first` drops, how many it keeps: rows of `REASONS_SCHEMA`."""
+    return pl.DataFrame(schema=REASONS_SCHEMA) if window is None else Limit(window).reasons(frame, batch)
 
 
 def check_window(window: int | None) -> None:

@@ -12,7 +12,7 @@ from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
-from lcm.retrieval.reranker.blending import check_window, first
+from lcm.retrieval.reranker.blending import beyond, check_window, first
 
 _log = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 256
@@ -43,6 +43,10 @@ class Cosine:
     def __post_init__(self) -> None:
         check_window(self.window)
         check_weights(self, "score_weight", "cosine_weight")
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, how many are kept."""
+        return beyond(frame, self.window, batch)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)

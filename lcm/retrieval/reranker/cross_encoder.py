@@ -13,7 +13,7 @@ from lcm.errors import ModelError
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.embedder.session import LazySession, Session
 from lcm.retrieval.ranking.ordering import best_first
-from lcm.retrieval.reranker.blending import Blend, check_window, first
+from lcm.retrieval.reranker.blending import Blend, beyond, check_window, first
 
 _FEWEST_TOKENS = 16  # special tokens, and something of either text
 
@@ -50,6 +50,10 @@ class CrossEncoder:
         check_range(self, "max_tokens", ge=_FEWEST_TOKENS)
         check_choice(self, activation=("sigmoid", "none"))
         check_range(self, "threads", ge=1, or_null=True)
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, how many are kept."""
+        return beyond(frame, self.window, batch)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)

@@ -19,7 +19,7 @@ from lcm.javascript import to_number
 from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.protocols.retrieval import Batch
 from lcm.redaction import keep_secret
-from lcm.retrieval.reranker.blending import Blend, RerankItem, check_window, first, with_replies
+from lcm.retrieval.reranker.blending import Blend, RerankItem, beyond, check_window, first, with_replies
 from lcm.retrieval.reranker.cosine import Cosine
 
 _log = logging.getLogger(__name__)
@@ -84,6 +84,10 @@ class Remote:
             raise ValueError("endpoint must begin with http:// or https://, name a host, and hold no user or password")
         check_range(self, "timeout_ms", ge=500)
         check_range(self, "workers", ge=1)
+
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, how many are kept."""
+        return beyond(frame, self.window, batch)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)

@@ -1,23 +1,29 @@
 """What is told of one message: the cause in a line, and changes that were really tried."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import polars as pl
 import pytest
 
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.explanation import Explanation, explained
+from eval.ladder.ladder import ADDED, DROPPED
 from eval.ladder.losses import said_messages
 from eval.replay.bulk import Bulk
 from lcm.memory.system import System
+from lcm.protocols.retrieval import Batch, Stage
+from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.fusion.two_pass import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.crowding import Crowding
 from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.min_score import MinScore
 from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
+from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.admission.amac import Amac
 from tests.eval.ladder.test_losses import ASKED, dataset, ranked
@@ -114,3 +120,30 @@ def test_a_document_is_asked_for_by_its_own_id() -> None:
     of_document = explained(asked_of(ours, LINES), document_id, {}, 2)
     assert of_document.headline == of_message.headline
     assert of_document.ladder.equals(of_message.ladder)
+
+
+@dataclass(frozen=True)
+class Sure:
+    """Gives what has no score one that means nothing."""
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame.with_columns(score=pl.col("score").fill_null(-pl.int_range(pl.len()).cast(pl.Float64)))
+
+
+@pytest.mark.parametrize("theta1", [0.9, 0.9999], ids=["some are left", "none is left"])
+def test_what_first_gives_scores_is_not_left_out_and_its_rows_had_no_ranks(theta1: float) -> None:
+    passes = TwoPass(NoDecay(), theta1=theta1)
+    found = told(system(ranking=Ranking(Hybrid(), {"fusion": passes, "sure": Sure()})), 4)
+    assert re.fullmatch(rf"dropped at fusion; cosine -?0\.\d+ below theta1 {theta1}", found.headline), found.headline
+    assert found.is_tried and found.trials == () and found.taken_by.is_empty()
+    assert found.ladder["event"].to_list() == [ADDED, DROPPED] and found.ladder["score_before"][-1] is None
+
+
+@pytest.mark.parametrize(
+    ("pool", "stages"), [(1, {}), (3, {"decay": TimeDecay()})], ids=["without scores", "with equal scores"]
+)
+def test_a_ranking_that_gives_no_order_is_not_tried(pool: int, stages: Mapping[str, Stage]) -> None:
+    """Its rows stand as the source gave them: larger pools would only seem to help."""
+    found = told(system(ranking=Ranking(Hybrid(dense_pool_size=pool, lexical_pool_size=1), stages)), 4)
+    assert found.place == "source"
+    assert found.trials == () and not found.is_tried

@@ -51,6 +51,18 @@ def test_the_second_cut_is_by_score() -> None:
     assert found == {"d1": (1 + 1) / 2 * 0.8}
 
 
+def test_each_cut_tells_by_how_much_a_document_missed_it() -> None:
+    stage = replace(FRESH, k1=4, k2=2, theta1=0.2)
+    frame = rows(cosine=[0.5, 0.4, 0.3, 0.187, 0.1])
+    assert dict(stage.reasons(frame, batch()).select("document_id", "reason").iter_rows()) == {
+        "d2": "k2 lets the first 2 through, down to score 0.4; it has 0.3 and is number 3",
+        "d3": "cosine 0.187 below theta1 0.2",
+        "d4": "k1 lets the first 4 through, down to cosine 0.187; it has 0.1 and is number 5",
+    }
+    rule = rows(cosine=[0.2, 0.2], kind=["guidance", "message"])
+    assert stage.reasons(rule, batch())["reason"].to_list() == ["cosine 0.2 not above theta1 0.2"]
+
+
 def test_use_is_held_against_what_is_near_or_against_all_documents() -> None:
     stage = replace(FRESH, recency_weight=0.0, frequency_weight=1.0)
     around = batch(texts=["a", "b", "c"])
