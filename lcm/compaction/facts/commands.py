@@ -18,6 +18,7 @@ _PROGRAMS = (
 )
 _PROMPTED = re.compile(r"^[ \t]*[$❯][ \t]+(?P<command>\S[^\n]{0,400})", re.MULTILINE)
 _QUOTED = re.compile(rf"`(?P<command>{_PROGRAMS}[ ][^`\n]{{1,400}})`")
+_RAN = re.compile(r"\bran `(?P<command>[^`\n]{2,400})`")
 _FENCED = re.compile(r"^```(?:bash|sh|shell|console|zsh)[ \t]*\n(?P<lines>.*?)^```", re.DOTALL | re.MULTILINE)
 _TOLD = re.compile(r"^[ \t]*\[tool [\w.-]*\] (?:command|cmd): (?P<command>[^\n]{1,400})", re.MULTILINE)
 _EXIT = re.compile(
@@ -44,7 +45,7 @@ class Commands:
         for call in read.calls:
             if command := command_of(call):
                 yield _statement(command, "", read.text, max(read.text.find(_first_line(command), call.start), 0))
-        patterns = (_PROMPTED, _QUOTED) if read.calls else (_PROMPTED, _QUOTED, _TOLD)
+        patterns = (_PROMPTED, _QUOTED) if read.calls else (_PROMPTED, _QUOTED, _RAN, _TOLD)
         for pattern in patterns:
             for match in pattern.finditer(read.text):
                 line = read.text[match.end() : _line_end(read.text, match.end())].split(BEFORE)[0]

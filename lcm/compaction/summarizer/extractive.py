@@ -86,7 +86,7 @@ class Extractive:
         check_range(self, "aggressive_share", gt=0, le=1)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
-        sources = [read_source(request.text) for request in requests]
+        sources = [read_source(request.text, request.previous or "") for request in requests]
         before = [read_source(request.previous or "").sentences for request in requests]
         read = [
             [sentence.text[:_READ_CHARACTERS] for sentence in (*source.sentences, *previous)]

@@ -4,7 +4,6 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from lcm.compaction.guidance.booster import has_surface_hint
 from lcm.compaction.guidance.clauses import ClauseRules
 
 Kind = Literal["rule", "instruction", "decision", "open question", "error", "change", "look", "plain", "filler"]
@@ -57,9 +56,21 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _CHANGED = re.compile(
-    r"(?:wrote|edited|deleted|renamed|moved|created) |ran `(?:git (?:commit|add|push|checkout|merge)|rm|mv|cp) "
+    r"(?:wrote|edited|deleted|renamed|moved|created) |ran `(?:cd \S+ && )?(?:git (?:commit|add|push|checkout|merge)|"
+    r"rm|mv|cp) |"
+    r"(?:update|cancel|book|send|create|delete|add|remove|modify|exchange|return|transfer|set|insert|submit)_"
 )
-_LOOKED = re.compile(r"read\b|ran `(?:ls|cat|head|tail|find|grep|rg|wc|pwd|tree|sed -n|git (?:status|log|diff|show))\b")
+_LOOKED = re.compile(
+    r"(?:read|get|search|list|find|look|fetch|query|calculate|think|view|open|goto|scroll)(?:_|\b)|"
+    r"ran `(?:cd \S+ && )?(?:ls|cat|head|tail|find|grep|rg|wc|pwd|tree|sed -n|git (?:status|log|diff|show))\b",
+    re.IGNORECASE,
+)
+_FROM_NOW_ON = re.compile(r"\b(?:from (?:now|here) on|going forward)\b", re.IGNORECASE)
+_MAY_RULE = re.compile(  # what follows is read clause by clause, which takes milliseconds
+    r"\b(?:always|never|every|only|must|should|have to|has to|need to|needs to|make sure|ensure|avoid|prefer|stop|"
+    r"do not|don'?t|no|whenever|remember|required?|allowed|forbidden|without|please|keep|use|reject|focus)\b",
+    re.IGNORECASE,
+)
 _SHORT_CHARACTERS = 12  # "wow", "go on"; as many of CJK are a sentence
 _FAILED = re.compile(r": (?:failed\b|exit code -?[1-9])")
 
@@ -105,7 +116,9 @@ def _kind_of_step(text: str) -> Kind:
 
 @lru_cache(maxsize=8192)
 def is_rule(text: str) -> bool:
-    """Say whether a sentence of a user obliges or forbids from now on, as guidance reads it."""
-    if not has_surface_hint(text):
+    """Say whether a sentence of a user obliges or forbids from now on: as guidance reads it, or in these very words."""
+    if _FROM_NOW_ON.search(text):
+        return True
+    if not _MAY_RULE.search(text):
         return False
     return any(found.modality != "permitted" for found in ClauseRules().read(text).findings)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lcm.compaction.summarizer.blocks import named_block
@@ -32,6 +32,7 @@ _FENCE = re.compile(r"[ \t]*(?:```|~~~)(?P<language>[\w+-]*)[^`]*")
 _FURTHER = re.compile(rf"{FURTHER}(?=\S)")
 _MARKER = re.compile(r"(?:[-*+•>]|#{1,6})[ \t]+(?=\S)")
 _TREE = re.compile(r"[│├└]")
+_NUMBERED = re.compile(r"\d+[:|](?!\d)")  # a line of a file, as viewers number them
 _BARE_PATH = re.compile(r"[^\s/\\]*[/\\]\S*|[0-9a-fA-F]{16,}")
 _LEAST_FENCED = 4  # lines; a shorter block is quoted
 _LEAST_RUN = 4
@@ -103,7 +104,7 @@ class _Line:
     is_step: bool
 
 
-def read_source(text: str) -> Passages:
+def read_source(text: str, previous: str = "") -> Passages:
     """Read a source.
 
     A time is `[2026-01-01 00:05 UTC]`, or a range of two, at the beginning of a line: it holds until the next. A
@@ -113,9 +114,14 @@ def read_source(text: str) -> Passages:
     lines of an earlier summary on files and on what it left out are no sentences.
 
     Lines of code, tables, trees and output are one sentence that names them, from four on, beside those of their lines
-    that tell of errors. Of what a tool did several times, the last outcome counts. Code is told from prose by
+    that tell of errors. Of what a tool did several times, the last outcome counts; it is told with the one that the
+    previous summary told, where that was another. Code is told from prose by
     indentation, by what a line ends with, and by more than one bracket or operator in 25 characters (round brackets
     count behind a word alone).
+
+    Args:
+        text: of messages or summaries.
+        previous: the summary before it.
     """
     lines, footers = _read_lines(text)
     found: list[Sentence] = []
@@ -126,7 +132,10 @@ def read_source(text: str) -> Passages:
             stop += 1
         found += _message(lines[start:stop])
         start = stop
-    return Passages(tuple(_last_outcomes(found)), tuple(footers))
+    before = read_source(previous).sentences if previous else ()
+    told = (_action(sentence.text) for sentence in before if sentence.speaker == TOOL)
+    earlier = {action: outcome.split(BEFORE)[0] for action, outcome, _ in told if outcome}
+    return Passages(tuple(_last_outcomes(found, earlier)), tuple(footers))
 
 
 def _read_lines(text: str) -> tuple[list[_Line], list[str]]:
@@ -228,8 +237,13 @@ def _named(line: _Line, block: list[str], language: str) -> Iterator[Sentence]:
             yield replace(told, text=error, is_prose=True, kind="error")
 
 
-def _last_outcomes(found: Sequence[Sentence]) -> Iterator[Sentence]:
-    """The sentences, of equal actions of tools only the last, with how often there were and what came of it before."""
+def _last_outcomes(found: Sequence[Sentence], earlier: Mapping[str, str]) -> Iterator[Sentence]:
+    """The sentences, of equal actions of tools only the last, with how often there were and what came of it before.
+
+    Args:
+        found: all, in order.
+        earlier: action to outcome, as the previous summary told them.
+    """
     actions = {place: _action(sentence.text) for place, sentence in enumerate(found) if sentence.speaker == TOOL}
     last = {action: place for place, (action, _, _) in actions.items()}
     counts: Counter[str] = Counter()
@@ -242,10 +256,13 @@ def _last_outcomes(found: Sequence[Sentence]) -> Iterator[Sentence]:
             yield sentence
         elif last[action := actions[place][0]] == place:
             *before, now = outcomes[action]
-            changed = next((one for one in reversed(before) if one and one != now and ERROR.search(one)), "")
+            failed = next((one for one in reversed(before) if one and one != now and ERROR.search(one)), "")
+            was = earlier.get(action, "") if now and BEFORE not in now else ""
+            changed = failed if failed and not ERROR.search(now) else was if was != now else ""
             text = f"{action}: {now}" if now else action
-            text += f"{BEFORE}{changed.split(';')[0]})" if changed and not ERROR.search(now) else ""
-            yield replace(sentence, text=f"{text} ×{counts[action]}" if counts[action] > 1 else text)
+            text += f"{BEFORE}{changed.split(';')[0]})" if changed else ""
+            kind = "change" if changed and sentence.kind in ("plain", "look") else sentence.kind
+            yield replace(sentence, text=f"{text} ×{counts[action]}" if counts[action] > 1 else text, kind=kind)
 
 
 def _action(step: str) -> tuple[str, str, int]:
@@ -259,7 +276,7 @@ def _action(step: str) -> tuple[str, str, int]:
 
 def _is_code(line: str) -> bool:
     bare = line.strip()
-    is_listed = _TREE.search(line) or _BARE_PATH.fullmatch(bare)
+    is_listed = _TREE.search(line) or _BARE_PATH.fullmatch(bare) or _NUMBERED.match(bare)
     return _CODE_INDENT.match(line) is not None or not _is_prose(bare) or is_listed is not None
 
 

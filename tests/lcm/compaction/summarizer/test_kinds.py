@@ -11,6 +11,8 @@ from lcm.compaction.summarizer.kinds import kind_of
         ("Never commit to main without asking me.", "user", "rule"),
         ("Never commit to main without asking me.", "Ann (user)", "rule"),
         ("You must always run the tests before a commit.", "human", "rule"),
+        ("Every commit needs a changelog line.", "user", "rule"),
+        ("From now on answer in German.", "user", "rule"),
         ("Can you look at the parser?", "user", "instruction"),
         ("wow", "user", "filler"),
         ("今日は雨です。", "user", "instruction"),

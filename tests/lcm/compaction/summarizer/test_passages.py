@@ -72,7 +72,7 @@ def test_speakers_above_their_words_are_kept_with_every_sentence() -> None:
         ("assistant", "plain", "(Python, 4 lines: defines parse)"),
         ("assistant", "plain", "It never ends."),
         ("tool", "change", "edited src/parser.py"),
-        ("tool", "plain", "ran `npm test`: 30 passed (before: exit code 1) ×2"),
+        ("tool", "change", "ran `npm test`: 30 passed (before: exit code 1) ×2"),
     ]
     assert source.rules == ["Never push to main."]
 
@@ -98,3 +98,14 @@ def test_pasted_output_is_no_instruction_and_its_errors_are_told() -> None:
         ("plain", "(output, 10 lines)"),
         ("error", "TypeError: x is not a function;"),
     ]
+
+
+def test_what_ended_otherwise_than_the_summary_before_told_is_told_with_it() -> None:
+    before = "[2026-03-01 09:05 UTC] tool: ran `npm test`: exit code 1; 3 failed\ntool: read a.py: Python, 3 lines"
+    now = "[2026-03-01 10:05 UTC] tool: ran `npm test`: 30 passed\ntool: read a.py: Python, 3 lines"
+    assert [(s.kind, s.text) for s in read_source(now, before).sentences] == [
+        ("change", "ran `npm test`: 30 passed (before: exit code 1)"),
+        ("look", "read a.py: Python, 3 lines"),
+    ]
+    again = read_source(before, now).sentences
+    assert again[0].text == "ran `npm test`: exit code 1; 3 failed (before: 30 passed)"
