@@ -78,7 +78,8 @@ def _judged(store: Store, summary: Summary, by_id: dict[str, Summary], previous:
         source, rules = source_of_summaries(below, "UTC"), rules_of_summaries([one.content for one in below])
         tokens = sum(one.token_count for one in below)
     harm = summary_harm(summary.content, source.text, rules, summary.token_count, tokens)
-    harm = harm._replace(is_cut=harm.is_cut or mark_of(summary.content) is not None)
+    is_known_cut = summary.method == "truncate" or mark_of(summary.content) is not None
+    harm = harm._replace(is_cut=harm.is_cut or is_known_cut)
     return HarmfulSummary(summary, harm, source, tokens, tuple(rules), previous)
 
 
