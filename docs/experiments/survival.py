@@ -56,19 +56,21 @@ RESUMED = ("at_hand", "recalled", "lost", "rounds", "recall_tokens", "task_token
 def main(arguments: Sequence[str]) -> None:
     folder = Path(arguments[0]) if arguments else Path("runs/survival")
     for dataset in arguments[1:] or DATASETS:
-        print(f"\n### {dataset}\n\n| | budget | retained | {' | '.join(SHOWN)} |\n|---|{'---|' * (len(SHOWN) + 2)}")
+        print(f"\n### {dataset}\n\n| | budget | retained | {' | '.join(SHOWN)} |")
+        print(f"|---|{'---|' * (len(SHOWN) + 2)}")
         runs = {name: folder / dataset / name.replace(", ", "_") for name in ROWS}
         for name, run in runs.items():
             made(run, [*DATASETS[dataset], *_paths(dataset), *ROWS[name]])
             for line in _survived(name, run, with_controls=name == next(iter(ROWS))):
                 print(line, flush=True)
         print(f"\nretained after each cycle, under {BUDGET:,} tokens\n")
+        print(f"| | 1 | 2 | 3 | 4 | 5 |\n|---|{'---|' * 5}")
         for name, run in runs.items():
             print(_cycles(name, run))
         print(f"\nretained by kind, under {BUDGET:,} tokens\n\n{_kinds(runs)}")
-        print(f"\nrounds to resume\n\n| | | {' | '.join(RESUMED)} |\n|---|---|{'---|' * len(RESUMED)}")
+        print(f"\nrounds to resume\n\n| | budget | {' | '.join(RESUMED)} |\n|---|---|{'---|' * len(RESUMED)}")
         for name, run in runs.items():
-            for line in _resumed(name, run):
+            for line in _resumed(name, run, with_controls=name == next(iter(ROWS))):
                 print(line)
 
 
@@ -116,9 +118,12 @@ def _kinds(runs: Mapping[str, Path]) -> str:
     return "\n".join(lines)
 
 
-def _resumed(name: str, run: Path) -> Iterator[str]:
+def _resumed(name: str, run: Path, *, with_controls: bool) -> Iterator[str]:
     for of, entries in read_summary(run).get("resume", {}).items():
-        yield f"| {name} | {of} | {' | '.join(_number(entries.get(one)) for one in RESUMED)} |"
+        arm, _, budget = of.partition("@")
+        if arm == "system" or with_controls:
+            told = [_number(entries.get(one)) for one in RESUMED]
+            yield f"| {name if arm == 'system' else arm} | {budget or '–'} | {' | '.join(told)} |"
 
 
 def _number(entry: Mapping[str, Any] | None) -> str:
