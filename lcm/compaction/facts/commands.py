@@ -29,7 +29,7 @@ _EXIT = re.compile(
 _FAILED = re.compile(r"\b(?:fail(?:s|ed|ing)?|error(?:s|ed)?|crash(?:es|ed)?)\b", re.IGNORECASE)
 _SUCCEEDED = re.compile(r"\b(?:succeed(?:s|ed)?|pass(?:es|ed)|worked|ok|clean|green)\b", re.IGNORECASE)
 _RUNS = re.compile(rf"\s*{_PROGRAMS}\b")
-_STEP = "tool: ran "
+_STEP = "tool: ran `"
 """Before a command in a summary: `lcm.compaction.lossless.steps`."""
 _LONGEST = 200
 
@@ -50,7 +50,7 @@ class Commands:
             for match in pattern.finditer(read.text):
                 line = read.text[match.end() : _line_end(read.text, match.end())].split(BEFORE)[0]
                 # A line of what a tool did tells a failure: one that tells none was none.
-                is_step = pattern is _QUOTED and read.text.endswith(_STEP, 0, match.start())
+                is_step = read.text.endswith(_STEP, 0, match.start("command"))
                 ended = outcome(line) or (SUCCEEDED if is_step else "")
                 yield _statement(match["command"], ended, read.text, match.start("command"))
         for block in _FENCED.finditer(read.text):
