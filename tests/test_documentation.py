@@ -14,7 +14,7 @@ from pipelines.cli import PIPELINES
 from pipelines.config import conf_folder
 from tests.conftest import ROOT
 from tests.lcm.retrieval.embedder.conftest import exported_minilm, minilm_cache  # noqa: F401 - fixtures
-from tests.pipelines.conftest import Lcm, lcm, no_progress  # noqa: F401 - fixtures
+from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
 from tests.support.small_locomo import write_small_locomo
 
 DOCS = ROOT / "docs"

@@ -61,12 +61,13 @@ def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_progress: None) -> Lcm:
+def lcm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lcm:
     """Run `lcm ARGUMENTS` in the folder `place`, with a cache of its own."""
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.delenv("LCM_DATASETS_DIR", raising=False)
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")  # where tests from elsewhere take this fixture
+    monkeypatch.setenv("COLUMNS", "200")  # where tests from elsewhere take this fixture alone
+    monkeypatch.setattr(progress, "FIRST_AFTER_S", math.inf)
 
     def run(*arguments: str, place: str = "here") -> Finished:
         folder = tmp_path / place
