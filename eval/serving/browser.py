@@ -18,7 +18,7 @@ from eval.judging.page import Judging
 from eval.loopback import CSP
 from eval.report.page import PAGE
 from eval.serving.question_search import QuestionSearch
-from eval.serving.shelf import HEADLINE, KINDS, Shelf
+from eval.serving.shelf import HEADLINE, KINDS, Shelf, grouped
 from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary
 from lcm.context.recall.grep import minute, one_line
 from lcm.context.recall.reader import Reader
@@ -83,13 +83,14 @@ class Browser:
 
     def _list(self, request: Request) -> Response:
         words = request.query_params.get("q", "")
-        found = self._shelf.matching(words)
+        found, below = grouped(self._shelf.matching(words))
         return self._shown(
             "list.html",
             up="./",
             root=self._shelf.root,
             words=words,
             kinds=[(kind, of_kind) for kind in KINDS if (of_kind := [one for one in found if one.kind == kind])],
+            below=below,
             measures=HEADLINE,
         )
 

@@ -1,6 +1,7 @@
 """What lies below a folder: runs, sweeps, comparisons, regressions, studies, presets and stores."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,8 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, read_config, read_summary
+from eval.tracking.naming import run_name
 from lcm.errors import LcmError
+from lcm.redaction import redacted
 
 KINDS = ("run", "sweep", "comparison", "regression", "study", "preset", "store")
 """In the order in which they are shown."""
@@ -17,6 +21,7 @@ HEADLINE = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
 """Of a run."""
 _STORE = b"SQLite format 3\x00"
 _TABLE_OF_A_STORE = b"schema_migrations"
+_OWNERS = ("sweep", "comparison", "regression", "study")
 _FIRST_PAGE = 1 << 16
 _KEY_DIGITS = 16
 
@@ -37,6 +42,8 @@ class Shelved:
     """What a search finds it by, in lower case: its name, dataset and settings."""
     label: str = ""
     """Of a point of a sweep: what was swept there."""
+    asked: str = ""
+    """Of a sweep: the datasets of its points."""
     damage: str | None = None
     """Why it cannot be read."""
 
@@ -46,9 +53,18 @@ class Shelved:
         return hashlib.sha256(self.name.encode("utf-8", "surrogateescape")).hexdigest()[:_KEY_DIGITS]
 
     @property
+    def title(self) -> str:
+        """What it is, as MLflow lists it; its path where nothing says so."""
+        if self.kind == "run" and self.damage is None and "dataset" in self.summary:
+            return run_name(self.summary, self.path, is_nested=False)
+        return redacted(str(self.summary.get("title") or self.summary.get("name") or self.name))
+
+    @property
     def dataset(self) -> str:
         told = self.summary.get("dataset")
-        return str(told["name"]) if isinstance(told, Mapping) and "name" in told else ""
+        if isinstance(told, Mapping):
+            return str(told.get("name", ""))
+        return str((self.summary.get("params") or {}).get("dataset") or self.asked)
 
     @property
     def is_ranked(self) -> bool:
@@ -73,7 +89,7 @@ class Shelf:
         """Newest first within each kind; points of sweeps, trials and what comparisons evaluated stand in those."""
         found = {one: self._known.get(one) or _shelved(self.root, *one) for one in _files(self.root)}
         self._known = found
-        newest = sorted(_labelled([*found.values()]), key=lambda one: one.changed_at, reverse=True)
+        newest = sorted(_asked(_labelled([*found.values()])), key=lambda one: one.changed_at, reverse=True)
         return sorted(newest, key=lambda one: KINDS.index(one.kind))
 
     def matching(self, words: str) -> list[Shelved]:
@@ -107,6 +123,44 @@ def _labelled(shelved: Sequence[Shelved]) -> list[Shelved]:
         else one
         for one in shelved
     ]
+
+
+def _asked(shelved: Sequence[Shelved]) -> list[Shelved]:
+    """Let sweeps say what their points were asked."""
+    names: dict[Path, dict[str, None]] = {}
+    for one in shelved:
+        if one.kind == "run" and one.dataset:
+            names.setdefault(one.path.parent, {})[one.dataset] = None
+    return [replace(one, asked=", ".join(names.get(one.path, ()))) if one.kind == "sweep" else one for one in shelved]
+
+
+def grouped(shelved: Sequence[Shelved]) -> tuple[list[Shelved], dict[str, list[Shelved]]]:
+    """What stands by itself, and by its key what each has below it: the runs in its folder, and those that lie among
+    others only because it evaluated them."""
+    owners = {one.path: one for one in shelved if one.kind in _OWNERS and one.damage is None}
+    sides = {side: one for one in owners.values() for side in _sides(one)}
+    alone: list[Shelved] = []
+    below: dict[str, list[Shelved]] = {}
+    for one in shelved:
+        owner = next((owners[folder] for folder in one.path.parents if folder in owners), None)
+        if owner is None and point_record(one.path):
+            owner = sides.get(one.path.resolve())
+        if owner is None or one.kind != "run":
+            alone.append(one)
+        else:
+            below.setdefault(owner.key, []).append(one)
+    return alone, below
+
+
+def _sides(one: Shelved) -> list[Path]:
+    """The folders that a comparison is of."""
+    path = one.path / "compare.json"
+    if one.kind != "comparison" or not path.is_file():
+        return []
+    try:
+        return [Path(side["folder"]) for side in json.loads(path.read_bytes())["sides"]]
+    except (ValueError, KeyError, TypeError):  # its page says that it is damaged
+        return []
 
 
 def _files(root: Path) -> Iterator[tuple[Path, int]]:

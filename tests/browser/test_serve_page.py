@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import NEEDS_CHROMIUM, violations
+from tests.browser.conftest import NEEDS_CHROMIUM, until, violations
 from tests.pipelines.test_serve import Served, place, served  # noqa: F401
 
 pytestmark = [pytest.mark.full, NEEDS_CHROMIUM]
@@ -31,7 +31,7 @@ def test_two_runs_are_ticked_and_compared(here: Any) -> None:
 
 
 def test_a_search_over_questions_opens_the_page_of_a_run_at_its_place(here: Any) -> None:
-    here.get_by_role("link", name="Questions").click()
+    here.get_by_role("link", name="Questions", exact=True).click()
     here.fill("#q", "kettle")
     here.keyboard.press("Enter")
     here.wait_for_url("**/questions?q=kettle")
@@ -39,6 +39,8 @@ def test_a_search_over_questions_opens_the_page_of_a_run_at_its_place(here: Any)
     here.wait_for_selector("#question .asked")
     assert here.inner_text("#question .asked").startswith("where is the kettle?")
     assert here.title() != "taken"
+    until(here, "document.activeElement.id === 'question'")
+    assert here.evaluate("document.querySelector('#question .asked').getBoundingClientRect().top") < 450
 
 
 def test_a_store_is_searched_and_read(here: Any) -> None:

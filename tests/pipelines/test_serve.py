@@ -16,7 +16,7 @@ import requests
 
 from eval.loopback import Loopback
 from eval.serving.browser import Browser
-from eval.serving.shelf import Shelf
+from eval.serving.shelf import Shelf, grouped
 from lcm.errors import LcmError
 from pipelines import cli, serve
 from tests.pipelines.conftest import QUICK
@@ -105,14 +105,31 @@ def contents(folder: Path) -> dict[str, str]:
 
 def test_the_list_names_all_that_lies_there_and_finds_by_setting(served: Served) -> None:
     listed = served.get().text
-    for name in ("a", "b", "swept", "compared", "memory.db"):
-        assert f">{name}</a>" in listed
+    for title, name in (
+        ("hybrid · own · dataset.paths", "a"),
+        ("hybrid · own · dataset.paths", "b"),
+        ("hybrid · own · dataset.paths", "swept"),
+        ("runs/b against runs/a", "compared"),
+    ):
+        assert re.search(rf">{title}[^<]*</a> <span[^>]*>{name}</span>", listed), name
+    assert ">memory.db</a>" in listed
     assert "fusion.dense_weight=0.4" in listed  # what a point of the sweep is about
     assert "link/" not in listed  # nothing that a link leads to
     found = served.get("?q=dense_weight=0.4").text
-    assert ">a</a>" not in found
+    assert ">a</span>" not in found
     assert "swept/" in found
     assert "Nothing here holds" in served.get("?q=zebra").text
+
+
+def test_points_stand_below_their_sweep_and_what_was_evaluated_for_a_comparison_below_that(served: Served) -> None:
+    shelf = Shelf(served.root).all()
+    alone, below = grouped(shelf)
+    swept, compared = (next(one for one in shelf if one.name == name) for name in ("swept", "compared"))
+    assert {one.label for one in below[swept.key]} >= {"fusion.dense_weight=0.2", "fusion.dense_weight=0.4"}
+    assert (swept.dataset, compared.dataset) == ("own", "own")
+    assert compared.key not in below  # its sides were runs before
+    assert {one.name for one in alone if one.kind == "run"} >= {"a", "b"}
+    assert len(alone) + sum(map(len, below.values())) == len(shelf)
 
 
 def test_nothing_of_a_transcript_or_a_name_is_markup(served: Served) -> None:
@@ -141,6 +158,8 @@ def test_two_ticked_runs_are_compared_in_an_origin_of_their_own(served: Served) 
     answer = served.get(f"compare?run={b}&run={a}")
     assert answer.status_code == 200
     assert "recall@10" in answer.text
+    (heading,) = re.findall("<h1>([^<]*)</h1>", answer.text)
+    assert re.fullmatch(r"hybrid · own · .* against hybrid · own · .*", heading)
     assert answer.headers["content-security-policy"].startswith("sandbox allow-scripts")
     assert served.get(f"compare?run={a}").status_code == 404
     assert "tick two runs" in served.get(f"compare?run={a}").text
