@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.ladder.asking import Asked, answers_in, texts_of
-from eval.ladder.ladder import ladder
+from eval.ladder.ladder import best_documents, ladder
 from eval.ladder.losses import covered
 from eval.ladder.places import FIRST, FOUND, LATE, message_ranks, placed
 from eval.ladder.trials import Trial, tried
@@ -72,12 +72,10 @@ def explained(
         place, step = _unseen(asked, query, expected, said), None
     else:
         ((place, step),) = placed(judged, ranks, plan, first).select("place", "step").iter_rows()
-    document_id = _best(trace, covers, step)
+    at = judged.with_columns(step=pl.lit(step, pl.Int32))
+    document_id = next(iter(best_documents(trace, covers, at)["document_id"]), None)
     wanted = pl.DataFrame({"query_id": [query.query_id], "document_id": [document_id]}, schema_overrides=_IDS)
-    reasons = asked.ranking.reasons(batch)
-    rows = ladder(trace, plan, wanted.drop_nulls()).join(
-        reasons, on=["query_id", "document_id", "step"], how="left", maintain_order="left"
-    )
+    rows = ladder(trace, plan, wanted.drop_nulls(), asked.ranking.reasons(batch))
     found_by = asked.ranking.found_by(batch).join(wanted, on=["query_id", "document_id"], how="semi")
     last = ranks.join(plan.select(pl.col("step").max()), on="step", how="semi")["rank"]
     rank = None if last.is_empty() else last[0]
@@ -99,7 +97,8 @@ def explained(
         answers=answers,
         texts=texts_of(batch, [document_id, *taken["document_id"], *rows["like_id"]]),
         pool=pool,
-        headline=_headline(place, step, rank, rows, trace, pool),
+        headline=_headline(place, step, rank, rows, trace, pool)
+        + (_beside(batch, document_id) if place == FOUND else ""),
     )
 
 
@@ -119,16 +118,6 @@ def _unseen(asked: Asked, query: Query, expected: str, said: Mapping[str, Said])
     documents = asked.memory.documents.filter(document_id=expected)
     messages = [expected] if documents.is_empty() else documents["source_message_ids"][0].to_list()
     return next(iter(why_unseen(asked.memory, query, messages, said).values()))
-
-
-def _best(trace: pl.DataFrame, covers: pl.DataFrame, step: int | None) -> str | None:
-    """The document that came farthest, or to the stage that lost it; of several the one that stood best there."""
-    ours = trace.join(covers, on=["query_id", "document_id"], how="semi")
-    if step:
-        ours = ours.filter(pl.col("step") < step)
-    if ours.is_empty():
-        return None if covers.is_empty() else str(covers["document_id"][0])
-    return str(ours.sort("step", "rank", descending=[True, False])["document_id"][0])
 
 
 def _but_first_scores(trace: pl.DataFrame, plan: pl.DataFrame) -> list[str]:
@@ -178,6 +167,12 @@ def _headline(
         done, moved = "dropped", [f"rank {row['rank_before']} before"] if row["score_before"] is not None else []
     causes = [cause for cause in (row["reason"], _like(row, trace)) if cause]
     return "; ".join((f"{done} at {place}", *moved, *causes))
+
+
+def _beside(batch: Batch, document_id: str | None) -> str:
+    """That a document stands for several messages, which have ranks of their own to other measures."""
+    messages = batch.documents.filter(document_id=document_id)["source_message_ids"].explode().len()
+    return f", in a document of {messages} messages" if messages > 1 else ""
 
 
 def _like(row: Mapping[str, Any], trace: pl.DataFrame) -> str:

@@ -27,6 +27,7 @@ null. Until a step gives scores, `score` is null and ranks tell no more than the
 ordered them. So it is with `rank_before` where `score_before` is null. `stood_for_by` is the better document that a
 near duplicate is left out in favour of; `event` one of added, ordered, rose, fell, stayed, dropped."""
 _DOCUMENT = ["query_id", "document_id"]
+_MESSAGE = ["query_id", "message_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Ladders:
     """The ladders of some documents for some queries."""
 
     steps: pl.DataFrame
-    """Rows of `LADDER_SCHEMA`; a document that no step brought has none."""
+    """Rows of `LADDER_SCHEMA`, and of `REASONS_SCHEMA` reason and like_id; a document that no step brought has none."""
     found_by: pl.DataFrame
     """Rows of `FOUND_BY_SCHEMA`: which branches of the source found these documents, at which of their ranks."""
     answers: pl.DataFrame
@@ -58,18 +59,43 @@ def ladders(asked: Asked, judged: pl.DataFrame, first: int = FIRST) -> Iterator[
         read = answers.filter(pl.col("rank") <= first)
         wanted = pl.concat([read.select(_DOCUMENT), covers.select(_DOCUMENT)]).unique(maintain_order=True)
         found = asked.ranking.found_by(batch).join(wanted, on=_DOCUMENT, how="semi", maintain_order="left")
-        yield Ladders(ladder(trace, plan, wanted), found, answers, covers)
+        yield Ladders(ladder(trace, plan, wanted, asked.ranking.reasons(batch)), found, answers, covers)
 
 
-def ladder(trace: pl.DataFrame, plan: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+def best_documents(steps: pl.DataFrame, covers: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """The document of each message that tells what became of it: of its documents the one that came farthest, or to the
+    stage that lost the message; of several the one that stood best there.
+
+    Args:
+        steps: query_id, document_id, step, rank: of a trace, or of ladders.
+        covers: query_id, document_id, message_id: which documents were made of which messages.
+        places: rows of `PLACES_SCHEMA`.
+    Returns:
+        query_id, message_id, document_id.
+    """
+    lost = places.select(*_MESSAGE, lost_at="step")
+    came = steps.filter(pl.col("rank").is_not_null()).select(*_DOCUMENT, "step", "rank")
+    rows = covers.join(lost, on=_MESSAGE, maintain_order="left").join(
+        came, on=_DOCUMENT, how="left", maintain_order="left"
+    )
+    counts = (pl.col("lost_at").fill_null(0) == 0) | (pl.col("step") < pl.col("lost_at"))
+    reach = (pl.when(counts).then(name) for name in ("step", "rank"))
+    ordered = rows.with_columns(reach).sort(
+        "step", "rank", descending=[True, False], nulls_last=True, maintain_order=True
+    )
+    return ordered.unique(_MESSAGE, keep="first", maintain_order=True).select(*_MESSAGE, "document_id")
+
+
+def ladder(trace: pl.DataFrame, plan: pl.DataFrame, wanted: pl.DataFrame, reasons: pl.DataFrame) -> pl.DataFrame:
     """The ladders of some documents of a trace.
 
     Args:
         trace: rows of `TRACE_SCHEMA`.
         plan: rows of `PLAN_SCHEMA` for every query of the trace.
         wanted: query_id, document_id.
+        reasons: what the steps told of their rows: step, and the columns of `REASONS_SCHEMA`.
     Returns:
-        Rows of `LADDER_SCHEMA`, those of a document together, in the order of `wanted`.
+        Rows of `LADDER_SCHEMA` with reason and like_id, those of a document together, in the order of `wanted`.
     """
     steps = plan.join(wanted, on="query_id", how="inner")
     better = trace.filter(pl.col("stands_for").list.len() > 0).select(
@@ -99,4 +125,5 @@ def ladder(trace: pl.DataFrame, plan: pl.DataFrame, wanted: pl.DataFrame) -> pl.
         .then(pl.lit(FELL))
         .otherwise(pl.lit(STAYED))
     )
-    return rows.with_columns(event=event).select(list(LADDER_SCHEMA)).cast(pl.Schema(LADDER_SCHEMA))
+    told = rows.with_columns(event=event).select(list(LADDER_SCHEMA)).cast(pl.Schema(LADDER_SCHEMA))
+    return told.join(reasons, on=[*_DOCUMENT, "step"], how="left", maintain_order="left")

@@ -11,7 +11,7 @@ import polars as pl
 
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, asked_again
-from eval.ladder.ladder import ladders
+from eval.ladder.ladder import best_documents, ladders
 from eval.ladder.losses import Look, judged_messages, placed_with_answers, said_messages
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
@@ -62,39 +62,26 @@ def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None], l
 
 
 def _ladders(asked: Asked, judged: pl.DataFrame, places: Sequence[pl.DataFrame]) -> Iterator[tuple[str, MessageLadder]]:
-    """Of each judged message the steps of the document that came furthest."""
-    place = {
-        (row[0], row[1]): row[2]
-        for part in places
-        for row in part.select("query_id", "message_id", "place").iter_rows()
-    }
-    if not place:
+    """Of each judged message the steps of the document that tells what became of it."""
+    if not places:
         return
-    best: dict[tuple[str, str], tuple[Sequence[Mapping[str, Any]], Sequence[str], str]] = {}
+    told = pl.concat(places)
+    best: dict[tuple[str, str], str] = {}
+    steps: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    branches: dict[tuple[str, str], list[str]] = {}
     for batch in ladders(asked, judged, first=0):
-        branches: dict[tuple[str, str], list[str]] = {}
-        for query_id, branch, document_id, rank in batch.found_by.select(
-            "query_id", "branch", "document_id", "rank"
-        ).iter_rows():
+        found = batch.found_by.select("query_id", "document_id", "branch", "rank")
+        for query_id, document_id, branch, rank in found.iter_rows():
             branches.setdefault((query_id, document_id), []).append(f"{branch} {rank}")
-        steps: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in batch.steps.iter_rows(named=True):
             steps.setdefault((row["query_id"], row["document_id"]), []).append(row)
-        for query_id, document_id, message_id in batch.covers.select(
-            "query_id", "document_id", "message_id"
-        ).iter_rows():
-            rows, key = steps.get((query_id, document_id)), (query_id, message_id)
-            if rows and (key not in best or _reach(rows) > _reach(best[key][0])):
-                best[key] = rows, branches.get((query_id, document_id), ()), document_id
-    for key, at in place.items():
-        passed, found_by, document = best.get(key, ((), (), None))
-        yield key[0], MessageLadder(key[1], at, tuple(_rungs(passed, found_by)), document)
-
-
-def _reach(rows: Sequence[Mapping[str, Any]]) -> tuple[int, float]:
-    """How far a document came: by its last step, then by its rank there."""
-    last = next((row for row in reversed(rows) if row["rank"] is not None), rows[-1])
-    return last["step"], -(last["rank"] or float("inf"))
+        for query_id, message_id, document_id in best_documents(batch.steps, batch.covers, told).iter_rows():
+            best[query_id, message_id] = document_id
+    for query_id, message_id, place in told.select("query_id", "message_id", "place").iter_rows():
+        document_id = best.get((query_id, message_id))
+        key = query_id, document_id or ""
+        rungs = tuple(_rungs(steps.get(key, ()), branches.get(key, ())))
+        yield query_id, MessageLadder(message_id, place, rungs, document_id)
 
 
 def _rungs(rows: Sequence[Mapping[str, Any]], branches: Sequence[str]) -> Iterator[Rung]:
@@ -107,7 +94,8 @@ def _rungs(rows: Sequence[Mapping[str, Any]], branches: Sequence[str]) -> Iterat
             words = f"found by {', '.join(branches)}"
         if row["stood_for_by"]:
             words = f"a near duplicate of {row['stood_for_by']}"
-        yield Rung(row["stage"], rank, row["score"], words)
+        like = f"like {row['like_id']}" if row["like_id"] and not row["stood_for_by"] else ""
+        yield Rung(row["stage"], rank, row["score"], words, "; ".join(filter(None, (row["reason"], like))))
 
 
 def _contexts(asked: Asked, evaluator: WorkspaceEvaluator) -> Iterator[tuple[Query, ShownContext]]:

@@ -118,7 +118,7 @@ def ladder_told(ladder: MessageLadder, workspace: str, texts: Texts, stored: Sto
         "held_at": at,
         "message": texts.message(workspace, ladder.message_id),
         "lost": ladder.lost_at,
-        "steps": [(one.stage, one.rank, one.score, one.told) for one in ladder.rungs],
+        "steps": [(one.stage, one.rank, one.score, one.told, one.reason) for one in ladder.rungs],
     }
 
 

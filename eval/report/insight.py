@@ -30,6 +30,8 @@ class Rung:
     rank: int | None
     score: float | None
     told: str
+    reason: str = ""
+    """Why, as far as the stage tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class MessageLadder:
     """As in `eval.ladder.places`."""
     rungs: tuple[Rung, ...]
     document_id: str | None = None
-    """The document that came furthest; None where none did."""
+    """The one whose steps these are; None where the memory has none."""
 
     @property
     def lost_at(self) -> str | None:

@@ -222,7 +222,7 @@ def hostile_page(place: Path) -> Path:
     folded = FoldedConversation(
         talk.conversation_id, talk.workspace_id, (first, second), (("summary", "t<b>", 5), ("message", ids[3], 5))
     )
-    ladder = MessageLadder(ids[0], words, (Rung(words, 1, 0.5, words),))
+    ladder = MessageLadder(ids[0], words, (Rung(words, 1, 0.5, words, words),))
     insight = Insight(
         pl.DataFrame({"query_id": ["q0"], "category": [words], "message_id": [ids[0]], "place": [words]}),
         {"q0": [ladder]},

@@ -256,8 +256,8 @@ async function ladders(data, choice) {
   const parts = [make("h3", "", `How ${index.columns[choice.one]} treated the evidence`)];
   for (const ladder of told) {
     const of = await message(ladder.message);
-    const steps = ladder.steps.map(([stage, rank, score, words]) => make("tr", stage === ladder.lost ? "lost" : "",
-      make("th", "words", stage), make("td", "", rank === null ? "–" : `rank ${rank}`), make("td", "", score === null ? "" : Number(score).toFixed(3)), make("td", "words", words ?? "")));
+    const steps = ladder.steps.map(([stage, rank, score, words, reason]) => make("tr", stage === ladder.lost ? "lost" : "",
+      make("th", "words", stage), make("td", "", rank === null ? "–" : `rank ${rank}`), make("td", "", score === null ? "" : Number(score).toFixed(3)), make("td", "words", [words, reason].filter(Boolean).join("; "))));
     const details = make("details", "", make("summary", "", `${ladder.lost ? lostWords(ladder.lost) : "found"}: ${(of.text ?? of.id).slice(0, 100)}`),
       ladder.held_at === null ? null : make("p", "meta", `the memory has it as of ${ladder.held_at}`),
       ladder.held === null ? null : make("p", "meta", "the memory holds:"), ladder.held === null ? null : make("p", "said", ladder.held),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 import pytest
 
+from eval.dataset.sample import Sample
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.explanation import Explanation, explained
@@ -26,7 +27,9 @@ from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.admission.amac import Amac
+from pipelines.config import building
 from tests.eval.ladder.test_losses import ASKED, dataset, ranked
+from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, ranking, system
 
 ALIKE = (LINES[0], "The kettle in the blue kitchen is broken, they say", *LINES[2:])
@@ -147,3 +150,18 @@ def test_a_ranking_that_gives_no_order_is_not_tried(pool: int, stages: Mapping[s
     found = told(system(ranking=Ranking(Hybrid(dense_pool_size=pool, lexical_pool_size=1), stages)), 4)
     assert found.place == "source"
     assert found.trials == () and not found.is_tried
+
+
+def test_a_rank_is_a_documents_which_may_hold_several_messages() -> None:
+    ours = building.build(composed(["system=unified", "embedder=hashing"]), "memory")
+    data, found = Sample().load(), set()
+    evaluator = WorkspaceEvaluator(data, ours, Bulk(), measures={})
+    said = said_messages(data, "assistant")
+    for asked in asked_again(evaluator, "assistant", {"q039"}):
+        sources = dict(asked.memory.documents.select("document_id", "source_message_ids").iter_rows())
+        for message_id in data.evidence()["q039"]:
+            one = explained(asked, message_id, said, 100, tries=False)
+            several = len(sources[one.document_id]) > 1
+            assert one.headline.endswith(f", in a document of {len(sources[one.document_id])} messages") == several
+            found.add(several)
+    assert found == {True}

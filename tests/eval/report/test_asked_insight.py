@@ -1,0 +1,73 @@
+"""What a page tells of the evidence is what is told of one message alone."""
+
+import polars as pl
+
+from eval.dataset.sample import Sample
+from eval.experiment.workspace import WorkspaceEvaluator
+from eval.ladder.asking import asked_again
+from eval.ladder.explanation import explained
+from eval.ladder.ladder import best_documents
+from eval.ladder.losses import said_messages
+from eval.report.asked_insight import insight_of
+from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.limit import Limit
+from pipelines.config import building
+from tests.eval.ladder.test_explanation import ALIKE
+from tests.eval.ladder.test_losses import ASKED, dataset, ranked
+from tests.support.composing import composed
+
+
+def test_a_rung_tells_why() -> None:
+    data = dataset(ASKED, ALIKE, judged=[1, 4])
+    ours = ranked(diversity=Diversity(0.6), cut=Limit(3))
+    found = insight_of(
+        WorkspaceEvaluator(data, ours, building.build(composed([]), "replay"), measures={}), lambda _: None
+    )
+    alike, far = found.ladders["q"]
+    reasons = {rung.stage: rung.reason for rung in alike.rungs if rung.reason}
+    assert reasons["diversity"].startswith("cosine 0.") and "; like doc_" in reasons["diversity"]
+    assert [rung.reason for rung in far.rungs if rung.told == "dropped"] == ["the first 3 are let through"]
+
+
+def test_page_and_line_tell_of_the_same_document() -> None:
+    config = composed(["system=unified", "embedder=hashing"])
+    data = Sample().load()
+    evaluator = WorkspaceEvaluator(
+        data, building.build(config, "memory"), building.build(config, "replay"), measures={}
+    )
+    workspace = data.workspaces[0]
+    told, said = insight_of(evaluator, lambda _: None), said_messages(data, workspace)
+    several = 0
+    judged = [one.query_id for one in data.queries if one.workspace_id == workspace and one.query_id in told.ladders]
+    for query_id in judged[:8]:
+        (asked,) = asked_again(evaluator, workspace, {query_id})
+        for ladder in told.ladders[query_id]:
+            alone = explained(asked, ladder.message_id, said, tries=False)
+            several += len(alone.ladder)
+            assert (ladder.document_id, ladder.place) == (alone.document_id, alone.place)
+            assert [rung.stage for rung in ladder.rungs] == alone.ladder["stage"].to_list()
+    assert several
+
+
+def test_the_best_document_is_the_one_that_came_to_the_stage_that_lost_the_message() -> None:
+    steps = pl.DataFrame(
+        [
+            *(("q", "first", 0, 1), ("q", "first", 1, 9), ("q", "first", 2, None)),
+            *(("q", "far", 0, 5), ("q", "far", 1, 2), ("q", "far", 2, 30)),
+            *(("q", "last", 0, 9), ("q", "last", 1, 8), ("q", "last", 2, 20)),
+        ],
+        schema=["query_id", "document_id", "step", "rank"],
+        orient="row",
+    )
+    covers = pl.DataFrame({"query_id": "q", "document_id": ["first", "far", "last"], "message_id": "m"})
+
+    def best(step: int | None) -> list[str]:
+        lost = pl.DataFrame({"query_id": ["q"], "message_id": ["m"], "step": pl.Series([step], dtype=pl.Int64)})
+        return best_documents(steps, covers, lost)["document_id"].to_list()
+
+    assert best(None) == ["last"]  # all that came to the end, and there it stands best
+    assert best(2) == ["far"]
+    assert best(1) == ["first"]
+    assert best_documents(steps.clear(), covers, pl.DataFrame({"query_id": "q", "message_id": ["m"], "step": 0}))[
+        "document_id"
+    ].to_list() == ["first"]
