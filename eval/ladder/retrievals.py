@@ -23,7 +23,7 @@ class RetrievedDocument(NamedTuple):
     rank: int
     score: float | None
     messages: tuple[str, ...]
-    """The judged messages that it stands for; empty: none."""
+    """The judged messages that it stands for, as a near duplicate of their document too; empty: none."""
 
 
 class RetrievalStep(NamedTuple):
@@ -81,8 +81,10 @@ def _steps(trace: pl.DataFrame, plan: pl.DataFrame, covers: pl.DataFrame, batch:
     messages = dict(covers.group_by("document_id", maintain_order=True).agg("message_id").iter_rows())
     texts = texts_of(batch, trace["document_id"].unique())
     documents: dict[int, list[RetrievedDocument]] = {}
-    for step, document_id, rank, score in trace.select("step", "document_id", "rank", "score").iter_rows():
-        text, gold = texts[document_id][:_CHARACTERS], tuple(messages.get(document_id, ()))
+    rows = trace.select("step", "document_id", "rank", "score", "stands_for").iter_rows()
+    for step, document_id, rank, score, stands_for in rows:
+        gold = tuple(dict.fromkeys(one for name in (document_id, *stands_for) for one in messages.get(name, ())))
+        text = texts[document_id][:_CHARACTERS]
         documents.setdefault(step, []).append(RetrievedDocument(document_id, text, rank, score, gold))
     steps = plan.select("step", "stage").iter_rows()
     return tuple(RetrievalStep(stage, tuple(documents.get(step, ()))) for step, stage in steps)
