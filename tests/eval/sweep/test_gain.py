@@ -60,6 +60,7 @@ def test_the_choice_among_many_is_paid_for(tmp_path: Path) -> None:
     assert chosen is not None and chosen.row is not None
     assert (chosen.row["verdict"], chosen.row["p_holm"]) == ("cannot tell", 3 * 2 / 2**6)
     assert chosen.row["low"] <= alone.row["low"] <= alone.row["high"] <= chosen.row["high"]
+    assert chosen.row["high"] - chosen.row["low"] > alone.row["high"] - alone.row["low"]  # they hold for all three
     assert chosen.told().endswith("against the default, cannot tell (p .094, corrected for having chosen among 3)")
 
 
