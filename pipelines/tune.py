@@ -1,12 +1,13 @@
 """lcm tune [GROUP=CHOICE ...] [KEY=VALUE ...]
 
 Search a space of configurations for the best by one measure or several; pick one, and say what it is worth on
-conversations that had no say in it. Kept in runs/tune/NAME: study.md, study.parquet, best.yaml, plots, trials/.
+conversations that had no say in it, and against the default, the configuration as it stands. Kept in runs/tune/NAME:
+study.md, study.parquet, best.yaml, plots, trials/.
 The same command goes on where the last one stopped, and may run several times at once.
 
-  lcm tune dataset=locomo                       the weights of fusion, by recall@10
-  lcm tune dataset=locomo space=decay study.name=decay study.trials=100
-  lcm tune space.fusion.dense_weight.high=0.8   change a bound; =null leaves a key out
+  lcm tune dataset=locomo                       what the default system's evidence weighs, by recall@10
+  lcm tune dataset=locomo space=fusion study.name=fusion study.trials=100
+  lcm tune space=fusion space.fusion.dense_weight.high=0.8   change a bound; =null leaves a key out
   lcm tune '+space.source={choices: [hybrid, dense]}'
   lcm tune 'study.objectives=[{measure: recall@10, direction: maximize, within: 0.01},
                               {measure: tokens@10, direction: minimize}]'
@@ -38,7 +39,7 @@ from eval.tracking.tracking import Log
 from eval.tuning.folds import folds_of
 from eval.tuning.objective import unmeasured
 from eval.tuning.space import Space, space
-from eval.tuning.study import TRIAL_FOLDERS, Study
+from eval.tuning.study import DEFAULT, TRIAL_FOLDERS, Study
 from lcm.errors import LcmError
 from lcm.faults import refused
 from pipelines.config import building, conf_folder
@@ -56,10 +57,14 @@ from pipelines.views.terminal import compared_by, console, kept, log_and_report,
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
+    from eval.tuning.study_report import StudyReport
     from eval.tuning.trial_queue import TrialQueue
+    from eval.tuning.worth import Worth
 
 _OURS = re.compile(r"[+~]*(study|space|hydra(?!\.searchpath))\b")
 """Overrides of the study itself, rather than of its trials."""
+_FEW_KEYS = 2
+"""So many keys of a space may be misspelt; more that are not there are another system's."""
 _WORKERS, _LOCK = "workers", "report.lock"
 
 
@@ -119,6 +124,13 @@ def _checked(
                 building.refuse_unused(point, configs.overrides(assignment))
                 idle[idle_note(point)] = None
             except LcmError as error:
+                absent = [one for one in searched.dimensions if f"{one.key}: no such key" in str(error)]
+                if len(absent) > _FEW_KEYS:
+                    spaces = ", ".join(conf_folder.groups()["space"])
+                    raise LcmError(
+                        f"space: {len(absent)} of its keys are not in this configuration, as {absent[0].key}: choose "
+                        f"the system that it is of, or another space=CHOICE: {spaces}"
+                    ) from error
                 raise LcmError(f"space.{key}={assignment[key]!r}: {error}") from error
     for note in filter(None, idle):
         say(f"In some trials {note}")
@@ -228,13 +240,19 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
             return 0
         reason = first_error(trials)
         raise LcmError(f"no trial of study {settings.name} is complete{f': {reason}' if reason else ' yet'}")
+    found = _worth(queue, search, report, points)
     best = search.configs.overrides(report.picked.assignment)
     text = building.resolved_text(search.configs.config(report.picked.assignment))
-    write_study(folder, report, queue.study, best, text, _told(search))
-    for trial in report.complete:
-        is_tracked = is_tracked and _logged(log, folder / TRIAL_FOLDERS / str(trial.number), folder)
+    write_study(folder, report, queue.study, best, text, _told(search), found)
+    beside = [] if found is None else [found.baseline]
+    for name in dict.fromkeys([*(str(trial.number) for trial in report.complete), *beside]):
+        is_tracked = is_tracked and _logged(log, folder / TRIAL_FOLDERS / name, folder)
     console().print(Markdown(study_page(report, (), ())), soft_wrap=False)
+    for line in [] if found is None else found.told():
+        say(line)
     say(f"Repeat: {shlex.join(['lcm', 'evaluate', *best])}")
+    if found is not None:
+        _say_next(folder, found)
     kept(folder)
     if running := report.counts()["running"]:
         _say_running(running)
@@ -247,6 +265,32 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     if page:
         say(page)
     return 2 if report.counts()["failed"] else 0
+
+
+def _worth(
+    queue: "TrialQueue", search: StudySetup, report: "StudyReport", points: Mapping[int, PointResult]
+) -> "Worth | None":
+    """What the picked trial is worth against the default; None where that is not measured yet, or cannot be."""
+    from eval.tuning.worth import worth
+    from pipelines.steps.trial import default_of
+
+    place = default_of(queue, search)
+    if place is None:
+        return None
+    label = DEFAULT if place.name == DEFAULT else f"trial {place.name}"
+    default = PointResult(place.name, label, {}, read_summary(place))
+    return worth(search.folder / TRIAL_FOLDERS, report, points, default, search.folds)
+
+
+def _say_next(folder: Path, found: "Worth") -> None:
+    """The next lines to type: what is no gain is not offered for use."""
+    lines = []
+    if found.verdict == "better":
+        lines.append(["lcm", "export", str(folder), f"to=presets/{folder.name}"])
+    if not found.is_default:
+        lines.append(["lcm", "compare", str(folder)])
+    for number, line in enumerate(lines):
+        say(f"{'     ' if number else 'next:'} {shlex.join(line)}")
 
 
 def _say_running(n: int) -> None:

@@ -129,7 +129,7 @@ def gain(
     point = max(values, key=lambda number: values[number])  # the first of equals
     is_default = default is not None and default.summary is not None
     baseline = default if default is not None and is_default else next(iter(finished.values()))
-    rows = _rows(folder, {number: finished[number] for number in values}, baseline, measure)
+    rows = rows_against(folder, baseline, {number: finished[number] for number in values}, [measure])
     return Gain(measure, point, results[point], baseline, is_default, rows)
 
 
@@ -162,7 +162,18 @@ def _rank(measure: str) -> int:
     return _FIRST.index(plain) if plain in _FIRST else len(_FIRST)
 
 
-def _rows(folder: Path, points: Mapping[int, PointResult], baseline: PointResult, measure: str) -> pl.DataFrame:
+def rows_against(
+    folder: Path, baseline: PointResult, points: Mapping[int, PointResult], measures: Sequence[str]
+) -> pl.DataFrame:
+    """Each point against the baseline, paired by query; Holm corrects over all rows, and so do the intervals
+    (Bonferroni).
+
+    Args:
+        folder: in which the folders of all lie.
+    Returns:
+        Rows of `POINTS_SCHEMA`; none of a point that is the baseline, that another machine keeps, or that was asked
+        other queries.
+    """
     base = _side(folder, baseline)
     if base is None:
         return pl.DataFrame(schema=POINTS_SCHEMA)
@@ -175,8 +186,9 @@ def _rows(folder: Path, points: Mapping[int, PointResult], baseline: PointResult
     }
     if not sides:
         return pl.DataFrame(schema=POINTS_SCHEMA)
-    pairing = Pairing(resamples=max(_RESAMPLES, 40 * len(sides)), confidence=1 - (1 - CONFIDENCE) / len(sides))
-    rows = pairing.rows(base, list(sides.values()), [measure]).with_columns(
+    tests = len(sides) * len(measures)
+    pairing = Pairing(resamples=max(_RESAMPLES, 40 * tests), confidence=1 - (1 - CONFIDENCE) / tests)
+    rows = pairing.rows(base, list(sides.values()), measures).with_columns(
         point=pl.col("side").replace_strict(dict(enumerate(sides)), return_dtype=pl.Int64)
     )
     labels = {number: result.label for number, result in points.items()}

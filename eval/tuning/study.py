@@ -10,6 +10,8 @@ from lcm.checks import check_range
 
 TRIAL_FOLDERS = "trials"
 """Where a study's folder has a run folder for each of its trials, beside the database."""
+DEFAULT = "default"
+"""Among them, the folder of the configuration as it stands, where no trial is it."""
 _NAME = re.compile(r"\w[\w.-]*")
 
 

@@ -14,6 +14,7 @@ from eval.tuning.plots import write_plots
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, STATES, StudyReport
 from eval.tuning.trial_queue import ERROR
+from eval.tuning.worth import Worth
 from lcm.files import write_text
 
 TRIALS, FOLDS, BEST, PAGE = "study.parquet", "folds.parquet", "best.yaml", "study.md"
@@ -26,6 +27,7 @@ def write_study(
     best: Sequence[str],
     config_text: str,
     settings: Mapping[str, Any],
+    found: Worth | None,
 ) -> dict[str, Any]:
     """Write every file of a study and, last, its summary.
 
@@ -34,14 +36,15 @@ def write_study(
         best: the overrides that make the picked configuration, from the defaults on.
         config_text: that configuration.
         settings: of the study, flat; told as parameters.
+        found: what was picked against the default; None where that could not be measured.
     """
     write_frame(folder / TRIALS, trials_table(report))
     write_frame(folder / FOLDS, folds_table(report))
     write_text(folder / CONFIG, config_text)
     write_text(folder / BEST, _best(report, best))
     plots = write_plots(folder, study, report)
-    write_text(folder / PAGE, study_page(report, best, plots))
-    summary = summary_of(report, settings)
+    write_text(folder / PAGE, study_page(report, best, plots, found))
+    summary = summary_of(report, settings, found)
     write_summary(folder, summary)
     return summary
 
@@ -93,21 +96,21 @@ def folds_table(report: StudyReport) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def summary_of(report: StudyReport, settings: Mapping[str, Any]) -> dict[str, Any]:
+def summary_of(report: StudyReport, settings: Mapping[str, Any], found: Worth | None) -> dict[str, Any]:
     """What MLflow is told."""
     metrics = {f"trials/{name}": float(n) for name, n in report.counts().items()}
     metrics |= {
         f"best/{one.measure}": value for one, value in zip(report.objectives, report.picked.values, strict=True)
     }
-    found = report.validation
-    if found is not None:
+    validation = report.validation
+    if validation is not None:
         measure = report.objectives[0].measure
         metrics |= {
-            f"cross_validated/{measure}": found.estimate,
-            f"cross_validated/{measure}.spread": found.spread,
-            f"cross_validated/{measure}.optimism": found.optimism,
-            "cross_validated/agreement": found.agreement / len(found.folds),
-            "cross_validated/rivals": float(found.rivals),
+            f"cross_validated/{measure}": validation.estimate,
+            f"cross_validated/{measure}.spread": validation.spread,
+            f"cross_validated/{measure}.optimism": validation.optimism,
+            "cross_validated/agreement": validation.agreement / len(validation.folds),
+            "cross_validated/rivals": float(validation.rivals),
         }
     metrics |= {f"importance/{key}": float(value) for key, value in report.importances.items()}
     return {
@@ -126,7 +129,10 @@ def summary_of(report: StudyReport, settings: Mapping[str, Any]) -> dict[str, An
             "best_trial": str(report.picked.number),
             "objectives": ", ".join(f"{one.direction} {one.measure}" for one in report.objectives),
             **({"equal_trials": " ".join(report.notes)} if report.notes else {}),
+            **({"verdict": str(found.verdict)} if found else {}),
         },
+        "notes": [] if found is None else found.told(),
+        "best": found and found.record(),
     }
 
 

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Sequence
 from eval.dataset.dataset import generated_label
 from eval.tuning.importance import IMPORTANCE_FROM
 from eval.tuning.study_report import StudyReport
+from eval.tuning.worth import Worth
 
 _FRONT_SHOWN = 20
 _TRIALS_SHOWN, _MEASURES_SHOWN = 10, 8
 
 
-def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -> str:
+def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str], found: Worth | None = None) -> str:
     """Markdown.
 
     Args:
         best: the overrides that make the picked configuration; none where they are told elsewhere.
         plots: files beside the page.
+        found: what was picked against the default; None where that could not be measured, or is told elsewhere.
     """
     counts = report.counts()
     told = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
@@ -28,6 +30,7 @@ def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str]) -
         "",
         *((f"**{label[0].upper()}{label[1:]}.**", "") if label else ()),
         *_picked(report, best),
+        *_worth(found),
         *_validation(report),
         *_front(report),
         *_importances(report),
@@ -54,6 +57,11 @@ def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str]:
     )
     if best:
         yield from ("```", shlex.join(["lcm", "evaluate", *best]), "```", "")
+
+
+def _worth(found: Worth | None) -> Iterator[str]:
+    if found is not None:
+        yield from ("## Against the default", "", *(f"- {line}" for line in found.told()), "")
 
 
 def _rule(report: StudyReport) -> str:

@@ -30,11 +30,12 @@ from eval.report.sweep_page import sweep_page
 from eval.report.texts import Texts
 from eval.sweep.results import PointResult
 from eval.sweep.sweep_folder import POINTS, point_of
-from eval.tuning.study import TRIAL_FOLDERS
+from eval.tuning.study import DEFAULT, TRIAL_FOLDERS
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.point import dataset_described
 from pipelines.steps.repeated_run import repeated_run
+from pipelines.views.output import from_here
 from pipelines.views.terminal import compared_by
 
 _MOST_TEXT = 12 << 20
@@ -50,7 +51,7 @@ def reported(folder: Path, show: Progress, dataset: Dataset | None = None, *, as
     What was found is complete without it, so whatever keeps it from being written is told, and stops nothing.
     """
     try:
-        return f"Page: {Reporter(show, asks_memories, dataset).write(folder)}"
+        return f"Page: {from_here(Reporter(show, asks_memories, dataset).write(folder))}"
     except (LcmError, OSError) as error:
         return f"The page could not be written: {error}"
 
@@ -134,9 +135,13 @@ class Reporter:
 
     def _of_study(self, folder: Path) -> ReportPage:
         page = study_page(folder)
-        best = int(read_summary(folder)["tags"]["best_trial"])
-        names = {f"trial {number}": folder / TRIAL_FOLDERS / str(number) for number in dict.fromkeys((best, 0))}
-        self._explore_points(names, page)
+        summary = read_summary(folder)
+        best = summary.get("best")
+        names = dict.fromkeys([best["folder"], best["baseline"]] if best else [summary["tags"]["best_trial"]])
+        labels = {
+            name if name == DEFAULT else f"trial {name}": point_of(folder / TRIAL_FOLDERS, name) for name in names
+        }
+        self._explore_points(labels, page)
         return page
 
     def _explore_points(self, folders: Mapping[str, Path], page: ReportPage) -> None:

@@ -18,6 +18,7 @@ from eval.measures.measure import is_timing
 from eval.sweep.origin import origin_of, point_name
 from eval.sweep.point_folder import PointFolder
 from eval.sweep.sweep_folder import point_of
+from eval.tuning.study import TRIAL_FOLDERS
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.command_line import Command
@@ -126,8 +127,12 @@ def all_sides(request: CompareRequest, into: Path, show: Progress) -> list[SideS
     shared = _shared(measured[0]) if measured and len(measured) < len(found) else None
     ready = [one if one in measured else _built(one, request.overrides, shared) for one in found]
     sides: dict[Path, SideSource] = {}
-    for i, one in enumerate(ready):
-        show("sides", i, len(ready))
+    built = sum(isinstance(one, BuiltSide) for one in ready)  # what is measured already takes no time
+    evaluated_now = 0
+    for one in ready:
+        if isinstance(one, BuiltSide):
+            show("sides to evaluate", evaluated_now, built)
+            evaluated_now += 1
         side = one if isinstance(one, SideSource) else SideSource(one.name, _kept(one, show))
         sides.setdefault(side.folder.resolve(), side)
     if len(sides) < 2:
@@ -140,8 +145,12 @@ def all_sides(request: CompareRequest, into: Path, show: Progress) -> list[SideS
 def _asked(text: str, request: CompareRequest, into: Path, which: str) -> Sequence[SideSource | tuple[str, ...]]:
     """What a word of the command names: runs, a preset, or the overrides of systems that are to be evaluated."""
     path = Path(text)
-    if path.is_dir() and (path / SUMMARY).is_file() and (summary := read_summary(path)).get("kind") == "sweep":
-        return _points(path, summary)
+    if path.is_dir() and (path / SUMMARY).is_file():
+        summary = read_summary(path)
+        if summary.get("kind") == "sweep":
+            return _points(path, summary)
+        if summary.get("kind") == "study":
+            return _picked(path, summary)
     if path.exists():
         return [_found(which, text, request.name, request.uri, into)]
     if text == DEFAULT:
@@ -163,6 +172,16 @@ def _points(folder: Path, summary: Mapping[str, Any]) -> list[SideSource]:
     if not there:
         raise LcmError(f"{folder}: no point of this sweep finished; the same command tries them again")
     return [SideSource(label, folder / name) for name, label in there.items()]
+
+
+def _picked(folder: Path, summary: Mapping[str, Any]) -> list[SideSource]:
+    """What a study picked, behind the default that it was held against."""
+    best = summary.get("best")
+    if not best:
+        raise LcmError(f"{folder}: this study has nothing to hold its pick against; repeat its command")
+    trials = folder / TRIAL_FOLDERS
+    named = {point_of(trials, best["baseline"]): DEFAULT, point_of(trials, best["folder"]): best["label"]}
+    return [SideSource(label, trial) for trial, label in named.items()]
 
 
 def _built(one: SideSource | tuple[str, ...], of_all: Sequence[str], shared: Mapping[str, Any] | None) -> BuiltSide:

@@ -1,21 +1,22 @@
 """A trial: one configuration of a study, evaluated, or recognised as one that was."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 from optuna.trial import Trial, TrialState
 
 from eval.experiment.experiment import Experiment, Outcome
-from eval.experiment.run_folder import config_hash, read_summary
+from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
 from eval.experiment.workspace import WorkspaceResult
 from eval.measures.names import SYSTEM_ARM
 from eval.sweep.origin import origin_of
 from eval.sweep.point_folder import PointFolder
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
 from eval.tuning.objective import overall
-from eval.tuning.study import TRIAL_FOLDERS
+from eval.tuning.study import DEFAULT, TRIAL_FOLDERS
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
 from eval.tuning.trial_queue import TrialQueue
 from lcm.errors import LcmError
@@ -86,21 +87,15 @@ def _evaluated(
 ) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / TRIAL_FOLDERS / str(trial.number)
     kept = PointFolder(folder)
-    origin = origin_of(building.resolved(config), search.dataset.digest)
-    if not (kept.is_complete() and kept.is_of(origin)):  # else one that is gone had finished it, and not said so yet
-        kept.clear()
-        started = time.perf_counter()
-        overrides = search.configs.overrides(assignment)
-        named = [one.measure for one in search.settings.wanted()]
-        kept.begin(origin, overrides, f"trial {trial.number}: {_values(assignment)}", named)
-        experiment = experiment_of(config, search.dataset)
-        with progress() as show:
-            if search.settings.pruner == "none":
-                outcome = experiment.run(show)
-            else:
-                outcome = _run_by_folds(trial, experiment, search, kept)
-        seconds = {"total": time.perf_counter() - started}
-        written(folder, outcome, search.dataset, config, overrides, seconds)
+
+    def run(experiment: Experiment) -> Outcome:
+        if search.settings.pruner == "none":
+            return _run_whole(experiment)
+        return _run_by_folds(trial, experiment, search, kept)
+
+    _keep(
+        kept, config, search.configs.overrides(assignment), f"trial {trial.number}: {_values(assignment)}", search, run
+    )
     summary = read_summary(folder)
     objectives = search.settings.wanted()
     values = []
@@ -110,6 +105,59 @@ def _evaluated(
             raise LcmError(f"this configuration has no {one.measure}")
         values.append(value)
     return {SUMS: sums_by_fold(values_by_query(folder), objectives, search.folds)}, values
+
+
+def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
+    """The folder of the default, the configuration as it stands: of the trial that is it, else of a run beside the
+    trials, which is made here unless it is there.
+
+    Returns:
+        None where another process is at work on that trial, or it cannot be measured, which is told.
+    """
+    config = search.configs.config({})
+    known = config_hash(identity(config))
+    for trial in queue.begun():
+        if trial.user_attrs.get(CONFIG_HASH) == known and trial.state in (TrialState.COMPLETE, TrialState.RUNNING):
+            own = search.folder / TRIAL_FOLDERS / str(trial.user_attrs.get(SAME_AS, trial.number))
+            if trial.state == TrialState.RUNNING:
+                return None
+            if (own / SUMMARY).is_file():
+                return own
+    kept = PointFolder(search.folder / TRIAL_FOLDERS / DEFAULT)
+    try:
+        _keep(kept, config, search.configs.overrides({}), DEFAULT, search, _run_whole)
+    except Exception as error:  # the trials are sound without it
+        if interruption(error) or is_of_machine(error):
+            raise
+        warn(f"the default could not be measured beside the trials: {error}")
+        return None
+    return kept.path
+
+
+def _keep(
+    kept: PointFolder,
+    config: DictConfig,
+    overrides: Sequence[str],
+    label: str,
+    search: StudySetup,
+    run: Callable[[Experiment], Outcome],
+) -> None:
+    """Evaluate a configuration into its folder, unless what lies there has its numbers: one that is gone had finished
+    it, and not said so yet."""
+    origin = origin_of(building.resolved(config), search.dataset.digest)
+    if kept.is_complete() and kept.is_of(origin):
+        return
+    kept.clear()
+    started = time.perf_counter()
+    kept.begin(origin, overrides, label, [one.measure for one in search.settings.wanted()])
+    outcome = run(experiment_of(config, search.dataset))
+    seconds = {"total": time.perf_counter() - started}
+    written(kept.path, outcome, search.dataset, config, overrides, seconds)
+
+
+def _run_whole(experiment: Experiment) -> Outcome:
+    with progress() as show:
+        return experiment.run(show)
 
 
 def _run_by_folds(trial: Trial, experiment: Experiment, search: StudySetup, kept: PointFolder) -> Outcome:

@@ -56,12 +56,25 @@ class Output:
             return self.result
         if self.place is None:
             return {"lines": self.lines, "tables": self.tables}
-        from eval.experiment.run_folder import SUMMARY, read_summary  # here, because `lcm --help` need not wait for it
+        if (folder := folder_of(self.place)) is not None:
+            from eval.experiment.run_folder import read_summary
 
-        folder = self.place if self.place.is_dir() else self.place.parent
-        if (folder / SUMMARY).is_file():
             return {"folder": str(folder), **read_summary(folder)}
         return {"made": str(self.place), "lines": self.lines, "tables": self.tables}
+
+
+def from_here(place: Path) -> Path:
+    """A path as everybody is told it: relative to the current folder where it lies below that."""
+    here = Path.cwd()
+    return place.relative_to(here) if place.is_absolute() and place.is_relative_to(here) else place
+
+
+def folder_of(place: Path) -> Path | None:
+    """The folder with a summary that was made, where that or a page in it is told; None where a file alone was made."""
+    from eval.experiment.run_folder import SUMMARY  # here, because `lcm --help` need not wait for it
+
+    folder = place.parent if place.suffix == ".md" else place
+    return folder if (folder / SUMMARY).is_file() else None
 
 
 _OUTPUT: ContextVar[Output | None] = ContextVar("output", default=None)

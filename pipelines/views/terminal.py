@@ -40,7 +40,7 @@ from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
 from pipelines.views.fitting import fits, fullest
 from pipelines.views.index_table import index_table, points_table
-from pipelines.views.output import as_json, output
+from pipelines.views.output import as_json, folder_of, from_here, output
 from pipelines.views.pipe import PipeSafeConsole
 from pipelines.views.progress import working
 
@@ -83,9 +83,10 @@ def say_where(text: str) -> None:
 def kept(place: Path, more: str = "", verb: str = "Kept") -> None:
     """Say where the result of a command lies: its last line but what is logged, and all that is left of it for
     `--quiet`."""
+    place = from_here(place)
     output().place = place
     if output().is_quiet and not output().is_json:
-        sys.stdout.write(f"{well_formed(redacted(str(place)))}\n")
+        sys.stdout.write(f"{well_formed(redacted(str(folder_of(place) or place)))}\n")
     else:
         say(f"{verb}: {place}{more}")
 

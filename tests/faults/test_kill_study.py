@@ -22,8 +22,8 @@ FEW = 4
 """Trials that two processes share."""
 ARGUMENTS = (
     "embedder=hashing", "tracking=none", "means.resamples=5", "study.startup_trials=4",
-    "system=hybrid", "space.system=null", "space.fusion.choices=null", "space.fusion.floor_ratio=null",
-    "space.fusion.floor_from=null",
+    "system=hybrid", "space=fusion", "space.system=null", "space.fusion.choices=null",
+    "space.fusion.floor_ratio=null", "space.fusion.floor_from=null",
     "space.fusion.k=null", "space.ranking=null",
 )  # fmt: skip
 

@@ -46,8 +46,8 @@ COMPACT = (
 )  # fmt: skip
 TUNE = (
     "tune", "study.name=first", "study.trials=2", "dataset=sample", "hydra.run.dir=study", *QUICK,
-    "measures.retention.budgets=[]", "space.system=null", "space.fusion.choices=null", "space.fusion.floor_ratio=null",
-    "space.fusion.floor_from=null", "space.fusion.k=null", "space.ranking=null",
+    "measures.retention.budgets=[]", "space=fusion", "space.system=null", "space.fusion.choices=null",
+    "space.fusion.floor_ratio=null", "space.fusion.floor_from=null", "space.fusion.k=null", "space.ranking=null",
 )  # fmt: skip
 LOG = ("log", "runs/base", "tracking.uri=sqlite:///mlflow.db")
 _QUESTIONS_APART = 8

@@ -22,6 +22,7 @@ from pipelines.steps.search import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 NO_FUSION = (
+    "space=fusion",
     "space.system=null",
     "space.fusion.choices=null",
     "space.fusion.floor_ratio=null",
@@ -256,8 +257,9 @@ def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, mo
         ([*ONE_WEIGHT, "+space.fusion.nothing={low: 0, high: 1}"], "space.fusion.dense_weight=0.0: fusion.nothing"),
         ([*ONE_WEIGHT, "+space.decay={choices: [none, weibul]}"], "space.decay='weibul': decay=weibul: no such choice"),
         ([*ONE_WEIGHT, "+space.dataset={choices: [a, b]}"], "space.dataset: dataset decides what is measured"),
-        (["space=lancedb_pro"], "space.text_index='lancedb': annotation.expiry"),
+        (["space=lancedb_pro"], "space: 3 of its keys are not in this configuration, as annotation.expiry"),
         (["space=nothing"], "space=nothing: no such choice"),
+        ([], "space: 11 of its keys are not in this configuration, as fusion.weights.words_after_question"),
         (["space={fusion.dense_wieght: {low: 0.0, high: 1.0}}"], "fusion.dense_wieght: no such key; did you mean"),
         (["fusion={nothing: 1}"], "fusion.nothing: no such key"),
         (["+space={fusion.dense_weight: {low: 0, high: 1}}"], "space.fusion.dense_weight stands there twice: change"),
@@ -275,6 +277,7 @@ def test_what_cannot_work_is_refused_before_the_first_trial(lcm: Lcm, arguments:
 
 
 READY = {
+    "unified": [],
     "fusion": [],
     "decay": [],
     "lancedb_pro": ["system=lancedb_pro"],
@@ -287,7 +290,7 @@ READY = {
 
 
 @pytest.mark.parametrize(
-    "space", [pytest.param(space, marks=[] if space == "fusion" else pytest.mark.full) for space in READY]
+    "space", [pytest.param(space, marks=[] if space in ("fusion", "unified") else pytest.mark.full) for space in READY]
 )
 def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str) -> None:
     from pipelines.tune import _checked, _space
@@ -307,7 +310,7 @@ def test_help_tells_of_the_command(lcm: Lcm) -> None:
     done = lcm("tune", "--help")
     assert done.code == 0
     assert "lcm tune [GROUP=CHOICE ...]" in done.stdout
-    assert "space: admission, assembly, compaction, decay, fusion, lancedb_pro, libravdb" in done.stdout
+    assert "space: admission, assembly, compaction, decay, fusion, lancedb_pro, libravdb, unified" in done.stdout
 
 
 @pytest.mark.full
@@ -329,3 +332,81 @@ def test_trials_of_a_ready_space_differ_in_what_it_changes(
     assert rows[changed].drop_nulls().n_unique() > 1
     page = (folder(done) / "study.md").read_text()
     assert f"## What the trials changed\n\n| trial | {objective} | {changed} |" in page
+
+
+SEARCHES_AWAY = (
+    "space={system: {choices: [hybrid]}, fusion.dense_weight: {low: 0.0, high: 0.1}, fusion.lexical_weight: "
+    "{choices: [1.0]}}"
+)
+"""A system of worse rankings than the default's."""
+
+
+@pytest.mark.full
+def test_a_default_outside_the_space_is_measured_beside_the_trials_and_a_worse_pick_is_told(lcm: Lcm) -> None:
+    """As each run of them by itself has it, query by query."""
+    quick = [one for one in QUICK if one != "system=hybrid"]
+    done = lcm("tune", *quick, SEARCHES_AWAY, "study.trials=3")
+    assert done.code == 0, done.stderr
+    plain = lcm("evaluate", *quick, "measures.retention.budgets=[]", place="plain")
+    best = read(done)["best"]
+    assert (best["baseline"], best["is_default"], best["verdict"]) == ("default", True, "worse")
+    kept = json.loads((folder(done) / "trials" / "default" / "summary.json").read_text())
+    assert kept["measures"]["recall@10"]["value"] == plain.summary["measures"]["recall@10"]["value"]
+    (row,) = best["picked"]
+    picked = trials(done).filter(pl.col("is_best"))["recall@10"].item()
+    assert row["difference"] == pytest.approx(picked - plain.summary["measures"]["recall@10"]["value"])
+    assert row["low"] < row["difference"] < row["high"] < 0
+    assert best["among"] == trials(done)["same_as"].null_count() == 3
+    (held_out,) = best["held_out"]
+    assert held_out["candidate"] == pytest.approx(read(done)["metrics"]["cross_validated/recall@10"])
+    assert "verdict: worse\nRepeat: " in done.stdout
+    assert "next: lcm compare runs/tune/study\nKept: " in done.stdout
+    assert "lcm export" not in done.stdout
+    page = (folder(done) / "study.md").read_text()
+    assert "## Against the default\n\n- trial " in page
+    compared = lcm("compare", str(folder(done)), "tracking=none", "report=false")
+    assert compared.code == 0, compared.stderr
+    assert "worse" in compared.stdout
+    again = lcm("tune", *quick, SEARCHES_AWAY, "study.trials=3", "--json")
+    assert json.loads(again.stdout)["best"] == best
+
+
+@pytest.mark.full
+def test_a_pick_that_is_better_is_offered_for_export(lcm: Lcm, tmp_path: Path) -> None:
+    """Against a default that shows one document a query."""
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "one.yaml").write_text("# @package _global_\nranking: {stages: {limit: {n: 1}}}\n")
+    searched = "space={ranking.stages.limit.n: {choices: [40]}}"
+    done = lcm("tune", *QUICK, searched, "experiment=one", f"hydra.searchpath=[file://{tmp_path}]", "study.trials=1")
+    assert done.code == 0, done.stderr
+    best = read(done)["best"]
+    assert best["verdict"] == "better"
+    assert "next: lcm export runs/tune/study to=presets/study\n      lcm compare runs/tune/study\n" in done.stdout
+    exported = lcm("export", "runs/tune/study", "to=presets/study", "tracking=none")
+    assert exported.code == 0, exported.stderr
+
+
+def test_where_the_default_is_best_it_is_picked_and_nothing_is_offered(lcm: Lcm) -> None:
+    done = lcm("tune", *QUICK, "space={fusion.dense_weight: {choices: [0.7, 0.0]}}", "study.trials=1")
+    assert done.code == 0, done.stderr
+    best = read(done)["best"]
+    assert (best["baseline"], best["folder"], best["verdict"]) == ("0", "0", "same")
+    assert "against the default: no trial is better, so the default is picked" in done.stdout
+    assert "next:" not in done.stdout
+    assert not (folder(done) / "trials" / "default").exists()
+
+
+@pytest.mark.full
+def test_a_default_that_fails_is_told_and_the_study_stands(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trial.experiment_of
+
+    def failing(config: Any, dataset: Any) -> Any:
+        if config.fusion.dense_weight == 0.7:
+            raise RuntimeError("no such weight")
+        return made(config, dataset)
+
+    monkeypatch.setattr(trial, "experiment_of", failing)
+    done = lcm("tune", *QUICK, "space={fusion.dense_weight: {low: 0.0, high: 0.5}}", "study.trials=2")
+    assert done.code == 0, done.stderr
+    assert "the default could not be measured beside the trials: no such weight" in done.stderr
+    assert read(done)["best"] is None

@@ -49,12 +49,27 @@ def test_a_look_is_one_document(name: str, lcm: Lcm, here: Path) -> None:
 def test_a_run_is_its_summary(lcm: Lcm) -> None:
     done = lcm("evaluate", *QUICK, "--json")
     told = json.loads(done.stdout)
-    assert told == {"folder": str(done.folder), **done.summary}
+    assert told == {"folder": str(done.folder.relative_to(done.place)), **done.summary}
 
 
 def test_of_a_quiet_run_the_folder_alone_is_left(lcm: Lcm) -> None:
     done = lcm("evaluate", *QUICK, "--quiet")
-    assert (done.stdout, done.stderr) == (f"{done.folder}\n", "")
+    assert (done.stdout, done.stderr) == (f"{done.folder.relative_to(done.place)}\n", "")
+
+
+def test_what_lies_below_the_current_folder_is_told_from_there(lcm: Lcm, tmp_path: Path) -> None:
+    shown = [one for one in QUICK if one != "report=false"]
+    done = lcm("evaluate", *shown, "hydra.run.dir=runs/here")
+    assert done.stdout.endswith("Kept: runs/here\nPage: runs/here/report.html\n")
+    done = lcm("evaluate", *shown, f"hydra.run.dir={tmp_path}/elsewhere")
+    assert f"Kept: {tmp_path}/elsewhere\nPage: {tmp_path}/elsewhere/report.html\n" in done.stdout
+
+
+def test_a_quiet_gate_says_the_folder_of_its_page(lcm: Lcm) -> None:
+    assert lcm("evaluate", *QUICK, "hydra.run.dir=run").code == 0
+    done = lcm("regress", "run", "run", "into=gate", "tracking=none", "--quiet")
+    assert done.stdout == "gate\n"
+    assert (done.place / "gate" / "report.html").is_file()
 
 
 def test_a_quiet_sweep_says_its_folder(lcm: Lcm) -> None:
