@@ -18,6 +18,7 @@ from eval.experiment.run_folder import (
     write_json,
     write_summary,
 )
+from eval.tracking.naming import title
 from lcm.files import private, write_text
 from lcm.records.summary import LEVELS
 
@@ -65,10 +66,12 @@ def write_compaction_run(
         **{f"level_{level}": int(kept[f"level_{level}"].sum()) for level in LEVELS},
     }
     ratio = before / after if after else 1.0
+    contexts = f"{counts['contexts_compacted']} of {counts['conversations']} contexts, {ratio:.2f} times smaller"
     survived = Counter(incidents_of(folder))
     survived.update(incidents)
     summary: dict[str, Any] = {
         "dataset": {"name": source["name"], "protocol": "compact", "digest": source["digest"]},
+        "title": title([f"compaction into {source['name']}"], [], [contexts]),
         "config_hash": identity,
         "commit": commit(),
         "counts": counts,

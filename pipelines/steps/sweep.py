@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
+from eval.experiment.point_record import POINT, point_record
 from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
 from eval.sweep.gain import gain
 from eval.sweep.origin import Origin, origin_of, point_name
@@ -40,6 +41,8 @@ _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The launcher that Hydra chooses where none is named."""
 _DECIDING = ("dataset", "experiment", "judgements", "measures")
 """Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""
+_DEFAULT = "default"
+"""What the run beside the points is called."""
 _HYDRAS = re.compile(r"[+~]*hydra[./]")
 
 
@@ -81,6 +84,7 @@ def sweep(command: Command) -> int:
     failed: dict[str, str] = {}
     incidents = Counter[str]()
     with _alone(folder), SweepLog(tracking, folder) as logs:
+        _refuse_other_points(folder, runs)
         with counting(incidents):
             todo = _unfinished(runs, points, folder, origins)
         if todo:
@@ -211,7 +215,7 @@ def _default(
     overrides = tuple(override for override in wanted[0] if override in common)
     try:
         config = compositions.composed(overrides)
-        default = Point(point_name(building.resolved(config)), "default", overrides)
+        default = Point(point_name(building.resolved(config)), _DEFAULT, overrides)
         if same := next((point for point in checked if point.name == default.name), None):
             return same
         checked[default] = BuiltPoint(config, parts_of(config))
@@ -345,6 +349,28 @@ def _made(multirun: Multirun, points: Sequence[Point]) -> Path:
     except OSError as error:
         raise LcmError(f"hydra.sweep.dir={folder} cannot be made ({error.strerror}); name another") from error
     return folder
+
+
+def _refuse_other_points(folder: Path, runs: Sequence[Point]) -> None:
+    """Refuse a folder with points that are none of this command's: its table would not tell of them, and MLflow would
+    list them below it. A larger grid has those that were there; a point whose settings another lcm resolves otherwise
+    is known by its overrides; and the default of a smaller grid may be none of a larger one's.
+
+    Raises:
+        LcmError: saying how many there are.
+    """
+    names = {point.name for point in runs}
+    asked = {frozenset(map(redacted, point.overrides)) for point in runs}
+    others = []
+    for place in (record.parent for record in sorted(folder.glob(f"*/{POINT}")) if record.parent.name not in names):
+        told = point_record(place)
+        if told.get("label") != _DEFAULT and frozenset(told.get("overrides", ())) not in asked:
+            others.append(place.name)
+    if others:
+        raise LcmError(
+            f"hydra.sweep.dir={folder} holds {len(others)} points of another sweep, as {others[0]}: name another "
+            "folder, or sweep over them too"
+        )
 
 
 def _alone(folder: Path) -> AbstractContextManager[object]:

@@ -164,6 +164,8 @@ def test_the_run_is_logged_from_a_folder_that_is_whole(lcm: Lcm, tmp_path: Path)
     (run,) = client.search_runs([client.get_experiment_by_name("lcm").experiment_id])
     assert run.data.metrics["count/messages"] == 20
     assert run.data.metrics["compression_ratio"] > 1
+    assert run.info.run_name.startswith("compaction into out · ")
+    assert run.info.run_name.endswith(" times smaller")
     assert run.data.params["compaction.leaf"] == "3"
     assert run.data.params["triggers"] == "at_end"
     assert "report.parquet" in {artifact.path for artifact in client.list_artifacts(run.info.run_id)}

@@ -129,6 +129,26 @@ def test_a_larger_grid_runs_what_is_new(lcm: Lcm, swept: Path, ran: list[float])
     assert f"3 of 3 points kept: {swept}" in finished.stdout
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("fusion.dense_weight=0.8,0.9",),
+        ("fusion.dense_weight=0.6,0.7", "ranking.stages.limit.n=7"),
+        ("fusion.lexical_weight=0.2,0.3",),
+    ],
+    ids=["other values", "another beside the same", "another key"],
+)
+def test_the_folder_of_another_sweep_is_refused(lcm: Lcm, swept: Path, other: tuple[str, ...]) -> None:
+    kept = {path: path.stat().st_mtime_ns for path in swept.rglob("*.*")}
+    finished = lcm("evaluate", "-m", *other, *SMALL, f"hydra.sweep.dir={swept}")
+    assert finished.code == BAD_INPUT
+    assert finished.stderr.startswith(f"lcm: hydra.sweep.dir={swept} holds ")
+    assert "of another sweep, as " in finished.stderr
+    assert finished.stderr.endswith("name another folder, or sweep over them too\n")
+    assert len(finished.stderr.splitlines()) == 1
+    assert {path: path.stat().st_mtime_ns for path in swept.rglob("*.*")} == kept
+
+
 @pytest.mark.full
 def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float]) -> None:
     outdated = of_weight(swept, 0.6) / POINT
@@ -184,10 +204,10 @@ def test_timing_beside_workers_stops_all(lcm: Lcm) -> None:
 
 
 @pytest.mark.full
-def test_a_file_that_changed_is_run_again(lcm: Lcm, swept: Path, tmp_path: Path, ran: list[float]) -> None:
+def test_a_file_that_changed_is_run_again(lcm: Lcm, tmp_path: Path, ran: list[float]) -> None:
     notes = tmp_path / "notes.md"
     notes.write_text("Cats sleep by day.\n")
-    command = (*COMMAND, "authored=files", f"authored.paths=[{notes}]", f"hydra.sweep.dir={swept}")
+    command = (*COMMAND, "authored=files", f"authored.paths=[{notes}]", "hydra.sweep.dir=sweep")
     assert lcm(*command).code == 0
     assert lcm(*command).code == 0
     assert ran == [0.6, 0.7]
@@ -217,10 +237,8 @@ def test_an_experiment_can_hold_the_sweep(lcm: Lcm, tmp_path: Path) -> None:
     assert_refused(finished, ["ranking.stages.limit.n must be >= 1, got 0 (in ranking.stages.limit.n=0)"])
 
 
-def test_a_point_that_fails_stops_no_other_and_is_tried_again(
-    lcm: Lcm, swept: Path, tmp_path: Path, ran: list[float]
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
+def test_a_point_that_fails_stops_no_other_and_is_tried_again(lcm: Lcm, tmp_path: Path, ran: list[float]) -> None:
+    elsewhere, swept = tmp_path / "elsewhere", tmp_path / "swept"
     command = ("evaluate", *SMALL, "-m", f"dataset.directory={elsewhere},null", f"hydra.sweep.dir={swept}")
     finished = lcm(*command)
     assert finished.code == BAD_INPUT
@@ -236,7 +254,7 @@ def test_a_point_that_fails_stops_no_other_and_is_tried_again(
     assert (again.code, again.stderr) == (0, "")
     assert "2 of 2 points kept" in again.stdout
     assert list(swept.rglob(FAILURE)) == []
-    assert ran == [0.7]
+    assert ran == [0.7, 0.7]
 
 
 def test_a_defect_in_a_point_is_told_as_one(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
