@@ -20,11 +20,14 @@ from eval.questions.quotation import (
     holding,
     likeness,
     may_be_alike,
+    places_of,
     thinking,
     words_quoted,
 )
+from eval.questions.searched_text import searched_texts
 from eval.questions.sessions import Sessions
 from lcm.clock import EPOCH, format_instant
+from lcm.retrieval.ranking.evidence.haystack import content_words
 
 _TOLD = 60
 _NAMED = ("id", "line")
@@ -121,6 +124,8 @@ class _Search:
     like: dict[str, list[Likeness]] = field(init=False)
     instants: dict[str, dict[str, datetime]] = field(init=False, default_factory=dict)
     """Conversation -> message -> when it was said."""
+    words: list[tuple[Place, set[str]]] = field(init=False, default_factory=list)
+    """Each message with its content words, once something is looked for by these."""
 
     def __post_init__(self) -> None:
         entries = [(question, one) for question in self.questions for one in question.evidence]
@@ -255,7 +260,8 @@ class _Search:
                     f"{_told(quote)} stands only in what a model thought, which is no evidence; quote what was said",
                     thought,
                 )
-            raise _NotFoundError(f"{_told(quote)} stands in no message", [one.place for one in near])
+            nearest = [one.place for one in near] or self._nearest_by_words(quote, scope)
+            raise _NotFoundError(f"{_told(quote)} stands in no message", nearest)
         places = self._one_message(quote, [one.place for one in close])
         return Located(evidence, places, f"like, {close[0].percent:.0f} %")
 
@@ -302,6 +308,16 @@ class _Search:
 
     def _is_like(self, found: Likeness) -> bool:
         return found.percent >= 100 * self.similarity and found.keeps_its_sense
+
+    def _nearest_by_words(self, quote: str, scope: set[str] | None) -> list[Place]:
+        """The messages that share most content words with a text that is like none; those that share none are not
+        near."""
+        if not self.words:
+            every = places_of(self.sessions.transcripts)
+            self.words = [(one, set(content_words("\n".join(searched_texts(one.message))))) for one in every]
+        wanted = set(content_words(quote))
+        shared = sorted(((len(wanted & words), one) for one, words in self.words), key=lambda pair: -pair[0])
+        return _within((one for number, one in shared if number), scope)
 
     def _nearest_ids(self, name: str, scope: set[str] | None) -> list[Place]:
         places = _within(self.names.places(), scope)

@@ -140,6 +140,23 @@ def test_likeness_swaps_no_number_and_no_negation(tmp_path: Path, said: str, quo
     assert ids(sessions, Evidence(said.replace("a", "á", 1))) == ["a:1"]
 
 
+def test_a_quotation_like_no_message_is_told_with_those_that_share_its_words(tmp_path: Path) -> None:
+    """In the order of how many of its content words they hold; a message that holds none is not near."""
+    said = (
+        "Where do the coffee filters lie?",
+        "In the second drawer.",
+        "How often is the machine descaled?",
+        "Every eight weeks, with citric acid; Petra does it, when she is at the machine",
+    )
+    lines = (json.dumps({"role": "user", "content": text, "id": f"m{n}"}) for n, text in enumerate(said))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    found = located(Own([str(tmp_path)]).sessions(), Evidence("Petra descales the machine each week"))
+    assert "stands in no message" in str(found.unresolved[0].problem)
+    assert [place.message.content for place in found.unresolved[0].nearest] == [said[3], said[2]]
+    found = located(Own([str(tmp_path)]).sessions(), Evidence("zebras graze under moonlight"))
+    assert found.unresolved[0].nearest == ()
+
+
 def test_what_stands_in_several_messages_is_refused_with_the_nearest(sessions: Sessions) -> None:
     (unresolved,) = located(sessions, Evidence("1,200")).unresolved
     assert str(unresolved.problem).startswith("q.jsonl:7: evidence: '1,200' stands in 3 messages; quote more of one")
