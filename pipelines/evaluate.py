@@ -5,7 +5,7 @@ logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names,
 
   lcm evaluate                                  the default system on the bundled sample
   lcm evaluate dataset=locomo fusion=reciprocal_rank
-  lcm evaluate fusion.dense_weight=0.5 measures.latency.queries=0
+  lcm evaluate system=hybrid fusion.dense_weight=0.5 measures.latency.queries=0
   lcm evaluate ~/sessions questions.jsonl       your own sessions and questions: dataset=own
   lcm evaluate -m text_index=fts5,bm25s         a sweep: every combination, resumable
   report=false                                  write no page

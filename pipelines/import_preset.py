@@ -70,6 +70,11 @@ def main(arguments: Sequence[str]) -> int:
     found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
     for setting, why in found.notes.items():
         say(f"Not taken over as it stands: {setting}: {why}")
+    if (untold := _untold(files[0])) and not _is_preset(files[0]):
+        say(
+            f"What the plugin was not told when this was exported: {untold} keys, in {files[0].parent / PROVENANCE}; "
+            f"`lcm import {files[0].parent}` brings them back"
+        )
     needed = {str(value) for key, value in leaves(found.config) if key.endswith("api_key_env") and value}
     for variable in sorted(needed):
         if not os.environ.get(variable):
@@ -146,6 +151,17 @@ def imported_preset(path: Path) -> ImportedPreset:
         )
     overrides = (searched(folder), choice, *beside)
     return ImportedPreset(config, overrides, {"kind": "preset", "folder": str(folder)}, told)
+
+
+def _untold(path: Path) -> int:
+    """How many keys a plugin's file, which lies where it was exported to, does not tell of; 0 of any other file."""
+    beside = path.parent / PROVENANCE
+    if not beside.is_file():
+        return 0
+    try:
+        return len(json.loads(_text(beside))["targets"][path.stem]["not_expressible"])
+    except (ValueError, KeyError, TypeError):  # that file is not what is read here
+        return 0
 
 
 def _is_preset(path: Path) -> bool:

@@ -11,7 +11,7 @@ Each side is one of:
   an MLflow run id, or a registered alias such as champion, NAME@champion (tracking.uri=...; name=NAME, unified)
   a preset that `lcm export` wrote, a folder or a YAML file: evaluated now, on the other side's dataset
 Without a candidate, what the overrides describe is evaluated now, on the baseline's dataset unless they name one:
-  lcm regress champion system=unified fusion.dense_weight=0.5
+  lcm regress champion system=neighbours fusion.dense_weight=0.5
 
 into=FOLDER takes report.html, report.md, report.xml (JUnit), report.json and verdict.parquet; logged to MLflow as
 tracking says; report=false writes no page.

@@ -1,5 +1,6 @@
 """The documentation is true: commands run, choices are named, links lead somewhere."""
 
+import ast
 import importlib.util
 import os
 import re
@@ -12,6 +13,9 @@ import pytest
 
 from pipelines.cli import PIPELINES
 from pipelines.config import conf_folder
+from pipelines.config.command_line import command, multirun
+from pipelines.config.composition import composed
+from pipelines.steps.point import parts_of
 from tests.conftest import ROOT
 from tests.lcm.retrieval.embedder.conftest import exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
@@ -26,16 +30,45 @@ EXECUTED = [
     *sorted((DOCS / "howto").glob("*.md")),
 ]
 """Pages whose commands follow each other: all run, in one folder, from the first to the last."""
+HELP = sorted((ROOT / "pipelines").glob("*.py"))
+COMPOSED = ("evaluate", "tune")
+"""Commands whose examples are composed; those of the others name files that only their reader has."""
 MAY_TELL_WORSE = "regress"
 MOST_LINES_OF_README = 120
 
 
+WRITTEN = re.compile(r"(?:hydra\.run\.dir|hydra\.sweep\.dir|into|to|study\.name)=([a-z][\w./-]*)")
+"""What a command says that it writes; FOLDER and the like are the reader's to name."""
+
+
 def command_lines(page: Path) -> list[str]:
     """The `lcm` command lines of a page that can run here: those about the reader's own home cannot."""
+    return [line for line in all_command_lines(page) if "~/" not in line]
+
+
+def is_whole(line: str) -> bool:
+    """Whether a line is a configuration that anybody has: no placeholder, no choice of the reader's own files."""
+    arguments = line.split()[1:]
+    theirs = re.search(r"[A-Z]{3,}|\.\.\.|searchpath|config-dir|hydra/launcher|trust=", line)
+    return arguments[0] in ("evaluate", "tune") and theirs is None
+
+
+def all_command_lines(page: Path) -> list[str]:
     blocks = re.findall(r"^ *```(?:sh)?\n(.*?)^ *```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     joined = "\n".join(blocks).replace("\\\n", " ")
     lines = [line.split("  #")[0].strip().removeprefix(".venv/bin/") for line in joined.splitlines()]
-    return [line for line in lines if line.startswith("lcm ") and "~/" not in line]
+    return [line for line in lines if line.startswith("lcm ")]
+
+
+def test_no_two_pages_write_the_same_folder() -> None:
+    """Who reads one after the other in one checkout meets nothing there that another page left."""
+    pages: dict[str, set[str]] = {}
+    for page in PAGES:
+        for line in all_command_lines(page):
+            for folder in WRITTEN.findall(line):
+                pages.setdefault(folder, set()).add(page.name)
+    assert len(pages) > 20
+    assert {folder: sorted(names) for folder, names in pages.items() if len(names) > 1} == {}
 
 
 @pytest.mark.full
@@ -57,8 +90,8 @@ def test_the_commands_of_a_page_run(
     place.mkdir()
     for name in ("data", "docs"):
         (place / name).symlink_to(ROOT / name)
-    for command in command_lines(page):
-        _run(lcm, shlex.split(command)[1:])
+    for line in command_lines(page):
+        _run(lcm, shlex.split(line)[1:])
 
 
 def _run(lcm: Lcm, arguments: list[str]) -> None:  # noqa: F811
@@ -72,6 +105,46 @@ def _run(lcm: Lcm, arguments: list[str]) -> None:  # noqa: F811
         assert (done.place / into).exists()
     else:
         assert done.stdout.strip()
+
+
+def help_examples() -> list[list[str]]:
+    """The arguments of `lcm` in each example of a help text, without the note beside it; one may go on over lines."""
+    texts = [ast.get_docstring(ast.parse(path.read_text()), clean=False) or "" for path in HELP]
+    lines = [line for text in texts for line in re.sub(r",\n {20,}", ", ", text).splitlines()]
+    examples = [re.split(r" {3,}", line.strip())[0] for line in lines if line.startswith("  lcm ")]
+    return [shlex.split(example)[1:] for example in examples]
+
+
+def test_help_texts_have_examples_of_all_that_is_composed() -> None:
+    assert {example[0] for example in help_examples()} >= {"grep", "benchmark", *COMPOSED}
+
+
+@pytest.mark.parametrize("arguments", [one for one in help_examples() if one[0] in COMPOSED], ids=" ".join)
+def test_an_example_of_a_help_text_can_be_composed(
+    arguments: list[str],
+    lcm: Lcm,  # noqa: F811
+) -> None:
+    """With sessions and questions of ours in place of the reader's."""
+    ours = {
+        "~/sessions": str(DOCS / "examples/own/sessions"),
+        "questions.jsonl": str(DOCS / "examples/own/questions.jsonl"),
+    }
+    pipeline, *rest = [ours.get(argument, argument) for argument in arguments]
+    if "-m" not in rest:
+        done = lcm(pipeline, *rest, "--cfg", "job")
+        assert done.code == 0, done.stderr
+        assert done.stdout.strip()
+    for point in multirun(command(rest)).points if "-m" in rest else ():
+        parts_of(composed(point), point)
+
+
+@pytest.mark.parametrize("line", [line for page in PAGES for line in all_command_lines(page) if is_whole(line)])
+def test_what_a_page_evaluates_or_tunes_can_be_composed(line: str) -> None:
+    """Of pages whose commands run, too; a folder, a file or a model of the reader's cannot be."""
+    pipeline, *arguments = shlex.split(line)[1:]
+    asked = command([one for one in arguments if "=" in one or one == "-m"], pipeline)
+    for point in multirun(asked).points if asked.is_multirun else [asked.overrides]:
+        composed(point, pipeline)
 
 
 def python_blocks() -> list[str]:

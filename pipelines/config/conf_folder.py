@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -39,6 +40,23 @@ def slots() -> frozenset[str]:
     """The groups that choices of others refer to."""
     texts = (path.read_text() for path in conf_dir().glob("*/*.yaml"))
     return frozenset(name for text in texts for name in REFERENCE.findall(text)) & groups().keys()
+
+
+@cache
+def settings_of(group: str, choice: str) -> dict[str, Any]:
+    """What the file of a choice itself says, references as they are written."""
+    settings: dict[str, Any] | None = yaml.safe_load(
+        (conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8")
+    )
+    return {key: value for key, value in (settings or {}).items() if key != "defaults"}
+
+
+@cache
+def chosen_by(system: str) -> dict[str, str]:
+    """Group -> the choice that a preset of the system makes."""
+    preset = yaml.safe_load((conf_dir() / "system" / f"{system}.yaml").read_text(encoding="utf-8"))
+    named = (entry.items() for entry in preset.get("defaults", ()) if isinstance(entry, dict))
+    return {str(key).removeprefix("override /"): str(choice) for items in named for key, choice in items}
 
 
 def config_name(pipeline: str) -> str:

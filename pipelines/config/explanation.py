@@ -18,7 +18,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lcm import faults
 from lcm.errors import LcmError
-from pipelines.config.conf_folder import EVALUATE, groups
+from pipelines.config.conf_folder import EVALUATE, chosen_by, groups, settings_of
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 _ELSEWHERE = {
@@ -27,6 +27,9 @@ _ELSEWHERE = {
     "recall": "`lcm grep`, `describe`, `expand` and `expand-query`",
 }
 """Group -> the commands that it belongs to, where that is not all."""
+
+_MOST_CHOICES = 3
+"""So many that have a key are named."""
 
 Choosing = Callable[[str], DictConfig]
 """The configuration that a command chooses, with nothing set of what is asked for at a key that it may not have."""
@@ -106,6 +109,8 @@ def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | N
     above = key.rpartition(".")[0]
     if key in _ELSEWHERE and key not in chosen:
         return f"{key} is nothing that `lcm {pipeline}` uses: it belongs to {_ELSEWHERE[key]}"
+    if (others := _in_other_choices(key, chosen)) is not None:
+        return f"{key}: no such key; {others}"
     if above in groups() and set(chosen.get(above) or {}) == {"_target_"}:
         choices = ", ".join(groups()[above])
         return f"{key}: no such key; the {above} that is chosen has none. Choose another with {above}=CHOICE: {choices}"
@@ -117,6 +122,24 @@ def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | N
     near = near or difflib.get_close_matches(key, known, n=3, cutoff=0.7)
     remedy = f"did you mean {' or '.join(near)}?" if near else f"`lcm {pipeline} --cfg job` shows every key"
     return f"{key}: no such key; {remedy}"
+
+
+def _in_other_choices(key: str, chosen: DictConfig) -> str | None:
+    """Which choices of a key's group have it, where the one that is chosen has not."""
+    group, _, path = key.partition(".")
+    node = OmegaConf.to_container(chosen[group]) if path and group in groups() and group in chosen else None
+    if not isinstance(node, dict):
+        return None
+    of_choices = {choice: settings_of(group, choice) for choice in groups()[group]}
+    having = [choice for choice, settings in of_choices.items() if path in paths("", settings)]
+    if not having:
+        return None
+    here = next((f" ({choice})" for choice, settings in of_choices.items() if settings == node), "")
+    systems = [name for name in groups()["system"] if chosen_by(name).get(group) in having]
+    usual = [chosen_by(name)[group] for name in systems]
+    told = " or ".join(f"{group}={choice}" for choice in list(dict.fromkeys([*usual, *having]))[:_MOST_CHOICES])
+    beside = f" ({', '.join(f'system={name}' for name in systems[:_MOST_CHOICES])})" if systems else ""
+    return f"the {group} that is chosen{here} has none; {told} has it{beside}"
 
 
 def written_as(config: DictConfig, path: str) -> str:

@@ -50,6 +50,20 @@ def test_unknown_choices_and_keys_and_values_and_idle_settings_are_told_together
     ), told
 
 
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("fusion.dense_weight=0.5", "the fusion that is chosen (unified) has none; fusion=weighted_sum or"),
+        ("fusion.dense_weight=0.5", "has it (system=hybrid, system=lancedb_pro, system=lancedb_pro_tuned)"),
+        ("decay.floor_working=0.5", "the decay that is chosen (none) has none; decay=weibull or"),
+        ("ranking.stages.lexical_score.scale=3", "the ranking that is chosen (unified) has none; ranking=hybrid or"),
+        ("fusion.dense_wieght=0.5", "fusion.dense_wieght: no such key; did you mean fusion.weights?"),
+    ],
+)
+def test_a_key_that_other_choices_have_is_told_with_them(override: str, told: str) -> None:
+    assert told in refusal([override])
+
+
 def test_what_cannot_work_together_is_told_beside_bad_values() -> None:
     told = refusal(
         ["fusion=reciprocal_rank", "fusion.dense_weight=0", "fusion.lexical_weight=0", "means.confidence=7"],
