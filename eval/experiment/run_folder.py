@@ -45,7 +45,7 @@ QUERY_SCHEMA: dict[str, pl.DataType] = {
 """Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant. `origin` is
 the workspace that a query comes from, be it pooled with others or not."""
 _KEYS = {
-    "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "decisions",
+    "title", "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "decisions",
     "incidents", "notes", "flags", "interval", "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
 }  # fmt: skip
 """Of every run's summary; its other keys are names of measures."""

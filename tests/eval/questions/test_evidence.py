@@ -145,7 +145,7 @@ def test_a_quotation_like_no_message_is_told_with_those_that_share_its_words(tmp
     said = (
         "Where do the coffee filters lie?",
         "In the second drawer.",
-        "How often is the machine descaled?",
+        "Is the machine old?",
         "Every eight weeks, with citric acid; Petra does it, when she is at the machine",
     )
     lines = (json.dumps({"role": "user", "content": text, "id": f"m{n}"}) for n, text in enumerate(said))
