@@ -1,6 +1,5 @@
 """A comparison on disk: what a person, a program and MLflow each want of it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,27 @@ from eval.comparison.comparison_report import markdown, report
 from eval.comparison.picture import draw
 from eval.comparison.side import read_side
 from eval.experiment.run_folder import commit, read_table, write_frame, write_json, write_summary
+from eval.experiment.shape import FLAG, NUMBER, TEXT, keys, list_of, read_json
+from eval.experiment.summary_shape import MEASURES
 from eval.tracking.entry import dataset_tags
+from lcm.errors import LcmError
 from lcm.files import private, write_text
 
 MARKDOWN, JSON, ROWS, PICTURE = "compare.md", "compare.json", "compare.parquet", "compare.png"
 _LOGGED = ("candidate", "difference", "low", "high", "p_holm")
 _LONGEST_TAG = 500
+_SIDE = keys({"folder": TEXT, "name": TEXT, "is_baseline": FLAG, "measures": MEASURES})
+_SHAPE = keys(
+    {
+        "sides": list_of(_SIDE),
+        "by": TEXT,
+        "queries": NUMBER,
+        "notes": list_of(TEXT),
+        "alpha": NUMBER,
+        "confidence": NUMBER,
+    }
+)
+_AGAIN = "run `lcm compare` again"
 
 
 @private()
@@ -34,9 +48,11 @@ def read_comparison(folder: Path) -> Comparison:
     """A comparison as its folder keeps it.
 
     Raises:
-        LcmError: if a side is no longer where it was.
+        LcmError: if a side is no longer where it was, or a file is missing or damaged.
     """
-    told = json.loads((folder / JSON).read_text("utf-8"))
+    told = read_json(folder / JSON, _SHAPE, _AGAIN)
+    if sum(one["is_baseline"] for one in told["sides"]) != 1:
+        raise LcmError(f"{folder / JSON} is damaged (one of its sides must be the baseline); {_AGAIN}")
     rows = read_table(folder / ROWS)
     standings = tuple(
         Standing(read_side(Path(one["folder"]), one["name"]), one["is_baseline"], one["measures"])

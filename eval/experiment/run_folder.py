@@ -19,6 +19,7 @@ import yaml
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Outcome
+from eval.experiment.summary_shape import check_summary
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
@@ -160,21 +161,26 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """The summary of a complete run.
 
     Raises:
-        LcmError: if the folder holds none, or one that is not as it was written.
+        LcmError: if the folder holds none, or one that is not as it was written, or as lcm writes them.
     """
     path = folder / SUMMARY
     if not path.exists():
         raise LcmError(f"{folder} is not a complete run: it has no {SUMMARY}; name a folder that `lcm evaluate` wrote")
     try:
         summary = json.loads(plain_bytes(path))
-    except (ValueError, OSError) as error:
-        raise LcmError(f"{path} is damaged ({error}); run `lcm evaluate` again") from error
-    sums = {} if not isinstance(summary, dict) else {name: summary[name] for name in _SUMS if name in summary}
-    if not isinstance(summary, dict) or (sums and sums != _sums(summary)):
-        raise LcmError(f"{path} is damaged: it is not as it was written; run `lcm evaluate` again")
+        sums = {} if not isinstance(summary, dict) else {name: summary[name] for name in _SUMS if name in summary}
+        is_changed = not isinstance(summary, dict) or bool(sums and sums != _sums(summary))
+    except (ValueError, OSError, RecursionError) as error:
+        raise LcmError(f"{path} is damaged ({error}); {_AGAIN}") from error
+    if is_changed:
+        raise LcmError(f"{path} is damaged: it is not as it was written; {_AGAIN}")
     about = summary.get("dataset")
     if not (isinstance(about, Mapping) and about.keys() >= {"name", "digest"}) and "name" not in summary:
         raise LcmError(f"{path} says neither its dataset nor its name: name a folder that `lcm evaluate` wrote")
+    try:
+        check_summary(summary)
+    except (ValueError, RecursionError) as error:
+        raise LcmError(f"{path} is not as lcm writes it ({error}); {_AGAIN}") from error
     return summary
 
 
@@ -211,7 +217,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
         config = yaml.load(checked(path, _AGAIN).read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506  # a safe one
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
         raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
     if not isinstance(config, dict):
         raise LcmError(f"{path} is damaged (not a map of settings): {_AGAIN}")

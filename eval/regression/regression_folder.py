@@ -1,6 +1,5 @@
 """What the gate found, on disk: what a person, a build server and MLflow each want of it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any
 from eval.comparison.changed_query import ChangedQuery
 from eval.comparison.side import Side, read_side
 from eval.experiment.run_folder import CONFIG, commit, read_table, write_frame, write_json, write_summary
+from eval.experiment.shape import NUMBER, TEXT, keys, list_of, read_json
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
 from eval.regression.junit import junit
@@ -19,6 +19,18 @@ from lcm.files import private, write_text
 
 MARKDOWN, JUNIT, JSON, ROWS = "report.md", "report.xml", "report.json", "verdict.parquet"
 _LOGGED = ("baseline", "candidate", "difference", "low", "high", "p_holm")
+
+_SIDE = keys({"folder": TEXT, "name": TEXT})
+_SHAPE = keys(
+    {
+        "baseline": _SIDE,
+        "candidate": _SIDE,
+        "gate": TEXT,
+        "not_measured": list_of(TEXT),
+        "not_known_to_agree": list_of(TEXT),
+        "settings": keys({"alpha": NUMBER, "confidence": NUMBER}),
+    }
+)
 
 
 @private()
@@ -63,9 +75,9 @@ def read_regression(folder: Path) -> GatedComparison:
     """What the gate found, as its folder keeps it; without the queries that changed.
 
     Raises:
-        LcmError: if a side is no longer where it was.
+        LcmError: if a side is no longer where it was, or a file is missing or damaged.
     """
-    told = json.loads((folder / JSON).read_text("utf-8"))
+    told = read_json(folder / JSON, _SHAPE, "run `lcm regress` again")
     baseline, candidate = (read_side(Path(told[one]["folder"]), told[one]["name"]) for one in ("baseline", "candidate"))
     rows = read_table(folder / ROWS)
     return GatedComparison(

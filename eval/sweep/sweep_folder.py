@@ -115,7 +115,7 @@ def point_of(folder: Path, name: str) -> Path:
     Raises:
         LcmError: if that is no name of a folder in the sweep's.
     """
-    if Path(name).name != name:
+    if Path(name).name != name or name == "..":
         raise LcmError(f"{folder / SUMMARY} is damaged: {name!r} is no point of this sweep; repeat the sweep")
     return folder / name
 

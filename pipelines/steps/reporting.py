@@ -1,5 +1,6 @@
 """The report page of any folder: of a run, a comparison, a sweep, a study or a gate."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,15 +34,18 @@ from eval.sweep.sweep_folder import POINTS, point_of
 from eval.tuning.study import DEFAULT, TRIAL_FOLDERS
 from lcm.errors import LcmError
 from pipelines.config import building
+from pipelines.steps.interruption import interruption
 from pipelines.steps.point import dataset_described
 from pipelines.steps.repeated_run import repeated_run
 from pipelines.views.output import from_here
 from pipelines.views.terminal import compared_by
 
+_log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20
 """Bytes of the words in a page; the rest of the 20 MB that a page may have is for rankings and contexts."""
 _MOST_SIDES = 5
 _MOST_POINTS = 8
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError)
 _IS_BRIEF = "`lcm report` of the folder adds how every stage treated the evidence, contexts and summaries"
 
 
@@ -52,8 +56,12 @@ def reported(folder: Path, show: Progress, dataset: Dataset | None = None, *, as
     """
     try:
         return f"Page: {from_here(Reporter(show, asks_memories, dataset).write(folder))}"
-    except (LcmError, OSError) as error:
-        return f"The page could not be written: {error}"
+    except Exception as error:
+        if interruption(error):
+            raise
+        _log.debug("the page of %s could not be written", folder, exc_info=error)
+        told = str(error) if isinstance(error, (LcmError, OSError)) else f"{type(error).__name__}: {error}"
+        return f"The page could not be written: {' '.join(told.split())}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +85,17 @@ class Reporter:
         """The page of a folder.
 
         Raises:
-            LcmError: if the folder holds nothing complete.
+            LcmError: if the folder holds nothing complete, or not what lcm writes.
         """
+        try:
+            return self._page(folder)
+        except _MISFITS as error:  # the shapes of what is read are checked; not whether all of it fits together
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise LcmError(
+                f"{folder} holds what no page can be made of ({reason:.200}; --debug shows where): make it again"
+            ) from error
+
+    def _page(self, folder: Path) -> ReportPage:
         kind = str(read_summary(folder).get("kind", "run"))
         makers: Mapping[str, Callable[[Path], ReportPage]] = {
             "run": self._of_run,
@@ -226,6 +243,8 @@ def _points(folder: Path) -> list[PointResult]:
     """The points of a sweep as its folder keeps them."""
     told = read_summary(folder)["points"]
     table = read_table(folder / POINTS)
+    if len(table) != len(told):
+        raise LcmError(f"{folder / POINTS} is damaged ({len(table)} points, not {len(told)}); repeat the sweep")
     results = []
     for number, point in enumerate(told):
         kept = point_of(folder, point["folder"])

@@ -63,7 +63,14 @@ def test_a_sweep_is_all_its_points_behind_what_they_were_held_against(here: Path
         "kind": "sweep",
         "name": "sweep",
         "points": [dict(zip(("folder", "label", "error"), point, strict=True)) for point in points],
-        "best": {"folder": "b", "baseline": "base"},
+        "best": {
+            "folder": "b",
+            "label": "fusion.k=2",
+            "measure": "recall@10",
+            "value": 1.0,
+            "baseline": "base",
+            "is_default": True,
+        },
     }
     (here / "sweep" / "summary.json").write_text(json.dumps(told))
     compare.main(["sweep", "into=out", "tracking=none"])

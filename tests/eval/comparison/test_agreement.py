@@ -68,7 +68,10 @@ def test_a_number_that_both_lack_is_no_difference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"kind": "comparison"}, "old is a comparison, not a run: name a folder that `lcm evaluate` wrote"),
+        (
+            {"kind": "comparison", "name": "old"},
+            "old is a comparison, not a run: name a folder that `lcm evaluate` wrote",
+        ),
         (
             {"definitions": "left out"},
             "old does not say by which definitions its measures were made: run `lcm evaluate`",

@@ -281,6 +281,9 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_summary_that_held_a_key_is_read_again_without_it(tmp_path: Path) -> None:
-    write_summary(tmp_path, {"name": "one", "notes": ["the model said sk-abcdEFGH1234567890abcd"], "timing": {}})
+    write_summary(
+        tmp_path,
+        {"kind": "comparison", "name": "one", "notes": ["the model said sk-abcdEFGH1234567890abcd"], "timing": {}},
+    )
 
     assert read_summary(tmp_path)["notes"] == ["the model said REDACTED"]

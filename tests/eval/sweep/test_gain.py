@@ -103,6 +103,7 @@ def test_of_a_point_that_another_machine_keeps_nothing_is_paired(tmp_path: Path)
     ("best", "message"),
     [
         (None, "no point of this sweep is best; name the folder of one of its points"),
+        ({"folder": ".."}, "is damaged: '..' is no point of this sweep"),
         ({"folder": "../elsewhere"}, "is damaged: '../elsewhere' is no point of this sweep"),
         ({"folder": "gone"}, "gone, the best point of the sweep, is not there: repeat the sweep"),
     ],
@@ -110,6 +111,8 @@ def test_of_a_point_that_another_machine_keeps_nothing_is_paired(tmp_path: Path)
 def test_a_best_point_that_is_none_is_refused(tmp_path: Path, best: Any, message: str) -> None:
     write_run_folder(tmp_path / "elsewhere", {"recall@10": LOW})
     (tmp_path / "sweep").mkdir()
-    (tmp_path / "sweep" / "summary.json").write_text(json.dumps({"kind": "sweep", "name": "sweep", "best": best}))
+    more = {"label": "k=1", "measure": "recall@10", "value": 0.5, "baseline": "a", "is_default": True}
+    told = {"kind": "sweep", "name": "sweep", "points": [], "best": best and best | more}
+    (tmp_path / "sweep" / "summary.json").write_text(json.dumps(told))
     with pytest.raises(LcmError, match=re.escape(message)):
         best_point(tmp_path / "sweep")
