@@ -87,7 +87,9 @@ class FolderDoors:
     def page(self, folder: Path) -> str:
         """That which lies there, which may hold ladders; else a new one, without them, which is not kept."""
         made = folder / PAGE
-        return made.read_text(encoding="utf-8") if made.is_file() else rendered(self._reporter.page(folder))
+        if made.is_file() and not made.is_symlink():
+            return made.read_text(encoding="utf-8")
+        return rendered(self._reporter.page(folder))
 
     def compared(self, folders: Sequence[Path]) -> str:
         names = [run_name(read_summary(one), one, is_nested=False) for one in folders]

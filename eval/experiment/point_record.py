@@ -16,6 +16,6 @@ def point_record(folder: Path) -> dict[str, Any]:
     path = folder / POINT
     try:
         told = json.loads(plain_bytes(path)) if path.is_file() else None
-    except ValueError:
+    except (OSError, RecursionError, ValueError):
         return {}
     return {} if not isinstance(told, dict) else unsealed(told, told.keys() - {SUM}) or {}

@@ -169,10 +169,10 @@ def read_summary(folder: Path) -> dict[str, Any]:
     try:
         summary = json.loads(plain_bytes(path))
         sums = {} if not isinstance(summary, dict) else {name: summary[name] for name in _SUMS if name in summary}
-        is_changed = not isinstance(summary, dict) or bool(sums and sums != _sums(summary))
+        is_changed = bool(sums and sums != _sums(summary))
     except (ValueError, OSError, RecursionError) as error:
         raise LcmError(f"{path} is damaged ({error}); {_AGAIN}") from error
-    if is_changed:
+    if not isinstance(summary, dict) or is_changed:
         raise LcmError(f"{path} is damaged: it is not as it was written; {_AGAIN}")
     about = summary.get("dataset")
     if not (isinstance(about, Mapping) and about.keys() >= {"name", "digest"}) and "name" not in summary:

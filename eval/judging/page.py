@@ -1,6 +1,7 @@
 """The page on which a judge works."""
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -17,6 +18,7 @@ from eval.loopback import Loopback
 from lcm.errors import LcmError
 from lcm.faults import told
 
+_log = logging.getLogger(__name__)
 _FILES = {"": "text/html", "judge.js": "text/javascript", "judge.css": "text/css"}
 """Name in an address -> what it is; the page itself has none."""
 
@@ -60,8 +62,9 @@ def routes(of: Callable[[Request], Judging]) -> list[Route]:
                 return PlainTextResponse(str(error), status_code=404)
             except OSError as error:
                 return PlainTextResponse(told(error) or str(error), status_code=503)
-            except (ValueError, KeyError, TypeError) as error:
-                return PlainTextResponse(str(error), status_code=400)
+            except Exception as error:  # what was sent, or whatever others left in the folder
+                _log.debug("%s", request.url.path, exc_info=error)
+                return PlainTextResponse(" ".join(f"{type(error).__name__}: {error}".split()), status_code=400)
 
         async def answered(request: Request) -> Response:
             return await run_in_threadpool(acted, request, await request.body())  # the first time it loads the dataset

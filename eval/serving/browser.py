@@ -1,5 +1,6 @@
 """The pages of `lcm serve`: a list of what lies below a folder, its pages, comparisons of two, stores, judging."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -22,6 +23,7 @@ from eval.serving.shelf import HEADLINE, KINDS, Shelf, grouped
 from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary
 from lcm.context.recall.grep import minute, one_line
 from lcm.context.recall.reader import Reader
+from lcm.encoding import well_formed
 from lcm.errors import LcmError
 
 _ALONE = (
@@ -30,7 +32,10 @@ _ALONE = (
 )
 """Of a page that was made as a file: it runs its own scripts, in an origin of its own, which may ask this server
 nothing."""
+_log = logging.getLogger(__name__)
 _HITS = 50
+_LONGEST = 200
+"""Letters of what went wrong with a page."""
 _KEPT = 16
 """Pages that are held, of which each may have 20 MB."""
 _STATIC = {"serve.css": "text/css", "serve.js": "text/javascript"}
@@ -148,10 +153,14 @@ class Browser:
         return HTMLResponse(self._made[made_of], headers={CSP: _ALONE})
 
     def _shown(self, template: str, **told: Any) -> Response:
-        return HTMLResponse(self._templates.get_template(template).render(**told))
+        return HTMLResponse(well_formed(self._templates.get_template(template).render(**told)))
+
+    def _refused(self, up: str, reason: str, status: int) -> Response:
+        page = self._templates.get_template("refused.html").render(up=up, reason=reason)
+        return HTMLResponse(well_formed(page), status_code=status)
 
     def _told(self, up: str, answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        """The same, with what a user can mend told on a page.
+        """The same, with whatever goes wrong told on a page of one line.
 
         Args:
             up: the way from it to the list.
@@ -161,8 +170,12 @@ class Browser:
             try:
                 return answer(request)
             except LcmError as error:
-                page = self._templates.get_template("refused.html").render(up=up, reason=str(error))
-                return HTMLResponse(page, status_code=404)
+                return self._refused(up, str(error), 404)
+            except Exception as error:  # whatever others left in a folder, the other pages are shown
+                reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+                _log.warning("%s cannot be shown: %s", request.url.path.partition("/")[2].partition("/")[2], reason)
+                _log.debug("that was", exc_info=error)
+                return self._refused(up, f"This cannot be shown, for it is not what lcm writes ({reason}).", 422)
 
         return answered
 

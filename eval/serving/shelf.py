@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, read_config, read_summary
 from eval.tracking.naming import run_name
 from lcm.errors import LcmError
+from lcm.given import opened_as_is
 from lcm.redaction import redacted
 
 KINDS = ("run", "sweep", "comparison", "regression", "study", "preset", "store")
@@ -24,6 +26,8 @@ _TABLE_OF_A_STORE = b"schema_migrations"
 _OWNERS = ("sweep", "comparison", "regression", "study")
 _FIRST_PAGE = 1 << 16
 _KEY_DIGITS = 16
+_LAST_S = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""A file may say that it was changed later than a date can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ def _sides(one: Shelved) -> list[Path]:
         return []
     try:
         return [Path(side["folder"]) for side in json.loads(path.read_bytes())["sides"]]
-    except (ValueError, KeyError, TypeError):  # its page says that it is damaged
+    except (OSError, RecursionError, ValueError, KeyError, TypeError):  # its page says that it is damaged
         return []
 
 
@@ -172,12 +176,13 @@ def _files(root: Path) -> Iterator[tuple[Path, int]]:
             path = here / name
             if path.is_symlink() or not (name == SUMMARY or (path.suffix == ".db" and _is_store(path))):
                 continue
-            yield path, path.stat().st_mtime_ns
+            with suppress(FileNotFoundError):  # it may be taken away meanwhile
+                yield path, path.stat().st_mtime_ns
 
 
 def _is_store(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with opened_as_is(path) as file:
             start = file.read(_FIRST_PAGE)
     except OSError:
         return False
@@ -185,7 +190,7 @@ def _is_store(path: Path) -> bool:
 
 
 def _shelved(root: Path, path: Path, changed_ns: int) -> Shelved:
-    changed_at = datetime.fromtimestamp(changed_ns / 1e9, UTC)
+    changed_at = datetime.fromtimestamp(min(max(changed_ns / 1e9, 0), _LAST_S), UTC)
     if path.name != SUMMARY:
         name = str(path.relative_to(root))
         return Shelved("store", name, path, changed_at, words=name.lower())
@@ -195,12 +200,12 @@ def _shelved(root: Path, path: Path, changed_ns: int) -> Shelved:
         summary = read_summary(folder)
         kind = str(summary.get("kind", "run"))
         settings = read_config(folder) if kind == "run" and (folder / CONFIG).is_file() else {}
-    except LcmError as error:
+        set_to = [f"{key}={value}" for key, value in leaves(settings)]
+    except (LcmError, RecursionError) as error:  # a YAML may hold itself
         return Shelved("run", name, folder, changed_at, words=name.lower(), damage=str(error))
     if kind not in KINDS:
         damage = f"of a kind that this lcm does not know: {kind}"
         return Shelved("run", name, folder, changed_at, words=name.lower(), damage=damage)
     told = summary.get("dataset")
     words = [name, str(told.get("name", "")) if isinstance(told, Mapping) else ""]
-    words += [f"{key}={value}" for key, value in leaves(settings)]
-    return Shelved(kind, name, folder, changed_at, summary, " ".join(words).lower())
+    return Shelved(kind, name, folder, changed_at, summary, " ".join([*words, *set_to]).lower())

@@ -4,17 +4,22 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eval.dataset.dataset import Dataset
-from pipelines import serve
-from tests.pipelines.test_serve import Served, place, serving  # noqa: F401
+from eval.serving.shelf import Shelf
+from pipelines import cli, serve
+from tests.pipelines.test_serve import HOSTILE, Served, place, serving  # noqa: F401
 
 RUN = "runs/a"
 
@@ -150,5 +155,200 @@ def test_no_link_to_a_summary_or_a_store_is_followed(served: Served) -> None:
     Path("runs/linked/summary.json").symlink_to(Path(RUN, "summary.json").resolve())
     Path("runs/linked.db").symlink_to(Path("runs/memory.db").resolve())
     listed = served.get().text
-    assert ">a</a>" in listed
+    assert f'page/{served.key("a")}"' in listed
     assert "linked" not in listed
+
+
+def said_by(*arguments: str) -> tuple[int, list[str]]:
+    """The exit code of `lcm`, and the lines that it complains in."""
+    with redirect_stderr(StringIO()) as stderr:
+        code = cli.run(list(arguments))
+    return code, stderr.getvalue().splitlines()
+
+
+RUNS = {
+    "measures": ({"measures": [1]}, "measures must be a map, got [1]"),
+    "entry": ({"measures": {"recall@10": {}}}, "measures.recall@10.value is missing"),
+    "words": (
+        {"measures": {"recall@10": {"value": HOSTILE, "n": 1, "low": None, "high": None}}},
+        "measures.recall@10.value must be a finite number",
+    ),
+    "not finite": ({"counts": {"queries": float("inf")}}, "counts.queries must be a finite number, got inf"),
+    "timing": ({"timing": []}, "timing must be a map, got []"),
+    "incidents": ({"incidents": [1]}, "incidents must be a map, got [1]"),
+    "notes": ({"notes": {"a": 1}}, "notes must be a list"),
+    "name": ({"dataset": {"name": 5, "digest": "a", "protocol": "b"}}, "dataset.name must be text, got 5"),
+    "half a letter": ({"config_hash": "\ud800"}, "config_hash must be text"),
+    "section": ({"mine": 5}, "mine must be a map, got 5"),
+    "kind": ({"kind": []}, "kind must be text, got []"),
+    "points": ({"kind": "sweep", "name": "s", "points": [1, 2]}, "points[0] must be a map, got 1"),
+    "no points": ({"kind": "sweep", "name": "s", "points": 5}, "points must be a list, got 5"),
+    "study": ({"kind": "study", "name": "s"}, "metrics is missing"),
+    "no name": ({"kind": "comparison"}, "name is missing"),
+}
+"""What a summary says otherwise, and what of it is told."""
+
+
+@pytest.mark.parametrize(("changed", "reason"), RUNS.values(), ids=RUNS)
+def test_a_summary_of_another_shape_is_damaged_by_its_key(
+    here: Path,
+    served: Served,
+    changed: dict[str, Any],
+    reason: str,
+) -> None:
+    rewrite(Path(RUN), changed)
+    listed = served.get()
+    assert listed.status_code == 200
+    assert f'page/{served.key("b")}"' in listed.text
+    assert f"not as lcm writes it ({reason}".replace("'", "&#39;") in listed.text
+    assert HOSTILE not in listed.text
+    for page in ("questions?q=where", "?q=dense"):
+        assert served.get(page).status_code == 200, page
+    code, lines = said_by("report", RUN)
+    assert (code, len(lines)) == (2, 1), lines
+    assert reason in lines[0]
+
+
+def without_dataset(folder: Path) -> None:
+    rewrite(folder, {"name": "x"}, "dataset")
+
+
+def is_comparison(folder: Path) -> None:
+    rewrite(folder, {"kind": "comparison", "name": "x"})
+
+
+def is_regression(folder: Path) -> None:
+    rewrite(folder, {"kind": "regression", "name": "x"})
+
+
+def is_deep(folder: Path) -> None:
+    (folder / "summary.json").write_text("[" * 200_000)
+
+
+def holds_itself(folder: Path) -> None:
+    (folder / "config.yaml").write_text("a: &a\n  b: *a\n")
+
+
+def is_pipe(folder: Path) -> None:
+    (folder / "summary.json").unlink()
+    os.mkfifo(folder / "summary.json")
+    os.mkfifo(folder / "store.db")
+
+
+def is_no_text(folder: Path) -> None:
+    (folder / "report.html").write_bytes(b"\xff\xfe\xfa")
+
+
+def is_late(folder: Path) -> None:
+    os.utime(folder / "summary.json", (253_402_300_800, 253_402_300_800))
+
+
+def is_a_link(folder: Path) -> None:
+    Path("secret").write_text("SECRET")
+    (folder / "report.html").symlink_to(Path("secret").resolve())
+
+
+DAMAGES = (
+    *(without_dataset, is_comparison, is_regression, is_deep, holds_itself, is_pipe, is_no_text, is_late, is_a_link),
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.__name__)
+def test_whatever_a_folder_holds_is_told_of_it_alone(
+    here: Path, served: Served, damage: Callable[[Path], None]
+) -> None:
+    unseal(Path(RUN))
+    damage(Path(RUN))
+    listed = served.get()
+    assert listed.status_code == 200
+    assert f'page/{served.key("b")}"' in listed.text
+    if (key := next((one.key for one in Shelf(served.root).all() if one.name == "a"), None)) is not None:
+        for page in (f"page/{key}", f"judge/{key}/state", f"compare?run={key}&run={served.key('b')}"):
+            answer = served.get(page)
+            assert answer.status_code != 500, page
+            assert "Traceback" not in answer.text
+            assert "SECRET" not in answer.text
+    assert served.get("questions?q=where").status_code == 200
+    code, lines = said_by("report", RUN, "into=page.html", "ladders=false")
+    assert (code, len(lines)) in ((0, 0), (2, 1)), lines
+
+
+@pytest.mark.parametrize("name", ["swept", "compared"])
+def test_a_page_of_tables_that_do_not_fit_is_told_in_a_line(here: Path, served: Served, name: str) -> None:
+    folder = Path("runs", name)
+    unseal(folder)
+    (folder / "report.html").unlink(missing_ok=True)
+    for table in folder.glob("*.parquet"):
+        pl.DataFrame({"x": [1]}).write_parquet(table)
+    answer = served.get(f"page/{served.key(name)}")
+    assert answer.status_code in (404, 422)
+    assert "Not to be had" in answer.text
+    code, lines = said_by("report", f"runs/{name}")
+    assert (code, len(lines)) == (2, 1), lines
+
+
+@pytest.fixture(scope="module")
+def beside(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:  # noqa: F811
+    """A server of a whole run, and of folders that are changed."""
+    at = tmp_path_factory.mktemp("beside")
+    for name in ("a", "b", "swept", "compared"):
+        shutil.copytree(place / "runs" / name, at / "runs" / name)
+        unseal(at / "runs" / name)
+        (at / "runs" / name / "report.html").unlink(missing_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        patch.setenv("NO_PROXY", "127.0.0.1,localhost")
+        with serving(at / "runs", at / "judgements") as server:
+            yield server
+
+
+ODD = (
+    *(None, True, 0, -1, 1e308, float("inf"), 10**400, "", "x", HOSTILE, "../..", "\ud800", "\n"),
+    *([], [1, 2], ["x"], {}, {"x": 1}, {"recall@10": {}}, {"name": "x", "digest": "y"}),
+)
+
+
+@settings(max_examples=15)
+@given(name=st.sampled_from(["a", "swept", "compared"]), data=st.data())
+def test_no_summary_keeps_the_others_from_being_shown(beside: Served, name: str, data: st.DataObject) -> None:
+    folder = beside.root / name
+    whole = (folder / "summary.json").read_text()
+    told = json.loads(whole)
+    for sum_of in ("sha256", "timing_sha256"):
+        told.pop(sum_of, None)
+    for _ in range(data.draw(st.integers(1, 3))):
+        change(told, data)
+    try:
+        (folder / "summary.json").write_text(json.dumps(told))
+        listed = beside.get()
+        assert listed.status_code == 200
+        assert f'page/{beside.key("b")}"' in listed.text
+        key, good = beside.key(name), beside.key("b")
+        for page in ("questions?q=where", f"page/{key}", f"compare?run={key}&run={good}", f"judge/{key}/state"):
+            answer = beside.get(page)
+            assert answer.status_code in (200, 400, 404, 422), (page, answer.text)
+            assert "Traceback" not in answer.text
+        assert beside.get(f"page/{good}").status_code == 200
+        code, lines = said_by("report", str(folder), f"into={beside.root / 'page.html'}", "ladders=false")
+        assert (code, len(lines)) in ((0, 0), (2, 1)), lines
+    finally:
+        (folder / "summary.json").write_text(whole)
+
+
+def change(told: dict[str, Any], data: st.DataObject) -> None:
+    """Take a value out of JSON, or put another in its place, somewhere."""
+    node: Any = told
+    while True:
+        keys = list(node) if isinstance(node, dict) else range(len(node))
+        if not keys:
+            return
+        key = data.draw(st.sampled_from(list(keys)))
+        if isinstance(node[key], (dict, list)) and node[key] and data.draw(st.booleans()):
+            node = node[key]
+            continue
+        if data.draw(st.booleans()):
+            node[key] = data.draw(st.sampled_from(ODD))
+        else:
+            del node[key]
+        return
