@@ -89,9 +89,10 @@ def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mappin
     say(f"{found.expected}: {_short(said.get(found.expected, ''))}")
     say(f"{found.headline}")
     if found.document_id is not None:
-        by = (f"{name} at rank {rank} ({score:.3g})" for name, rank, score in _found_by(found))
-        say(f"document {found.document_id}, found by: {', '.join(by) or 'no branch'}")
-        _show_ladder(found)
+        by = [f"{name} at rank {rank} ({score:.3g})" for name, rank, score in _found_by(found)]
+        say(", found by: ".join([f"document {found.document_id}", *([", ".join(by)] if by else [])]))
+        if not found.ladder.is_empty():
+            _show_ladder(found)
     if not found.taken_by.is_empty():
         say("what took its place")
         taken = (
@@ -106,6 +107,8 @@ def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mappin
         show_table(("change", "rank"), trials, ("rank",))
     elif found.is_tried:
         say("tried: no stage left out, limit or pool made larger moves it up")
+    elif found.place != FOUND and found.place not in REASONS:
+        say("nothing is tried: without the stage that first gives scores the ranking has no order")
     if contexts:
         shown = ((f"{one.budget_tokens:,}", f"{one.tokens:,}", one.how, one.why) for one in contexts)
         show_table(("budget", "context", "shown", "why"), shown, ("budget", "context"))
@@ -123,7 +126,8 @@ def _show_ladder(found: Explanation) -> None:
             idle.append(row["stage"])
         else:
             score = "-" if row["score"] is None else f"{row['score']:.4g}"
-            rows.append((row["stage"], row["rank"] or "-", score, _happened(row)))
+            rank = "-" if row["score"] is None else row["rank"]
+            rows.append((row["stage"], rank or "-", score, _happened(row)))
         before = row["score"]
     show_table(("stage", "rank", "score", "what happened"), rows, ("rank", "score"))
     if idle:
@@ -136,7 +140,7 @@ def _happened(row: Mapping[str, Any]) -> str:
     moved = row["event"]
     if moved in (ROSE, FELL):
         moved = f"{moved} from {row['rank_before']}"
-    elif moved == DROPPED:
+    elif moved == DROPPED and row["score_before"] is not None:
         moved = f"{moved}, from rank {row['rank_before']}"
     like = row["like_id"] or row["stood_for_by"]
     told = [moved, *([row["reason"]] if row["reason"] else []), *([f"like {like}"] if like else [])]
