@@ -142,7 +142,9 @@ def test_an_example_of_a_help_text_can_be_composed(
 def test_what_a_page_evaluates_or_tunes_can_be_composed(line: str) -> None:
     """Of pages whose commands run, too; a folder, a file or a model of the reader's cannot be."""
     pipeline, *arguments = shlex.split(line)[1:]
-    asked = command([one for one in arguments if "=" in one or one == "-m"], pipeline)
+    overrides = [one for one in arguments if "=" in one or one == "-m"]
+    own = ["dataset=own"] if len(overrides) < len(arguments) else []  # sessions and questions stand before them
+    asked = command([*own, *overrides], pipeline)
     for point in multirun(asked).points if asked.is_multirun else [asked.overrides]:
         composed(point, pipeline)
 

@@ -129,26 +129,6 @@ def test_a_larger_grid_runs_what_is_new(lcm: Lcm, swept: Path, ran: list[float])
     assert f"3 of 3 points kept: {swept}" in finished.stdout
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        ("fusion.dense_weight=0.8,0.9",),
-        ("fusion.dense_weight=0.6,0.7", "ranking.stages.limit.n=7"),
-        ("fusion.lexical_weight=0.2,0.3",),
-    ],
-    ids=["other values", "another beside the same", "another key"],
-)
-def test_the_folder_of_another_sweep_is_refused(lcm: Lcm, swept: Path, other: tuple[str, ...]) -> None:
-    kept = {path: path.stat().st_mtime_ns for path in swept.rglob("*.*")}
-    finished = lcm("evaluate", "-m", *other, *SMALL, f"hydra.sweep.dir={swept}")
-    assert finished.code == BAD_INPUT
-    assert finished.stderr.startswith(f"lcm: hydra.sweep.dir={swept} holds ")
-    assert "of another sweep, as " in finished.stderr
-    assert finished.stderr.endswith("name another folder, or sweep over them too\n")
-    assert len(finished.stderr.splitlines()) == 1
-    assert {path: path.stat().st_mtime_ns for path in swept.rglob("*.*")} == kept
-
-
 @pytest.mark.full
 def test_other_code_is_run_again_and_told(lcm: Lcm, swept: Path, ran: list[float]) -> None:
     outdated = of_weight(swept, 0.6) / POINT

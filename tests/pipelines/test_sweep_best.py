@@ -39,3 +39,21 @@ def test_where_nothing_can_be_composed_without_what_is_swept_the_first_point_sta
     assert "without what is swept nothing can be measured, so points are held against the first: " in done.stderr
     best = json.loads((done.place / "sweep" / "summary.json").read_text())["best"]
     assert best is None or not best["is_default"]
+
+
+def test_the_folder_of_another_sweep_is_refused(lcm: Lcm) -> None:
+    """Other values, another setting beside the same values, another key: nothing there is touched."""
+    first = lcm("evaluate", "-m", "fusion.dense_weight=0.2,0.4", *SMALL)
+    assert first.code == 0, first.stderr
+    kept = {path: path.stat().st_mtime_ns for path in (first.place / "sweep").rglob("*.*")}
+    same = "fusion.dense_weight=0.2,0.4"
+    for other in (
+        ["fusion.dense_weight=0.8,0.9"],
+        [same, "ranking.stages.limit.n=7"],
+        ["fusion.lexical_weight=0.2,0.4"],
+    ):
+        done = lcm("evaluate", "-m", *other, *SMALL)
+        assert done.code == 2
+        assert done.stderr.startswith("lcm: hydra.sweep.dir=sweep holds 2 points of another sweep, as ")
+        assert done.stderr.endswith("name another folder, or sweep over them too\n")
+    assert {path: path.stat().st_mtime_ns for path in (first.place / "sweep").rglob("*.*")} == kept
