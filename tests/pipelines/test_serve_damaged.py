@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr
+from html import unescape
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import Dataset
+from eval.experiment.run_folder import read_summary
 from eval.serving.shelf import Shelf
+from eval.tracking.naming import run_name
 from pipelines import cli, serve
 from tests.pipelines.test_serve import HOSTILE, Served, place, serving  # noqa: F401
 
@@ -146,8 +149,12 @@ def test_the_oldest_of_those_ticked_is_the_baseline(served: Served) -> None:
     for oldest, newest in (("a", "b"), ("b", "a")):
         for age, name in enumerate((oldest, newest)):
             os.utime(Path("runs", name, "summary.json"), (1_700_000_000 + age, 1_700_000_000 + age))
-        title = served.get(asked).text.partition("</title>")[0].rpartition(">")[2]
-        assert title.index(f"runs/{oldest}") > title.index(f"runs/{newest}"), title
+        title = unescape(served.get(asked).text.partition("</title>")[0].rpartition(">")[2])
+        baseline, other = (
+            run_name(read_summary(folder), folder, is_nested=False)
+            for folder in (Path("runs", oldest), Path("runs", newest))
+        )
+        assert title.startswith(f"{other} against {baseline} · "), title
 
 
 def test_no_link_to_a_summary_or_a_store_is_followed(served: Served) -> None:
