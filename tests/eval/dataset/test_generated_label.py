@@ -92,4 +92,4 @@ def test_a_study_tells_it_on_its_page_and_to_mlflow() -> None:
     objectives = (Objective("recall@10", "maximize"),)
     report = StudyReport("first", IDENTITY, objectives, (), (), (picked,), picked, (picked,), None, {})
     assert f"**{LABEL.capitalize()}.**" in study_page(report, (), ())
-    assert entry.tags(summary_of(report, {}))["generated_questions"] == HOW
+    assert entry.tags(summary_of(report, {}, None))["generated_questions"] == HOW
