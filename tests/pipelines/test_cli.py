@@ -62,7 +62,7 @@ MISTAKES = {
     ),
     "a misspelt choice of a list": (
         ["evaluate", "measures=[nothing]"],
-        ["measures=nothing: no such choice", "choose one of: compression, "],
+        ["measures=nothing: no such choice", "choose one of: answers, "],
     ),
     "half-life of nothing": (
         ["evaluate", "decay=weibull", "decay.recency_half_life_days=0"],
