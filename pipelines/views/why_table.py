@@ -56,22 +56,18 @@ def show_losses(
         if name != ALL
     ]
     show_table(("category", "judged", "found", "missed"), by_category, ("judged", "found"))
-
     if worst := most_missed(rows, _MOST_QUESTIONS):
         _show_worst(rows, worst, texts)
         say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
 
 
 def _show_worst(rows: pl.DataFrame, query_ids: Sequence[str], texts: Mapping[str, str]) -> None:
-    asked = [rows.filter(query_id=query_id) for query_id in query_ids]
-    lines = (
-        (of["query_id"][0], f"{of.filter(pl.col('place') != FOUND).height} of {of.height}", of["category"][0] or "-")
-        for of in asked
-    )
-    words = (_short(texts.get(query_id, ""), _BESIDE) for query_id in query_ids)
-    show_table(
-        ("question", "misses", "category", "asks"), ((*line, text) for line, text in zip(lines, words, strict=True))
-    )
+    lines = []
+    for query_id in query_ids:
+        of = rows.filter(query_id=query_id)
+        misses = f"{of.filter(pl.col('place') != FOUND).height} of {of.height}"
+        lines.append((query_id, misses, of["category"][0] or "-", _short(texts.get(query_id, ""), _BESIDE)))
+    show_table(("question", "misses", "category", "asks"), lines)
 
 
 def meant(place: str) -> str:
