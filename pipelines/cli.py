@@ -52,6 +52,7 @@ PIPELINES = {
     "journal": "show what hosts said of their sessions",
     "cache": "show what is kept between runs, and remove what is not worth its room",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
+    "models": "list the T5s that can summarise, download and export them, and hold them against torch's",
     "log": "log run folders to MLflow that did not get there",
     "benchmark": "time lcm against the libraries it stands on",
 }

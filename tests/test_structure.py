@@ -43,6 +43,7 @@ FLOORS = {
             "kappa",
             "stopwatch",
             "loopback",
+            "download",
             "worker_process",
             "exchange",
             "questions",
@@ -52,6 +53,7 @@ FLOORS = {
             "replay",
             "answering",
             "measures",
+            "models",
         ),
         "judging",
         *(

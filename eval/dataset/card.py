@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from lcm.errors import DatasetError
 
@@ -55,6 +56,20 @@ class Card:
     bundled: bool = False
     releases: tuple[Release, ...] = ()
     """Of a dataset that is taken as people download it: the forms that are known by name."""
+
+
+def address_of(release: Release, pin: PinnedFile, dataset: str, base_url: str | None) -> str | None:
+    """Where a file of a release is to be had; None: nowhere.
+
+    Args:
+        release: of which it is a file.
+        pin: the file.
+        dataset: the name of its dataset.
+        base_url: of a mirror laid out as `LCM_DATASETS_DIR`; None: where it was published.
+    """
+    if base_url is not None:
+        return f"{base_url.rstrip('/')}/{quote(f'{dataset}/{pin.path}')}"
+    return None if release.url is None else f"{release.url}{quote(pin.address or pin.path)}"
 
 
 def folder(card: Card, directory: str | None) -> Path:

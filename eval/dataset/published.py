@@ -13,11 +13,10 @@ from typing import Literal
 
 from eval.dataset.card import Card, PinnedFile, Release, folder
 from eval.dataset.fields import unreadable
+from eval.download import PARTIAL
 from lcm.errors import DatasetError
 from lcm.given import files_below, opened, opened_as_is
 
-PARTIAL = ".part"
-"""How the name of a file ends whose download is not done."""
 _HEAD = 1 << 16
 _NAMED = 12  # known names in a message
 _ARRAY = re.compile(r'\s*\[\s*\{\s*"((?:[^"\\]|\\.)*)"')

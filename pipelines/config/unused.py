@@ -47,8 +47,8 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
     summarizer = plain.get("summarizer") or {}
     if "${summarizer}" in text and str(summarizer.get("_target_", "")).endswith(".T5") and summarizer["model"] is None:
         yield (
-            "summarizer=t5 has no model: set summarizer.model to a folder or a hub id, or choose summarizer=chain, "
-            "which goes on without one"
+            "summarizer=t5 has no model: `lcm models get t5-small` downloads one; set summarizer.model to its name, a "
+            "folder or a hub id, or choose summarizer=chain, which goes on without one"
         )
     fusion, source = plain.get("fusion") or {}, plain.get("source") or {}
     weighs_nothing = not any((fusion.get("dense_weight"), fusion.get("lexical_weight"), fusion.get("weights")))

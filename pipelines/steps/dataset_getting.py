@@ -2,25 +2,16 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-
-from eval.dataset.card import DATASETS_DIR, Card, Release
-from eval.dataset.download import address_of, download
+from eval.dataset.card import DATASETS_DIR, Card, Release, address_of
+from eval.download import Remote, download
 from lcm.errors import DatasetError
 from pipelines.config import building, conf_folder
 from pipelines.config.arguments import told_apart
-from pipelines.views.terminal import console, kept, say
+from pipelines.views.downloading import downloading
+from pipelines.views.terminal import kept, say
 
 DATASETS_URL = "LCM_DATASETS_URL"
 _OWN = ("release", "accept_licence", "base_url", "into")
@@ -98,19 +89,15 @@ def _accept(card: Card, licence: str, *, is_accepted: bool) -> None:
 
 
 def _get(card: Card, release: Release, folder: Path, base_url: str | None) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console(), transient=True) as shown:
+    with downloading() as shown:
         for pin in release.files:
             address = address_of(release, pin, card.name, base_url)
             assert address is not None  # a release is chosen if it has one
-            task = shown.add_task(pin.path, total=pin.size_bytes)
-            path = download(address, pin, folder, _advancing(shown, task))
-            shown.remove_task(task)
+            path = folder / pin.path
+            remote = Remote(address, pin.sha256, pin.size_bytes, f"base_url=URL or {DATASETS_URL}")
+            with shown(pin.path, pin.size_bytes) as progress:
+                download(remote, path, progress)
             if len(release.files) == 1:
                 say(f"{pin.path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {pin.sha256}")
     if len(release.files) > 1:
         say(f"{release.name}: {len(release.files)} files, all checked by their sha256")
-
-
-def _advancing(shown: Progress, task: TaskID) -> Callable[[int, int | None], None]:
-    return lambda there, whole: shown.update(task, completed=there, total=whole)

@@ -82,7 +82,8 @@ class T5:
     """
 
     model: str | None = None
-    """A folder, as transformers or optimum saves a T5, or a hub id in the local hub cache; nothing is downloaded."""
+    """A name of `lcm models` that was got, a folder, as transformers or optimum saves a T5, or a hub id in the local
+    hub cache; nothing is downloaded."""
     precision: Precision = "fp32"
     beams: int = 1
     """1 = greedy."""

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from lcm.compaction.summarizer.checkpoints import Checkpoint, checkpoint_folder, checkpoints, missing_files
 from lcm.consent import refused_pickle
 from lcm.errors import ModelError
 from lcm.retrieval.embedder.export import Precision, export, find_export, with_these_alone
@@ -25,8 +26,8 @@ _DESCRIPTIONS = ("config.json", "generation_config.json", "tokenizer.json", "spi
 _FAMILY = ("longt5", "mt5", "t5", "umt5")
 _LARGEST_IN_ONE_FILE = 1_900_000_000  # bytes; protobuf ends at 2 GiB
 _HOW = (
-    "set summarizer.model (in a chain, summarizer.summarizers.t5.model) to a folder that holds a T5, as transformers "
-    "or optimum saves it, or to the hub id of one that is in the local hub cache"
+    "set summarizer.model (in a chain, summarizer.summarizers.t5.model) to a name of `lcm models` that was got, to a "
+    "folder that holds a T5, as transformers or optimum saves it, or to the hub id of one in the local hub cache"
 )
 
 
@@ -42,23 +43,14 @@ class T5Files(NamedTuple):
 
     @classmethod
     def find(cls, model: str | None, precision: Precision) -> Self:
-        """Those of a folder or hub id; converted now if they never were, never fetched.
+        """Those of a folder, a checkpoint's name or a hub id; converted now if they never were, never fetched.
 
         A folder's graphs of that precision are used as they are.
 
         Raises:
             ModelError: if there is no such model, it is no T5, or it cannot be converted.
         """
-        if not model:
-            raise ModelError(f"summarizer=t5 has no model: {_HOW}")
-        folder = Path(model).expanduser()
-        if not folder.is_dir():
-            folder = _hub_snapshot(model)
-        if not (folder / "config.json").is_file():
-            raise ModelError(f"{folder} holds no config.json; {_HOW}")
-        kind = read_json(folder / "config.json").get("model_type")
-        if kind not in _FAMILY:
-            raise ModelError(f"{folder} holds a model of type {kind!r}; summarizer=t5 reads {', '.join(_FAMILY)}")
+        folder = find_folder(model)
         graphs = _graphs(folder, precision)
         if graphs is None:
             converted = _converted(folder, precision)
@@ -84,6 +76,45 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
+def find_folder(model: str | None) -> Path:
+    """The folder of a T5 as somebody published or saved it.
+
+    Args:
+        model: the folder itself, a checkpoint's name or a hub id.
+    Raises:
+        ModelError: if there is none, or it holds no T5.
+    """
+    if not model:
+        raise ModelError(f"summarizer=t5 has no model: {_HOW}")
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        known = checkpoints().get(model)
+        folder = _hub_snapshot(model) if known is None else _got(known)
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} holds no config.json; {_HOW}")
+    kind = read_json(folder / "config.json").get("model_type")
+    if kind not in _FAMILY:
+        raise ModelError(f"{folder} holds a model of type {kind!r}; summarizer=t5 reads {', '.join(_FAMILY)}")
+    return folder
+
+
+def _got(checkpoint: Checkpoint) -> Path:
+    """Where `lcm models get` put a checkpoint, or the hub's local cache has it."""
+    folder = checkpoint_folder(checkpoint.name)
+    missing = missing_files(checkpoint, folder)
+    if not missing:
+        return folder
+    if len(missing) == len(checkpoint.files):
+        try:
+            return _hub_snapshot(checkpoint.repository)
+        except ModelError as err:
+            raise ModelError(
+                f"summarizer.model {checkpoint.name!r} is not in {folder}, nor {checkpoint.repository} in the local "
+                f"hub cache: `lcm models get {checkpoint.name}` downloads it"
+            ) from err
+    raise ModelError(f"{folder} lacks {', '.join(missing)}: `lcm models get {checkpoint.name}` goes on from there")
+
+
 def _hub_snapshot(model: str) -> Path:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -93,7 +124,10 @@ def _hub_snapshot(model: str) -> Path:
     except HFValidationError:
         found = None
     if not isinstance(found, str):
-        raise ModelError(f"{model!r} is neither a folder nor in the local hub cache, and nothing is downloaded: {_HOW}")
+        raise ModelError(
+            f"{model!r} is neither a folder, nor a name of `lcm models`, nor in the local hub cache, and nothing is "
+            f"downloaded: {_HOW}"
+        )
     return Path(found).parent
 
 

@@ -25,7 +25,8 @@ from lcm.retrieval.embedder.onnx import file_sha256
 Precision = Literal["int8", "fp32"]
 
 _log = logging.getLogger(__name__)
-_RECORD = "export.json"
+RECORD = "export.json"
+"""Of an export: the weights, versions and digests of its files."""
 _TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "spiece.model",
     "vocab.txt",
@@ -52,13 +53,13 @@ def find_export(weights_sha256: str, precision: Precision) -> Path | None:
     """
     if all(_version(tool) != "none" for tool in _TOOLS):
         return _whole(_address(weights_sha256, precision))
-    earlier = models_dir().glob(f"{weights_sha256[:16]}-{precision}-*/{_RECORD}")
+    earlier = models_dir().glob(f"{weights_sha256[:16]}-{precision}-*/{RECORD}")
     return next(filter(None, (_whole(record.parent) for record in sorted(earlier, reverse=True))), None)
 
 
 def _whole(directory: Path) -> Path | None:
     try:
-        record = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
+        record = json.loads((directory / RECORD).read_text(encoding="utf-8"))
         if all(file_sha256(directory / name) == digest for name, digest in record["files"].items()):
             return directory
     except (FileNotFoundError, ModelError, KeyError, ValueError, AttributeError, TypeError):
@@ -150,8 +151,8 @@ def _record(directory: Path, weights_sha256: str, precision: Precision) -> None:
         "versions": {tool: _version(tool) for tool in _TOOLS},
         "files": {path.name: file_sha256(path) for path in files},
     }
-    (directory / _RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    for path in (*files, directory / _RECORD, directory):
+    (directory / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    for path in (*files, directory / RECORD, directory):
         _sync(path)
 
 

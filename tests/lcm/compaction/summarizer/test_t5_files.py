@@ -7,7 +7,7 @@ import huggingface_hub.constants
 import pytest
 
 from lcm.compaction.summarizer.t5 import T5
-from lcm.compaction.summarizer.t5_files import T5Files
+from lcm.compaction.summarizer.t5_files import T5Files, find_folder
 from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
@@ -69,7 +69,9 @@ def test_hub_id_is_found_in_the_local_cache(onnx_folder, tmp_path, monkeypatch):
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text("abc")
     (repository / "snapshots").mkdir()
+    (tmp_path / "hub" / "models--google-t5--t5-small").symlink_to(repository)
     onnx_folder.rename(repository / "snapshots" / "abc")
+    assert find_folder("t5-small") == tmp_path / "hub" / "models--google-t5--t5-small" / "snapshots" / "abc"
     [result] = T5(model="someone/tiny-t5").summarize([SummaryRequest(TEXT, 14)], incidents=Counter())
     assert (result.text, result.model) == (SUMMARY, "someone/tiny-t5-fp32")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eval.dataset import download as module
-from eval.dataset.card import PinnedFile, Release
-from eval.dataset.download import address_of, download
-from lcm.errors import DatasetError
+from eval import download as module
+from eval.dataset.card import PinnedFile, Release, address_of
+from eval.download import MissingFileError, Remote, download
+from lcm.errors import LcmError
 from tests.support.file_server import FileServer, serving_files
 
 CONTENT = bytes(range(256)) * 4096
@@ -30,9 +30,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
 def get(server: FileServer, folder: Path, pin: PinnedFile = PIN, path: str = "/talks.json") -> list[tuple[int, object]]:
     """Download; gives what was told of its progress."""
     told: list[tuple[int, object]] = []
-    got = download(server.url + path, pin, folder, lambda there, whole: told.append((there, whole)))
-    assert got == folder / pin.path
-    assert got.read_bytes() == CONTENT
+    remote = Remote(server.url + path, pin.sha256, pin.size_bytes)
+    got = download(remote, folder / pin.path, lambda there, whole: told.append((there, whole)))
+    assert got == PIN.sha256
+    assert (folder / pin.path).read_bytes() == CONTENT
     assert [p.name for p in folder.rglob("*") if p.is_file()] == ["talks.json"]
     return told
 
@@ -58,7 +59,7 @@ def test_a_broken_connection_is_taken_up_where_it_broke(server: FileServer, tmp_
 
 def test_the_next_command_goes_on_where_one_was_cut_off(server: FileServer, tmp_path: Path) -> None:
     server.breaks = [500_000, 0]
-    with pytest.raises(DatasetError, match=r"0\.5 MB are there, and the same command goes on from there") as caught:
+    with pytest.raises(LcmError, match=r"0\.5 MB are there, and the same command goes on from there") as caught:
         get(server, tmp_path)
     assert "\n" not in str(caught.value)
     part = tmp_path / "data" / "talks.json.part"
@@ -88,7 +89,7 @@ def test_what_is_whole_but_has_not_its_name_is_only_checked(server: FileServer, 
 
 
 def test_another_file_is_refused_with_both_digests_and_removed(server: FileServer, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError) as caught:
+    with pytest.raises(LcmError) as caught:
         get(server, tmp_path, UNSIZED, "/other.json")
     assert f"sha256 is {hashlib.sha256(b'other').hexdigest()}, expected {PIN.sha256}; it is removed" in str(
         caught.value
@@ -100,7 +101,7 @@ def test_what_another_download_left_is_found_out(server: FileServer, tmp_path: P
     part = tmp_path / "data" / "talks.json.part"
     part.parent.mkdir()
     part.write_bytes(b"x" * 1000)
-    with pytest.raises(DatasetError, match="is not the pinned file"):
+    with pytest.raises(LcmError, match="is not the pinned file"):
         get(server, tmp_path)
     get(server, tmp_path)
 
@@ -108,23 +109,23 @@ def test_what_another_download_left_is_found_out(server: FileServer, tmp_path: P
 def test_another_file_in_its_place_is_left_there(server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "talks.json").write_bytes(b"mine")
-    with pytest.raises(DatasetError, match=r"is there and is another file: .* remove it, or name another folder"):
+    with pytest.raises(LcmError, match=r"is there and is another file: .* remove it, or name another folder"):
         get(server, tmp_path)
     assert ((tmp_path / "data" / "talks.json").read_bytes(), server.asked) == (b"mine", [])
 
 
 def test_a_missing_file_and_a_missing_server_are_one_line(server: FileServer, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"/gone.json: the server says 404 Not Found; nothing is there; a mirror is"):
+    with pytest.raises(MissingFileError, match=r"/gone.json: the server says 404 Not Found; nothing is there; a"):
         get(server, tmp_path, path="/gone.json")
-    with pytest.raises(DatasetError, match=r":9/a cannot be reached .*; nothing is there; .*base_url=URL") as caught:
-        download("http://127.0.0.1:9/a", PIN, tmp_path, lambda *_: None)
+    with pytest.raises(LcmError, match=r":9/a cannot be reached .*; nothing is there; .*base_url=URL") as caught:
+        download(Remote("http://127.0.0.1:9/a", PIN.sha256), tmp_path / "a", lambda *_: None)
     assert "\n" not in str(caught.value)
 
 
 def test_without_room_nothing_is_asked_for(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: usage(10, 5, 1_000_000))
-    with pytest.raises(DatasetError, match=r"has room for 1\.0 MB, and data/talks.json needs 1\.0 MB more; make room"):
+    with pytest.raises(LcmError, match=r"has room for 1\.0 MB, and talks.json needs 1\.0 MB more; make room"):
         get(server, tmp_path)
     assert server.asked == []
 
@@ -132,7 +133,7 @@ def test_without_room_nothing_is_asked_for(server: FileServer, tmp_path: Path, m
 def test_a_disk_that_fills_up_is_one_line(server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "talks.json.part").symlink_to("/dev/full")
-    with pytest.raises(DatasetError, match=r"talks.json: No space left on device; nothing is there"):
+    with pytest.raises(LcmError, match=r"talks.json: No space left on device; nothing is there"):
         get(server, tmp_path)
 
 
@@ -143,3 +144,11 @@ def test_an_address_is_the_releases_or_the_mirrors() -> None:
     assert address_of(release, moved, "talks", None) == "https://example.org/a/raw/talks%2010.json"
     assert address_of(release, moved, "talks", "http://host/m/") == "http://host/m/talks/data/talks.json"
     assert address_of(Release("two", "", (PIN,)), PIN, "talks", None) is None
+
+
+def test_what_has_no_known_digest_is_taken_as_it_comes(server: FileServer, tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    for _ in range(2):  # it comes, and it is there
+        digest = download(Remote(f"{server.url}/other.json"), path, lambda *_: None)
+        assert digest == hashlib.sha256(b"other").hexdigest()
+    assert server.asked == [("/other.json", None)]

@@ -1,0 +1,214 @@
+"""A T5 from a server on this machine: whole, cut off, wrong, missing, and from one that wants more than to give it."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from eval.download import MissingFileError
+from eval.models import getting
+from eval.models.getting import Source, get, source_at, source_of
+from eval.models.manifest import MANIFEST, Manifest
+from lcm.compaction.summarizer.checkpoints import Checkpoint, CheckpointFile, checkpoints
+from lcm.errors import LcmError, ModelError
+from tests.support.file_server import FileServer, serving_files
+
+WEIGHTS = bytes(range(256)) * 2048
+FILES = {"config.json": b'{"model_type": "t5"}', "tokenizer.json": b"{}", "model.safetensors": WEIGHTS}
+PINNED = hashlib.sha256(WEIGHTS).hexdigest()
+TINY = Checkpoint(
+    *("tiny", "someone/tiny-t5", "abc123", "none", 1, 1, "nothing", "none", "summarize: ", 64),
+    files=(
+        CheckpointFile("config.json"),
+        CheckpointFile("tokenizer.json"),
+        CheckpointFile("model.safetensors", PINNED, len(WEIGHTS)),
+    ),
+)
+PLACE = "/someone/tiny-t5/resolve/abc123/"
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FileServer, dict[str, bytes]]]:
+    """A server that is laid out as the hub is, and its files, which a test may change."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv(getting.HUB_URL, raising=False)
+    files = {PLACE + name: content for name, content in FILES.items()}
+    with serving_files(files) as server:
+        yield server, files
+
+
+@pytest.fixture
+def server(served: tuple[FileServer, dict[str, bytes]]) -> FileServer:
+    return served[0]
+
+
+@pytest.fixture
+def files(served: tuple[FileServer, dict[str, bytes]]) -> dict[str, bytes]:
+    return served[1]
+
+
+def got(server: FileServer, folder: Path) -> Manifest:
+    return get(source_of(TINY, server.url), folder, lambda *_: nullcontext(lambda *_: None))
+
+
+def got_at(server: FileServer, folder: Path) -> Manifest:
+    return get(source_at(server.url + PLACE), folder, lambda *_: nullcontext(lambda *_: None))
+
+
+def refused(server: FileServer, folder: Path, *, at: bool = False) -> str:
+    with pytest.raises(LcmError) as caught:
+        (got_at if at else got)(server, folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_what_is_got_is_written_down_and_not_asked_for_again(server: FileServer, tmp_path: Path) -> None:
+    manifest = got(server, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != MANIFEST} == FILES
+    assert manifest == Manifest.read(tmp_path)
+    assert manifest.origin == "someone/tiny-t5 at abc123"
+    assert manifest.files == {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
+    assert got(server, tmp_path) == manifest
+    assert len(server.asked) == len(FILES)
+
+
+def test_what_was_cut_off_goes_on_where_it_was(server: FileServer, tmp_path: Path) -> None:
+    server.breaks = [1000, 1000, 300_000, 0]  # the third file, and then at once
+    assert "and the same command goes on from there" in refused(server, tmp_path)
+    there = (tmp_path / "model.safetensors.part").stat().st_size
+    assert not (tmp_path / "model.safetensors").exists()
+    got(server, tmp_path)
+    assert server.asked[-1] == (f"{PLACE}model.safetensors", f"bytes={there}-")
+    assert (tmp_path / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_published_digest_is_held_to(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
+    files[f"{PLACE}model.safetensors"] = WEIGHTS[:-1] + b"x"
+    told = refused(server, tmp_path)
+    assert (
+        f"is not the pinned file: sha256 is {hashlib.sha256(WEIGHTS[:-1] + b'x').hexdigest()}, expected {PINNED}"
+        in told
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", MANIFEST, "tokenizer.json"]
+
+
+def test_what_came_first_is_held_to(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
+    """Though nobody published its digest."""
+    first = got(server, tmp_path).files["tokenizer.json"]
+    files[f"{PLACE}tokenizer.json"] = b'{"other": 1}'
+    (tmp_path / "tokenizer.json").unlink()
+    assert f"expected {first}" in refused(server, tmp_path)
+    assert not (tmp_path / "tokenizer.json").exists()
+    (tmp_path / "tokenizer.json").write_text("mine")
+    assert "is there and is another file" in refused(server, tmp_path)
+    assert (tmp_path / "tokenizer.json").read_text() == "mine"
+
+
+def test_a_server_without_the_file_and_no_server_are_one_line(
+    server: FileServer, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    del files[f"{PLACE}tokenizer.json"]
+    told = refused(server, tmp_path)
+    assert "tokenizer.json: the server says 404 Not Found" in told
+    assert told.endswith("a mirror is named by base_url=URL or HF_ENDPOINT")
+    with pytest.raises(LcmError, match=r":9/someone/.* cannot be reached .* mirror with base_url=URL or HF_ENDPOINT"):
+        get(source_of(TINY, "http://127.0.0.1:9"), tmp_path / "other", lambda *_: nullcontext(lambda *_: None))
+
+
+def test_a_folder_of_another_model_is_left_alone(server: FileServer, tmp_path: Path) -> None:
+    got(server, tmp_path)
+    assert "holds someone/tiny-t5 at abc123, not http://127.0.0.1:" in refused(server, tmp_path, at=True)
+    (tmp_path / MANIFEST).write_text("[]")
+    assert f"{MANIFEST} is damaged" in refused(server, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.safetensors.part"])
+def test_a_link_in_the_folder_is_not_written_through(server: FileServer, tmp_path: Path, name: str) -> None:
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / name).symlink_to(target)
+    assert f"{folder / name} is a link" in refused(server, folder)
+    assert target.read_text() == "mine"
+
+
+def test_an_address_gives_what_a_t5_needs(server: FileServer, tmp_path: Path) -> None:
+    manifest = got_at(server, tmp_path)
+    assert sorted(manifest.files) == sorted(FILES)
+    assert manifest.origin == server.url + PLACE
+    asked = {path.removeprefix(PLACE) for path, _ in server.asked}
+    assert asked == {*FILES, *getting._OPTIONAL}
+
+
+def test_shards_are_got_as_their_index_names_them(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
+    del files[f"{PLACE}model.safetensors"]
+    shards = {"model-00001-of-00002.safetensors": b"one", "model-00002-of-00002.safetensors": b"two"}
+    files |= {PLACE + name: content for name, content in shards.items()}
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    files[f"{PLACE}model.safetensors.index.json"] = json.dumps(index).encode()
+    got_at(server, tmp_path)
+    assert {name: (tmp_path / name).read_bytes() for name in shards} == shards
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil.safetensors", "/tmp/evil.safetensors", "a/b.safetensors", "..", ".evil.safetensors", "a\\b.safetensors",
+     "evil.py", "pytorch_model.bin", "x.safetensors\n", "x.safetensors?y"],
+)  # fmt: skip
+def test_an_index_leads_nowhere_else(server: FileServer, files: dict[str, bytes], tmp_path: Path, name: str) -> None:
+    del files[f"{PLACE}model.safetensors"]
+    files[f"{PLACE}model.safetensors.index.json"] = json.dumps({"weight_map": {"a": name}}).encode()
+    folder = tmp_path / "below" / "model"
+    assert "which is no safetensors file beside it; nothing is got of it" in refused(server, folder, at=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["below"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "config.json", MANIFEST, "model.safetensors.index.json", "tokenizer.json",
+    ]  # fmt: skip
+
+
+def test_a_pickle_is_not_got(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
+    files[f"{PLACE}pytorch_model.bin"] = files.pop(f"{PLACE}model.safetensors")
+    assert "weights of another form, as a pickle, are not got" in refused(server, tmp_path, at=True)
+    assert not list(tmp_path.glob("*.bin*"))
+
+
+def test_addresses_are_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(getting.HUB_URL, raising=False)
+    assert source_of(TINY, None).address == f"https://huggingface.co{PLACE}"
+    monkeypatch.setenv(getting.HUB_URL, "https://mirror.example/")
+    assert source_of(TINY, None).address == f"https://mirror.example{PLACE}"
+    assert source_at("https://huggingface.co/a/b") == Source(
+        *("https://huggingface.co/a/b/resolve/main/", "https://huggingface.co/a/b/resolve/main/", None)
+    )
+    assert source_at("http://host/models/t5/").address == "http://host/models/t5/"
+    for wrong in ("ftp://host/a", "file:///etc", "https://", "https://host/a?token=b", "https://host/a#b"):
+        with pytest.raises(ModelError, match="is no address of a folder: expected https://HOST/PATH"):
+            source_at(wrong)
+    with pytest.raises(ModelError, match="host: an address with a user or password is not taken") as caught:
+        source_at("https://me:secret-word@host/a")
+    assert "secret-word" not in str(caught.value)
+
+
+def test_a_file_that_was_there_does_not_go_missing(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
+    files[f"{PLACE}generation_config.json"] = b"{}"
+    got_at(server, tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    del files[f"{PLACE}generation_config.json"]
+    with pytest.raises(MissingFileError):
+        got_at(server, tmp_path)
+
+
+def test_the_known_checkpoints_can_be_asked_for() -> None:
+    for name, checkpoint in checkpoints().items():
+        assert "/" not in name
+        assert len(checkpoint.revision) == 40
+        assert {"config.json", "tokenizer.json", "model.safetensors"} <= {file.name for file in checkpoint.files}
+        assert all(Path(file.name).name == file.name and not file.name.endswith(".bin") for file in checkpoint.files)
+        assert all(file.sha256 is None or len(file.sha256) == 64 for file in checkpoint.files)
+        known = sum(file.size_bytes or 0 for file in checkpoint.files) / 1e6
+        assert known <= checkpoint.megabytes + 1
+        assert checkpoint.licence and checkpoint.trained_on and checkpoint.languages

@@ -1,0 +1,125 @@
+"""`lcm models`: what there is, got from a server on this machine, exported, and found by its name."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcm.compaction.summarizer.checkpoints import checkpoints
+from lcm.compaction.summarizer.t5_files import find_folder
+from lcm.errors import ModelError
+from pipelines.cli import BAD_INPUT
+from tests.lcm.compaction.summarizer.tiny_t5 import build
+from tests.pipelines.conftest import Lcm
+from tests.support.file_server import FileServer, serving_files
+
+UNPINNED = checkpoints()["flan-t5-base"]
+"""A checkpoint of whose files no digest is known: any T5 can be served under its name."""
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "untrained"
+    build(folder, steps=0)
+    (folder / "spiece.model").write_bytes(b"")
+    return folder
+
+
+@pytest.fixture
+def hub(untrained: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    place = f"/{UNPINNED.repository}/resolve/{UNPINNED.revision}"
+    files = {f"{place}/{path.name}": path.read_bytes() for path in untrained.iterdir()}
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving_files(files) as server:
+        yield server
+
+
+def test_every_model_is_told_with_licence_size_and_whether_it_is_here(lcm: Lcm) -> None:
+    finished = lcm("models")
+    assert finished.code == 0
+    told = dict(block.split("\n", 1) for block in finished.stdout.strip().split("\n\n"))
+    assert list(told) == [f"summarizer.model={name}" for name in checkpoints()]
+    for name, checkpoint in checkpoints().items():
+        block = told[f"summarizer.model={name}"]
+        for fact in (checkpoint.licence, checkpoint.trained_on, checkpoint.revision, f"{checkpoint.megabytes:,} MB"):
+            assert fact in block
+        assert block.endswith(f"  here        no: lcm models get {name}")
+    assert lcm("models", "t5-small").stdout.startswith("summarizer.model=t5-small\n")
+
+
+@pytest.mark.full
+def test_what_is_got_is_found_by_its_name(lcm: Lcm, hub: FileServer, tmp_path: Path, untrained: Path) -> None:
+    got = lcm("models", "get", UNPINNED.name, f"base_url={hub.url}")
+    assert (got.code, got.stderr) == (0, "")
+    folder = tmp_path / "cache" / "checkpoints" / UNPINNED.name
+    assert "licence: Apache-2.0" in got.stdout
+    assert re.search(r"model\.safetensors: [\d.]+ MB, sha256 \w{64}, trusted as it first came\n", got.stdout)
+    assert got.stdout.endswith(f"Kept: {folder}\n")
+    assert find_folder(UNPINNED.name) == folder
+    assert (folder / "model.safetensors").read_bytes() == (untrained / "model.safetensors").read_bytes()
+    assert (
+        f"here        {folder}: 0 files of known digests, 7 as they first came" in lcm("models", UNPINNED.name).stdout
+    )
+    (folder / "tokenizer.json").write_text("{}")
+    assert "but tokenizer.json is another file: remove it" in lcm("models", UNPINNED.name).stdout
+    (folder / "tokenizer.json").unlink()
+    assert f"{folder} lacks tokenizer.json: lcm models get" in lcm("models", UNPINNED.name).stdout
+    with pytest.raises(ModelError, match=r"lacks tokenizer\.json: `lcm models get flan-t5-base` goes on from there"):
+        find_folder(UNPINNED.name)
+
+
+@pytest.mark.full
+def test_a_pinned_model_is_not_taken_from_a_server_that_has_another(
+    lcm: Lcm, untrained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = checkpoints()["flan-t5-small"]
+    place = f"/{small.repository}/resolve/{small.revision}"
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving_files({f"{place}/{path.name}": path.read_bytes() for path in untrained.iterdir()}) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        refused = lcm("models", "get", small.name)
+    assert refused.code == BAD_INPUT
+    assert f"expected {small.files[0].sha256}; it is removed again" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.full
+@pytest.mark.xdist_group("t5")
+def test_a_model_is_exported_once_in_each_precision(lcm: Lcm, hub: FileServer, untrained: Path) -> None:
+    exported = lcm("models", "export", str(untrained))
+    assert exported.code == 0, exported.stderr
+    assert exported.stdout.startswith("encoder_model.onnx: ")
+    assert exported.stdout.endswith("(fp32, versions and digests in export.json)\n")
+    place = exported.stdout.partition("Kept: ")[2]
+    assert lcm("models", "export", str(untrained)).stdout.partition("Kept: ")[2] == place
+    smaller = lcm("models", "export", str(untrained), "precision=int8").stdout
+    assert "decoder_model_quantized.onnx: " in smaller
+    assert "(int8, versions and digests in export.json)" in smaller
+    folder = place.partition(" (")[0]
+    assert "(fp32, versions and digests in export.json)" in lcm("models", "export", folder).stdout
+
+
+def test_what_cannot_be_done_is_one_line(lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        ("t5-smal",): "no such model: 't5-smal'; choose one of: t5-small, ",
+        ("get",): "name one model to get: lcm models get NAME, or lcm models get URL FOLDER",
+        ("get", "t5-smal"): "no such model: 't5-smal'; choose one of: .* or give a URL",
+        ("get", "http://host/a"): "name the folder that is to hold the files: lcm models get http://host/a FOLDER",
+        ("get", "t5-small", "bas_url=x"): r"no such key: 'bas_url'; did you mean base_url\?",
+        (
+            "get",
+            "t5-small",
+            "base_url=http://127.0.0.1:9",
+        ): "cannot be reached .*; nothing is there; try again, name a m",
+        ("export",): "name one model to export: lcm models export NAME, or lcm models export FOLDER",
+        ("export", "t5-small"): "summarizer.model 't5-small' is not in .*: `lcm models get t5-small` downloads it",
+        ("export", "nothing"): "'nothing' is neither a folder, nor a name of `lcm models`, nor in the local hub cache",
+        ("export", "t5-small", "precision=int4"): "unknown precision 'int4'; choose one of: fp32, int8",
+    }
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for arguments, message in told.items():
+        finished = lcm("models", *arguments)
+        assert finished.code == BAD_INPUT, arguments
+        assert re.search(message, finished.stderr), finished.stderr
+        assert finished.stderr.count("\n") == 1, finished.stderr
