@@ -46,17 +46,23 @@ class Hashing:
         return [[text] for text in texts]
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
-        rows = np.empty((len(texts), self.dim))
-        for row, text in zip(rows, texts, strict=True):
-            sums = [0.0] * self.dim  # a list: numbers of an array are reached in many times the time
-            words, ngrams = _features(text)
-            for word, count in words.items():
-                place, sign = _place("word", word, self.dim, self.seed)
-                sums[place] += sign * math.sqrt(count)
-            for ngram, count in ngrams.items():
-                place, sign = _place("ngram", ngram, self.dim, self.seed)
-                sums[place] += sign * (_NGRAM_WEIGHT * math.sqrt(count))
-            row[:] = sums
+        features: list[int] = []
+        counts: list[int] = []
+        weights: list[float] = []
+        of_row: list[int] = []
+        for words, ngrams in (_features(text, self.seed) for text in texts):
+            features += [*words, *ngrams]
+            counts += [*words.values(), *ngrams.values()]
+            weights += [1.0] * len(words) + [_NGRAM_WEIGHT] * len(ngrams)
+            of_row.append(len(words) + len(ngrams))
+        numbers = np.array(features, np.uint64)
+        signs = np.where(numbers & np.uint64(1), 1.0, -1.0)
+        places = ((numbers >> np.uint64(1)) % np.uint64(self.dim)).astype(np.int64)
+        places += np.repeat(np.arange(len(texts)) * self.dim, of_row)
+        values = signs * (np.array(weights) * np.sqrt(np.array(counts, np.float64)))
+        sums = np.bincount(places, values, len(texts) * self.dim).astype(np.float64, copy=False)
+        rows = sums.reshape(len(texts), self.dim)
+        for row in rows:
             length = math.sqrt(np.square(row).sum())
             if length > 0:
                 row /= length
@@ -65,26 +71,32 @@ class Hashing:
         return rows.astype(np.float32)
 
 
-def _features(text: str) -> tuple[Counter[str], Counter[str]]:
-    """How often each word and each n-gram stands in a text."""
-    words: Counter[str] = Counter()
-    ngrams: Counter[str] = Counter()
-    for run in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
-        for i, part in enumerate(_UNSPACED.split(run)):
-            if i % 2:  # the captured runs of an unspaced script
-                words.update(part)
-                words.update(map("".join, itertools.pairwise(part)))
-            elif part:
-                words[part] += 1
-                edged = f"<{part}>"
-                for j in range(len(edged) - _NGRAM_LENGTH + 1):
-                    ngrams[edged[j : j + _NGRAM_LENGTH]] += 1
-    return words, ngrams
+def _features(text: str, seed: int) -> tuple[Counter[int], Counter[int]]:
+    """How often each word and each n-gram stands in a text, by their numbers, in the order of the text."""
+    runs = [_run_features(run, seed) for run in _WORD.findall(unicodedata.normalize("NFKC", text).casefold())]
+    words = Counter(itertools.chain.from_iterable(words for words, _ in runs))
+    return words, Counter(itertools.chain.from_iterable(ngrams for _, ngrams in runs))
+
+
+@functools.lru_cache(maxsize=1 << 15)
+def _run_features(run: str, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of the words and n-grams of a run of letters, in order."""
+    words: list[str] = []
+    ngrams: list[str] = []
+    for i, part in enumerate(_UNSPACED.split(run)):
+        if i % 2:  # the captured runs of an unspaced script
+            words += part
+            words += map("".join, itertools.pairwise(part))
+        elif part:
+            words.append(part)
+            edged = f"<{part}>"
+            ngrams += (edged[j : j + _NGRAM_LENGTH] for j in range(len(edged) - _NGRAM_LENGTH + 1))
+    return tuple(_number("word", word, seed) for word in words), tuple(_number("ngram", one, seed) for one in ngrams)
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _place(kind: str, name: str, dim: int, seed: int) -> tuple[int, int]:
+def _number(kind: str, name: str, seed: int) -> int:
+    """64 bits: the last one is the sign, the others give the place."""
     key = seed.to_bytes(8, "little")
     digest = blake2b(f"{kind} {name}".encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
-    number = int.from_bytes(digest, "little")
-    return (number >> 1) % dim, 1 if number & 1 else -1
+    return int.from_bytes(digest, "little")

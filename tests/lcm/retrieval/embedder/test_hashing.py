@@ -1,5 +1,6 @@
 """Hashing keeps the laws of an embedder and puts related texts nearer than unrelated ones."""
 
+import math
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.embedder.hashing import Hashing, _features
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -73,3 +74,15 @@ def test_a_text_is_its_own_only_window() -> None:
 def test_settings_out_of_range_are_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Hashing(**settings)
+
+
+@given(st.lists(ANY_TEXT, max_size=4), st.sampled_from([2, 64]), st.integers(0, 2))
+def test_rows_are_the_sums_that_the_formula_says(texts: list[str], dim: int, seed: int) -> None:
+    rows = np.zeros((len(texts), dim))
+    for row, text in zip(rows, texts, strict=True):
+        for counts, weight in zip(_features(text, seed), (1.0, 0.5), strict=True):
+            for number, count in counts.items():
+                row[(number >> 1) % dim] += (1 if number & 1 else -1) * (weight * math.sqrt(count))
+        length = math.sqrt(np.square(row).sum())
+        row[:] = row / length if length else np.eye(dim)[0]
+    assert Hashing(dim, seed).embed(texts, "document").tobytes() == rows.astype(np.float32).tobytes()
