@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import overload
 
+from lcm.compaction.summary_order import SummaryOrder
 from lcm.records.summary import ContextEntry
 
 _ordinal = attrgetter("ordinal")
@@ -19,11 +20,13 @@ class ContextTotals(Sequence[ContextEntry]):
 
     def __init__(self, entries: Iterable[ContextEntry] = ()) -> None:
         self._entries: list[ContextEntry] = []
+        self._said: list[ContextEntry] = []
+        self.summaries: SummaryOrder[int] = SummaryOrder()
+        """By their ordinals."""
         self._weights: dict[str, int] = {}
         self._unweighed: dict[str, ContextEntry] = {}
         self._depths: Counter[int] = Counter()
         self._tokens = 0
-        self._messages = 0
         self._raw_weight = 0
         self.silence: tuple[int, int] | None = None
         """The first and last ordinal of neighbouring messages that were read and hold no words."""
@@ -48,9 +51,9 @@ class ContextTotals(Sequence[ContextEntry]):
         return self._tokens
 
     @property
-    def messages(self) -> int:
-        """How many entries are messages."""
-        return self._messages
+    def said(self) -> Sequence[ContextEntry]:
+        """The entries that are messages."""
+        return self._said
 
     @property
     def raw_weight(self) -> int:
@@ -85,23 +88,39 @@ class ContextTotals(Sequence[ContextEntry]):
     def extend(self, entries: Iterable[ContextEntry]) -> None:
         for entry in entries:
             self._entries.append(entry)
+            if entry.is_message:
+                self._said.append(entry)
             self._count(entry, 1)
 
     def replace(self, start: int, stop: int, entry: ContextEntry) -> None:
         """Put one entry in the place of those from `start` to before `stop`."""
-        for old in self._entries[start:stop]:
+        self._put(start, stop, [entry])
+
+    def remove(self, place: int) -> None:
+        self._put(place, place + 1, [])
+
+    def _put(self, start: int, stop: int, entries: list[ContextEntry]) -> None:
+        replaced = self._entries[start:stop]
+        messages = [old for old in replaced if old.is_message]
+        first = bisect_left(self._said, (replaced or entries)[0].ordinal, key=_ordinal)
+        self._said[first : first + len(messages)] = [entry for entry in entries if entry.is_message]
+        self._entries[start:stop] = entries
+        for old in replaced:
             self._count(old, -1)
             self._unweighed.pop(old.item_id, None)
             self._weights.pop(old.item_id, None)
-        self._entries[start:stop] = [entry]
-        self._count(entry, 1)
+        for entry in entries:
+            self._count(entry, 1)
 
     def _count(self, entry: ContextEntry, sign: int) -> None:
         self._tokens += sign * entry.tokens
         if entry.is_message:
-            self._messages += sign
             self._raw_weight += sign * self.weight(entry)
-        elif entry.depth is not None:
+        elif sign > 0:
+            self.summaries.add(entry.ordinal, max(0, entry.tokens), entry.item_id)
+        else:
+            self.summaries.remove(entry.ordinal, max(0, entry.tokens))
+        if entry.depth is not None:
             self._depths[entry.depth] += sign
             if not self._depths[entry.depth]:
                 del self._depths[entry.depth]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lcm.compaction.summarizer.candidates import content_words
-from lcm.compaction.summarizer.kinds import kind_of
+from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
 from lcm.compaction.summarizer.passages import read_source
 from lcm.compaction.summarizer.sentences import sentences
 from lcm.records.conversation import Message
@@ -82,9 +82,10 @@ def rules_of_messages(messages: Sequence[Message]) -> list[str]:
         piece.strip()
         for message in messages
         if message.role == "user" and not any(part.part_type == "tool" for part in message.parts)
+        if may_hold_rule(message.content)
         for piece in sentences(message.content)
     )
-    return list(dict.fromkeys(piece for piece in said if kind_of(piece, "user") == "rule"))
+    return list(dict.fromkeys(filter(is_user_rule, said)))
 
 
 def rules_of_summaries(contents: Sequence[str]) -> list[str]:

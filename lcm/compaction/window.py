@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.summary_id import summary_id
+from lcm.compaction.summary_order import SummaryOrder
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, GuidanceShard, Summary
@@ -28,11 +30,13 @@ class StoredWindow:
         self._store = store
         self._conversation_id = conversation_id
         self._read: ContextTotals | None = None
+        self._made: SummaryOrder[tuple[datetime, str]] | None = None
         self._staged: list[Change] | None = None
         self._staged_summaries: dict[str, Summary] = {}
         self._summaries: dict[str, Summary] = {}
         """As read: a summary never changes, and every cluster asks for those before it."""
         self.attempted: set[str] = set()
+        self.turns: dict[str, Any] = {}
 
     @property
     def conversation_id(self) -> str:
@@ -65,6 +69,14 @@ class StoredWindow:
             kept |= self._store.summaries_by_id(missing)
         return [staged[one] if one in staged else kept[one] for one in summary_ids]
 
+    def newest_made(self, before: tuple[datetime, str], at_most: int) -> tuple[tuple[datetime, str], str] | None:
+        if self._made is None:
+            self._made = SummaryOrder()
+            ids = [entry.item_id for entry in self.entries if not entry.is_message]
+            for summary in self.summaries(ids):
+                self._made.add(*_made(summary))
+        return self._made.newest(before, at_most)
+
     def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
         with self._store.reading() as connection:
             return admission_scores(connection, message_ids)
@@ -89,6 +101,11 @@ class StoredWindow:
             write(partial(self._store.replace_range, self._conversation_id, *ends, summary, before, after))
         if self._staged is not None:
             self._staged_summaries[summary.summary_id] = summary
+        if self._made is not None:
+            if any(not entry.is_message for entry in entries[start:stop]):
+                self._made = None
+            else:
+                self._made.add(*_made(summary))
         entries.replace(
             start, stop, ContextEntry(ends[0], "summary", summary.summary_id, summary.token_count, summary.depth)
         )
@@ -104,7 +121,8 @@ class StoredWindow:
         retired = self._ordinals(entries.place(first), entries.place(last + 1), shards)
         with self._changing() as write:
             write(partial(self._retire, retired, shards))
-        self._read = ContextTotals(entry for entry in entries if entry.ordinal not in retired)
+        for ordinal in retired:
+            entries.remove(entries.place(ordinal))
 
     def keep(self, shards: Sequence[GuidanceShard]) -> None:
         """Keep messages as guidance; they stay where they stand in the context."""
@@ -121,6 +139,19 @@ class StoredWindow:
             write(partial(self._store.note_compaction, self._conversation_id, happened_at, event, detail))
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """Write the changes of the body as one transaction; while staged, they are kept as all others."""
+        if self._staged is not None:
+            yield
+            return
+        try:
+            with self._store.transaction():
+                yield
+        except BaseException:
+            self._forget()
+            raise
+
+    @contextmanager
     def staged(self) -> Iterator[None]:
         """Keep changes in memory until `apply` writes them; what it has not written by the end is forgotten.
 
@@ -132,7 +163,7 @@ class StoredWindow:
             yield
         finally:
             if self._staged:
-                self._read = None
+                self._forget()
             self._staged = None
             self._staged_summaries = {}
 
@@ -162,8 +193,12 @@ class StoredWindow:
             with self._store.transaction():
                 yield lambda change: change()
         except StoreError:
-            self._read = None
+            self._forget()
             raise
+
+    def _forget(self) -> None:
+        """Let the context be read anew."""
+        self._read = self._made = None
 
     def _ordinals(self, start: int, stop: int, shards: Sequence[GuidanceShard]) -> set[int]:
         """Of the entries whose messages are kept as guidance."""
@@ -173,8 +208,7 @@ class StoredWindow:
     def _retire(self, ordinals: set[int], shards: Sequence[GuidanceShard]) -> None:
         """Keep messages as guidance, and take them out of the stored context."""
         kept = {shard.message_id for shard in shards}
-        standing = {entry.item_id for entry in self._store.context(self._conversation_id)}
-        if len(ordinals) != len(kept) or not kept <= standing:
+        if len(ordinals) != len(kept) or not kept <= self._store.standing(self._conversation_id, sorted(ordinals)):
             raise StoreError(
                 f"conversation {self._conversation_id!r}: the context is no longer what was to be protected; plan again"
             )
@@ -189,3 +223,8 @@ class StoredWindow:
             number += 1
             summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
         return summary
+
+
+def _made(summary: Summary) -> tuple[tuple[datetime, str], int, str]:
+    """A summary as it stands among those by when they were made."""
+    return (summary.created_at, summary.summary_id), max(0, summary.token_count), summary.summary_id

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -43,9 +44,19 @@ class ContextWindow(Protocol):
         """Names of what compaction tried here in vain, or told of, and need not again."""
         ...
 
+    @property
+    def turns(self) -> dict[str, Any]:
+        """What recent tails have seen of messages, by their ids: most of it is asked for again after the next turn."""
+        ...
+
     def messages(self, message_ids: Sequence[str]) -> list[Message]: ...
 
     def summaries(self, summary_ids: Sequence[str]) -> list[Summary]: ...
+
+    def newest_made(self, before: tuple[datetime, str], at_most: int) -> tuple[tuple[datetime, str], str] | None:
+        """The last summary of the context, by instant and id, that was made before these and has no more tokens than
+        `at_most`: its instant and id, and its id."""
+        ...
 
     def replace(self, first: int, last: int, summary: Summary, shards: Sequence[GuidanceShard] = ()) -> Summary:
         """Put a summary in the place of the entries with the ordinals first to last, in the store and here.
@@ -74,6 +85,10 @@ class ContextWindow(Protocol):
 
     def note(self, happened_at: datetime, event: str, detail: str) -> None:
         """Keep what happened without a summary."""
+        ...
+
+    def together(self) -> AbstractContextManager[None]:
+        """Let the changes that are made in the body be one transaction."""
         ...
 
 

@@ -1,12 +1,18 @@
 """What old messages are folded into, and what became of a conversation."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from lcm.errors import LcmError
 
 SummaryKind = Literal["leaf", "condensed"]
+Vector = npt.NDArray[np.float32]
+"""Shape (dim,), of unit length."""
 
 
 SUMMARY_KINDS: tuple[SummaryKind, ...] = SummaryKind.__args__  # type: ignore[attr-defined]
@@ -103,6 +109,8 @@ class SummaryResult:
     """Why there is no summary; `text` is empty then. An `AuthError` says that asking again is of no use."""
     tokens: int = 0
     """As its maker counted them: words, or what a model emitted; 0: nobody did."""
+    turn_vectors: Mapping[str, Vector] = field(default_factory=dict, repr=False, compare=False)
+    """Turns that its maker has embedded, by their texts: by the embedder whose name is `model`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The context of a conversation: the ordered list of messages and summaries that stands for all that was said."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
@@ -23,6 +24,18 @@ def read_context(connection: sqlite3.Connection, conversation: int, after: int =
         (conversation, after),
     )
     return [ContextEntry._make(row) for row in rows]
+
+
+def read_standing(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> set[str]:
+    """Read the ids of the messages at these ordinals."""
+    rows = connection.execute(
+        """
+        SELECT m.message_key FROM context_items i JOIN messages m USING (message_id)
+        WHERE i.conversation_id = ? AND i.ordinal IN (SELECT value FROM json_each(?))
+        """,
+        (conversation, json.dumps(list(ordinals))),
+    )
+    return {message_id for (message_id,) in rows}
 
 
 def read_context_records(connection: sqlite3.Connection, conversation: int) -> list[Message | Summary]:

@@ -12,7 +12,14 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Event, Message, Transcript
 from lcm.records.document import Decision, Document
 from lcm.records.summary import ContextEntry, Summary
-from lcm.store.context import read_context, read_context_records, read_retired, remove_from_context, replace_range
+from lcm.store.context import (
+    read_context,
+    read_context_records,
+    read_retired,
+    read_standing,
+    remove_from_context,
+    replace_range,
+)
 from lcm.store.conversations import (
     ConversationTotals,
     LastMessage,
@@ -142,6 +149,10 @@ class Store(StoreFile):
     def context(self, conversation_id: str, after: int = -1) -> list[ContextEntry]:
         """Read the context items of a conversation in order, without their words; those beyond the ordinal `after`."""
         return read_context(self._connection, self.conversation_row(conversation_id), after)
+
+    def standing(self, conversation_id: str, ordinals: Sequence[int]) -> set[str]:
+        """Read the ids of the messages that stand at these places of a context."""
+        return read_standing(self._connection, self.conversation_row(conversation_id), ordinals)
 
     def context_records(self, conversation_id: str) -> list[Message | Summary]:
         """Read what the context items of a conversation stand for, in order."""

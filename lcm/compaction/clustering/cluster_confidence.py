@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lcm.compaction.summary_quality import SummaryQuality, clamped, summary_quality
 from lcm.errors import ModelError
 from lcm.protocols.models import Embedder
@@ -30,15 +32,18 @@ class ClusterConfidence:
     embedding_share: float
     backend_share: float
 
-    def quality(self, turns: Sequence[str], text: str, incidents: Counter[str]) -> SummaryQuality | None:
+    def quality(self, turns: Sequence[str], result: SummaryResult, incidents: Counter[str]) -> SummaryQuality | None:
         """Hold a summary against its turns; None where they could not be embedded."""
+        known = result.turn_vectors if result.model == self.embedder.name else {}
+        unknown = [turn for turn in turns if turn not in known]
         try:
-            rows = self.embedder.embed([*turns, text], "document")
+            *rows, summary = self.embedder.embed([*unknown, result.text], "document")
         except ModelError as failure:
             _log.warning("a summary could not be held against its turns: %s", failure)
             incidents["summary not held against its turns: its maker's confidence stands"] += 1
             return None
-        return summary_quality(rows[:-1], rows[-1])
+        found = {**known, **dict(zip(unknown, rows, strict=True))}
+        return summary_quality(np.array([found[turn] for turn in turns]), summary)
 
     def is_judging(self, result: SummaryResult) -> bool:
         """Say whether a summary may be refused for being far from what was said."""

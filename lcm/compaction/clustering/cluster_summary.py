@@ -83,25 +83,27 @@ class ClusterSummary:
         """
         first, last = cluster.entries[0].ordinal, cluster.entries[-1].ordinal
         if not cluster.folded:
-            progress.window.protect(first, last, cluster.kept)
             kept = [shard.message_id for shard in cluster.kept]
-            progress.window.note(progress.now, "guidance", json.dumps({"kept": kept, "confidence": 1.0}))
+            with progress.window.together():
+                progress.window.protect(first, last, cluster.kept)
+                progress.window.note(progress.now, "guidance", json.dumps({"kept": kept, "confidence": 1.0}))
             return True
         turns = [self.sanitizer.sanitize(message.content) for message in cluster.folded]
         made = yield from self._asked(progress, cluster, turns)
         if made is None:
             return False
         if made.quality is None:
-            made = made._replace(quality=self.confidence.quality(turns, made.result.text, progress.incidents))
+            made = made._replace(quality=self.confidence.quality(turns, made.result, progress.incidents))
         planned = self._summary(progress, cluster, made)
         source, rules = "\n".join(turns), rules_of_messages(cluster.folded)
         harm = summary_harm(
             planned.content, source, rules, planned.token_count, sum(entry.tokens for entry in cluster.entries)
         )
         progress.incidents.update(harm.incidents)
-        summary = progress.window.replace(first, last, planned, cluster.kept)
+        with progress.window.together():
+            summary = progress.window.replace(first, last, planned, cluster.kept)
+            progress.window.note(progress.now, "quality", self._detail(summary, cluster, made))
         progress.summaries.append(summary)
-        progress.window.note(progress.now, "quality", self._detail(summary, cluster, made))
         return True
 
     def is_silent(self, cluster: Cluster) -> bool:
@@ -142,14 +144,14 @@ class ClusterSummary:
         """The summary; one in the turns' own words where that is too far from what was said."""
         if not self.confidence.is_judging(made.result):
             return made
-        made = made._replace(quality=self.confidence.quality(turns, made.result.text, progress.incidents))
+        made = made._replace(quality=self.confidence.quality(turns, made.result, progress.incidents))
         if not self.confidence.is_lost(made.result, made.quality):
             return made
         again = yield self._request(progress, cluster, turns, self.ladder.first, is_extractive=True)
         if again.failure is not None or again.method != EXTRACTIVE:
             return made
         return AcceptedSummary(
-            again, "fallback", made.result, self.confidence.quality(turns, again.text, progress.incidents)
+            again, "fallback", made.result, self.confidence.quality(turns, again, progress.incidents)
         )
 
     def _request(

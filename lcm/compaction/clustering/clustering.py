@@ -15,7 +15,7 @@ from lcm.compaction.clustering.cluster_counting import ClusterCounting
 from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary
-from lcm.compaction.clustering.prior_context import PriorContext, prior_context, summaries_before
+from lcm.compaction.clustering.prior_context import PriorContext, prior_context
 from lcm.compaction.clustering.said_turns import SaidTurns
 from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.context_totals import totals_of
@@ -27,7 +27,7 @@ from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
 from lcm.protocols.models import Embedder, TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
-from lcm.records.summary import ContextEntry, SummaryRequest, SummaryResult, TriggerReading
+from lcm.records.summary import ContextEntry, Summary, SummaryRequest, SummaryResult, TriggerReading
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
@@ -211,23 +211,26 @@ class Clustering:
 
     def _waiting(self, window: ContextWindow) -> list[ContextEntry]:
         """The messages between the last summary and the recent tail, newest first."""
-        entries, tail = window.entries, self._tail(window)
-        if any(not entry.is_message for entry in entries[tail:]):
+        entries, tail = totals_of(window.entries), self._tail(window)
+        place = entries.place(entries.said[tail].ordinal) if tail < len(entries.said) else len(entries)
+        if any(not entry.is_message for entry in entries[place:]):
             return []
-        before = (entries[place] for place in range(tail - 1, -1, -1))
+        before = (entries[at] for at in range(place - 1, -1, -1))
         return list(takewhile(lambda entry: entry.is_message, before))
 
     def _runs(self, window: ContextWindow) -> list[list[ContextEntry]]:
         """Neighbouring messages before the recent tail."""
-        older = window.entries[: self._tail(window)]
-        return [list(run) for is_message, run in groupby(older, lambda entry: entry.is_message) if is_message]
+        entries = totals_of(window.entries)
+        older = enumerate(entries.said[: self._tail(window)])
+        runs = groupby(older, lambda numbered: entries.place(numbered[1].ordinal) - numbered[0])
+        return [[entry for _, entry in run] for _, run in runs]
 
     def _tail(self, window: ContextWindow) -> int:
-        """The place of the entry at which the recent tail begins."""
-        entries = totals_of(window.entries)
-        said = SaidTurns(window, entries, self.summary.counting)
-        tail = self.tail.select(said, self.tail_budget_tokens, rules=self.rules).recent if self.min_turns else len(said)
-        return len(entries) if tail == len(said) else entries.place(said.entry(tail).ordinal)
+        """How many messages stand before the recent tail."""
+        said = SaidTurns(window, totals_of(window.entries), self.summary.counting)
+        if not self.min_turns:
+            return len(said)
+        return self.tail.select(said, self.tail_budget_tokens, rules=self.rules).recent
 
     def _cluster(self, progress: CompactionProgress, entries: Sequence[ContextEntry]) -> Cluster:
         messages = progress.window.messages([entry.item_id for entry in entries])
@@ -238,15 +241,18 @@ class Clustering:
     def _prior(
         self, progress: CompactionProgress, entries: Sequence[ContextEntry], messages: Sequence[Message]
     ) -> PriorContext:
-        ids = [entry.item_id for entry in progress.totals if not entry.is_message]
-        if not ids or not self.prior_context_tokens:
+        limit, estimator = self.prior_context_tokens, self.summary.counting.estimator
+        if not limit:
             return PriorContext()
+        window = progress.window
+
+        def read(summary_id: str) -> Summary:
+            return window.summaries([summary_id])[0]
+
         if self.rules == "corrected":
-            before = _before(progress.totals, entries[0].ordinal)
-            earlier = progress.window.summaries([entry.item_id for entry in before if not entry.is_message])
-        else:
-            earlier = summaries_before(progress.window.summaries(ids), messages[0].created_at or EPOCH)
-        return prior_context(earlier, self.prior_context_tokens, self.summary.counting.estimator)
+            return prior_context(progress.totals.summaries.newest, entries[0].ordinal, limit, read, estimator)
+        said_at = messages[0].created_at or EPOCH
+        return prior_context(window.newest_made, (said_at, ""), limit, read, estimator)
 
 
 def _decline(progress: CompactionProgress, cluster: Cluster) -> None:
@@ -261,11 +267,6 @@ def _is_new(window: ContextWindow, told: str) -> bool:
     is_new = told not in window.attempted
     window.attempted.add(told)
     return is_new
-
-
-def _before(entries: Sequence[ContextEntry], ordinal: int) -> list[ContextEntry]:
-    totals = totals_of(entries)
-    return totals[: totals.place(ordinal)]
 
 
 def _name(conversation_id: str, cluster: Cluster) -> str:

@@ -1,7 +1,6 @@
 """The messages of a context as a recent tail sees them, read from the end on as far back as it looks."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import overload
 
 from lcm.compaction.clustering.cluster_counting import ClusterCounting
@@ -13,6 +12,8 @@ from lcm.transcript.recorded_metadata import recorded_bundle
 
 _BLOCK = 8
 """Messages that are read at once: most tails are shorter."""
+_KNOWN = 1024
+"""Turns that are remembered of a conversation, before it begins anew."""
 
 
 class SaidTurns(Sequence[Turn]):
@@ -21,14 +22,12 @@ class SaidTurns(Sequence[Turn]):
     def __init__(self, window: ContextWindow, entries: ContextTotals, counting: ClusterCounting) -> None:
         self._window = window
         self._counting = counting
-        self._count = entries.messages
-        self._older = (entry for entry in reversed(entries) if entry.is_message)
-        self._entries: list[ContextEntry] = []
+        self._said = entries.said
         self._turns: list[Turn] = []
-        """Newest first, as the entries."""
+        """Newest first."""
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._said)
 
     @overload
     def __getitem__(self, at: int) -> Turn: ...
@@ -39,21 +38,25 @@ class SaidTurns(Sequence[Turn]):
             return [self[place] for place in range(*at.indices(len(self)))]
         return self._turns[self._read_to(at)]
 
-    def entry(self, at: int) -> ContextEntry:
-        return self._entries[self._read_to(at)]
-
     def _read_to(self, at: int) -> int:
         """How far from the end the place is, which is read then."""
-        if not -self._count <= at < self._count:
+        count = len(self._said)
+        if not -count <= at < count:
             raise IndexError(at)
-        back = (self._count - 1 - at) % self._count
+        back = (count - 1 - at) % count
         while back >= len(self._turns):
-            entries = list(islice(self._older, _BLOCK))
-            messages = self._window.messages([entry.item_id for entry in entries])
-            tokens = self._counting.turn_tokens(entries, messages)
-            self._entries += entries
-            self._turns += [
-                Turn(count, message.role, recorded_bundle(message))
-                for count, message in zip(tokens, messages, strict=True)
-            ]
+            self._turns += self._read(self._said[max(0, count - len(self._turns) - _BLOCK) : count - len(self._turns)])
         return back
+
+    def _read(self, entries: Sequence[ContextEntry]) -> list[Turn]:
+        """The turns of some entries, newest first; what an earlier tail looked at is known."""
+        known = self._window.turns
+        if unread := [entry for entry in entries if entry.item_id not in known]:
+            if len(known) > _KNOWN:
+                known.clear()
+                unread = list(entries)
+            messages = self._window.messages([entry.item_id for entry in unread])
+            tokens = self._counting.turn_tokens(unread, messages)
+            for entry, message, count in zip(unread, messages, tokens, strict=True):
+                known[entry.item_id] = Turn(count, message.role, recorded_bundle(message))
+        return [known[entry.item_id] for entry in reversed(entries)]

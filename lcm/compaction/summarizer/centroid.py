@@ -77,7 +77,10 @@ class Centroid:
         scores = self.chosen(vectors, asked_density)
         text = " ".join(turns[place].strip() for place in scores)
         confidence = clamped(sum(scores.values()) / len(scores))
-        return SummaryResult(text, confidence, _METHOD, self.embedder.name, tokens=len(text.split()))
+        embedded = dict(zip(turns, vectors, strict=True))
+        return SummaryResult(
+            text, confidence, _METHOD, self.embedder.name, tokens=len(text.split()), turn_vectors=embedded
+        )
 
     def _failed(self, failure: LcmError) -> SummaryResult:
         return SummaryResult("", 0.0, _METHOD, self.embedder.name, failure)

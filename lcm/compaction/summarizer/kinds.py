@@ -114,6 +114,16 @@ def _kind_of_step(text: str) -> Kind:
     return "change" if _CHANGED.match(text) else "look" if _LOOKED.match(text) else "plain"
 
 
+def is_user_rule(text: str) -> bool:
+    """Say whether a sentence of a user is for `kind_of` a rule: what most are not is told without reading clauses."""
+    return may_hold_rule(text) and is_rule(text) and not _FILLER.fullmatch(text)
+
+
+def may_hold_rule(text: str) -> bool:
+    """Say whether a text holds a word that a rule has; no sentence of one without is a rule."""
+    return bool(_MAY_RULE.search(text) or _FROM_NOW_ON.search(text))
+
+
 @lru_cache(maxsize=8192)
 def is_rule(text: str) -> bool:
     """Say whether a sentence of a user obliges or forbids from now on: as guidance reads it, or in these very words."""

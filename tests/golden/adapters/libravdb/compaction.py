@@ -14,11 +14,11 @@ from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.clustering.prior_context import prior_context as taken
-from lcm.compaction.clustering.prior_context import summaries_before
 from lcm.compaction.recent_tail import Turn
 from lcm.compaction.summarizer.t5 import _Window, _written
 from lcm.compaction.summarizer.t5_decoding import GreedySearch, decode
 from lcm.compaction.summarizer.t5_model import T5Model
+from lcm.compaction.summary_order import SummaryOrder
 from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
@@ -134,8 +134,12 @@ def prior_context(case: dict[str, Any]) -> dict[str, Any]:
     compaction = clustering()
     limit = case["limit_tokens"] if case["limit_tokens"] > 0 else compaction.prior_context_tokens
     earlier = [prior_summary(one) for one in case["summaries"] if one["metadata"].get("type") == "summary"]
-    begin = instant(case["cluster_start_ts"])
-    found = taken(summaries_before(earlier, begin), limit, compaction.summary.counting.estimator)
+    made: SummaryOrder[tuple[datetime, str]] = SummaryOrder()
+    for one in earlier:
+        made.add((one.created_at, one.summary_id), max(0, one.token_count), one.summary_id)
+    read = {one.summary_id: one for one in earlier}.__getitem__
+    before = (instant(case["cluster_start_ts"]), "")
+    found = taken(made.newest, before, limit, read, compaction.summary.counting.estimator)
     return {"summary_ids": list(found.summary_ids), "text": found.text, "tokens": found.tokens}
 
 
@@ -180,14 +184,14 @@ def summary_quality(case: dict[str, Any]) -> dict[str, Any]:
     confidence = compaction.summary.confidence
     texts = [turn["text"] for turn in case["turns"]]
     result = SummaryResult(said["text"], said["confidence"], said["method"])
-    quality = confidence.quality(texts, result.text, Counter())
+    quality = confidence.quality(texts, result, Counter())
     is_lost = confidence.is_lost(result, quality)
     if is_lost:
         request = SummaryRequest("\n".join(texts), 64, turns=tuple(texts), density=compaction.first_density)
         [result] = replace(component("summarizer=centroid", "summarizer"), embedder=given).summarize(
             [request], incidents=Counter()
         )
-        quality = confidence.quality(texts, result.text, Counter())
+        quality = confidence.quality(texts, result, Counter())
     assert quality is not None
     return {
         "align": quality.align,
