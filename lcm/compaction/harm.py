@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.candidates import content_words
 from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
 from lcm.compaction.summarizer.passages import read_source
-from lcm.compaction.summarizer.sentences import sentences
 from lcm.records.conversation import Message
 from lcm.records.summary import FALLBACK_MARK
 

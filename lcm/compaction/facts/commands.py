@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from lcm.compaction.facts.statement import Call, ReadText, Statement
 from lcm.compaction.facts.wording import folded
-from lcm.compaction.summarizer.passages import BEFORE
+
+BEFORE = " (before: "
+"""What follows in a summary where something was otherwise before, up to the bracket."""
 
 SUCCEEDED, FAILED = "succeeded", "failed"
 _ARGUMENTS = ("command", "cmd", "script", "CommandLine")

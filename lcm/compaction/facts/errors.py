@@ -14,6 +14,7 @@ _ERROR = re.compile(
     r"|[^\n:]{0,120}: (?:command not found|No such file or directory|[Pp]ermission denied|[Cc]onnection refused)"
     r"|HTTP(?:/\d(?:\.\d)?)? [45]\d\d[^\n]{0,80})"
 )
+_CODE = re.compile(r"[{;,(]$|\$\{|\w\(\w+: |\binstanceof\b|\bany\)")
 _LONGEST = 200
 
 
@@ -24,5 +25,5 @@ class Errors:
     def find(self, read: ReadText) -> Iterator[Statement]:
         for match in _ERROR.finditer(read.text):
             said = match[0][:_LONGEST].rstrip(" .`'\")")
-            if " " in said:
+            if " " in said and not _CODE.search(said) and read.tells(match.start()):
                 yield Statement("error", folded(said), "", said, match.start(), match.start() + len(said))

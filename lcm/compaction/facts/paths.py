@@ -28,7 +28,7 @@ class Paths:
     def find(self, read: ReadText) -> Iterator[Statement]:
         for match in _PATH.finditer(read.text):
             said = match[0].rstrip(".,:")
-            if is_file(said):
+            if is_file(said) and read.tells(match.start()):
                 yield Statement("path", path_key(said), "", said, match.start(), match.start() + len(said))
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lcm.compaction.facts.statement import Call, ReadText
-from lcm.compaction.summarizer.sentences import sentences
+from lcm.compaction.sentences import sentences
 from lcm.records.conversation import Message
 from lcm.transcript.passages import passages
 from lcm.transcript.plain_text import RESULT_TYPES, block_type
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_VIEWED = re.compile(r"^[ \t]*(?:\S{1,200}:)?\d+[:|](?!\d)[^\n]*$", re.MULTILINE)
+"""A line of a file, as viewers and searches number them."""
 _LEAD = re.compile(
     r"(?:\s+|[-*•>#]+\s+|\d{1,3}[.)]\s+|\[[^\]\n]{1,40}\]\s*|(?:user|assistant|system|tool)(?: \([^)\n]{1,40}\))?:\s*)+"
 )
@@ -80,7 +82,7 @@ def _arguments(given: str) -> Mapping[str, Any]:
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     """Where sentences stand, without marks of lists, speakers and times before them."""
-    masked = _FENCE.sub(lambda found: "\n" * len(found[0]), text)
+    masked = _VIEWED.sub(_blank, _FENCE.sub(_blank, text))
     place = 0
     for piece in sentences(masked):
         lead = _LEAD.match(piece)
@@ -88,3 +90,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         if start < end and end - start <= _LONGEST_SENTENCE:
             yield start, end
         place += len(piece)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * len(found[0])

@@ -62,6 +62,10 @@ class ReadText:
         """The sentences, and the beginning of each call: what it is given, short of the content of files."""
         return (*self.sentences, *((call.start, min(call.end, call.start + _CALL_HEAD)) for call in self.calls))
 
+    def tells(self, start: int) -> bool:
+        """Whether what stands there is told, and is not within a file that a call writes."""
+        return not any(call.start + _CALL_HEAD <= start < call.end for call in self.calls)
+
     def words(self, place: tuple[int, int]) -> str:
         return self.text[place[0] : place[1]]
 

@@ -18,4 +18,5 @@ class Urls:
     def find(self, read: ReadText) -> Iterator[Statement]:
         for match in _URL.finditer(read.text):
             said = match[0].rstrip(".,;:!?*_)")
-            yield Statement("url", said.rstrip("/"), "", said, match.start(), match.start() + len(said))
+            if read.tells(match.start()):
+                yield Statement("url", said.rstrip("/"), "", said, match.start(), match.start() + len(said))

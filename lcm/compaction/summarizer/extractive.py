@@ -5,16 +5,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from lcm.checks import check_range
-from lcm.compaction.summarizer.candidates import CandidateSentences, Floats, candidates, content_words
+from lcm.compaction.facts.commands import BEFORE
+from lcm.compaction.summarizer.candidates import CandidateSentences, candidates, content_words
 from lcm.compaction.summarizer.file_operations import file_operations, files_line
-from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer
+from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer, names
 from lcm.compaction.summarizer.passages import FURTHER, Passages, Sentence, read_source
-from lcm.compaction.summarizer.selection import SentenceWeights, representation, select
+from lcm.compaction.summarizer.selection import Known, SentenceWeights, representation, select
+from lcm.compaction.summarizer.stated import StatedFacts, stated_facts, with_changes
 from lcm.errors import LcmError
 from lcm.javascript import utf16_length
 from lcm.protocols.models import Embedder, TokenEstimator, Vectors
@@ -24,7 +26,7 @@ _METHOD = "extractive"
 _READ_CHARACTERS = 1000  # of a sentence, by the embedder: beyond stand logs and encoded files
 _LEAST_SHARE_FOR_SENTENCES = 0.5  # of the length aimed at
 _FILES_SHARE = 0.3
-_FOOTER_SHARE = 0.15
+_FOOTER_SHARE = 0.3
 _WORDS_TOUCH = re.compile(r"([。！？｡．」』）】]) ")  # CJK sentences follow each other without a space
 
 
@@ -37,7 +39,8 @@ class Extractive:
     where sentences would have less than half of it. The length aimed at is `target_tokens`, below the source's own, and
     no summary is longer than its source. A sentence that is longer than that is cut after a word.
 
-    What the previous summary says counts less. confidence = max(0, cos(centroid of the chosen sentences, centroid of
+    What the previous summary says counts less; where a sentence gives another value than it, that one follows:
+    `port: 9090 (before: 8080)`. confidence = max(0, cos(centroid of the chosen sentences, centroid of
     all)) · share of the content words' weight that the chosen hold.
 
     Source: ours; after Radev et al., "Centroid-based summarization of multiple documents", 2004.
@@ -55,6 +58,8 @@ class Extractive:
     speaker: float = 0.8
     fullness: float = 0.4
     redundancy: float = 0.2
+    facts: float = 1.0
+    """For what a sentence states that nothing chosen does, four facts or more: files, names, numbers, dates …"""
     importance: float = 1.0
     """What a sentence's kind counts: rules and instructions of a user, decisions, open questions, errors, changes."""
     frequency_exponent: float = 0.8
@@ -77,6 +82,7 @@ class Extractive:
             "speaker",
             "fullness",
             "redundancy",
+            "facts",
             "importance",
             "frequency_exponent",
             "cost_exponent",
@@ -86,8 +92,12 @@ class Extractive:
         check_range(self, "aggressive_share", gt=0, le=1)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
-        sources = [read_source(request.text, request.previous or "") for request in requests]
         before = [read_source(request.previous or "").sentences for request in requests]
+        whole = [read_source(request.text, request.previous or "") for request in requests]
+        sources = [
+            replace(source, sentences=with_changes(source.sentences, previous))
+            for source, previous in zip(whole, before, strict=True)
+        ]
         read = [
             [sentence.text[:_READ_CHARACTERS] for sentence in (*source.sentences, *previous)]
             for source, previous in zip(sources, before, strict=True)
@@ -111,23 +121,47 @@ class Extractive:
         budget = max(1, math.floor(length * self.aggressive_share) if request.is_aggressive else length)
         own, said = np.split(vectors, [len(source.sentences)])
         pool = candidates(source.sentences, own, source_tokens / max(1, utf16_length(request.text)))
-        known_words, known_similarity = self._known(pool, previous, said)
+        stated = stated_facts(source.sentences, previous)
+        known = self._known(pool, stated, previous, said)
+
+        def choose(room: int) -> list[int]:
+            return select(pool, self._weights(), room, stated, known)
+
         for files, footer_tokens in self._extras(request.text, budget):
             room = budget - footer_tokens - self._tokens(files)
             has_extras = bool(files or footer_tokens)
             if has_extras and room < _LEAST_SHARE_FOR_SENTENCES * budget:
                 continue
-            chosen = select(pool, self._weights(), room, known_words, known_similarity)
-            chosen, body = self._body(source.sentences, chosen, room)
-            text = body + files
-            if footer_tokens:
-                kept = set(chosen)
-                left_out = [s for row, s in enumerate(source.sentences) if row not in kept and s.kind != "filler"]
-                dropped = [each.text for each in left_out if each.is_prose] or [each.text for each in left_out]
-                text += "\n" + footer(dropped, text, source.footers, footer_tokens, self.token_estimator)
+            text, chosen = self._composed(source, choose(room), room, files, budget if footer_tokens else 0)
+            spare = budget - self._tokens(text)
+            if footer_tokens and spare > 0:  # there was less to name
+                wider = self._composed(source, choose(room + spare), room + spare, files, budget)
+                text, chosen = wider if self._tokens(wider[0]) <= budget else (text, chosen)
             if not has_extras or (self._tokens(text) <= budget and utf16_length(text) <= utf16_length(request.text)):
                 break
         return SummaryResult(text, representation(pool, self._weights(), chosen), _METHOD, self.embedder.name)
+
+    def _composed(
+        self, source: Passages, chosen: list[int], room: int, files: str, budget: int
+    ) -> tuple[str, list[int]]:
+        """A summary of chosen sentences, as far as they fit into `room` tokens, and which these are.
+
+        Args:
+            files: the line of files.
+            budget: of the whole, up to which the last line names what is left out; 0 = there is none.
+        """
+        chosen, body = self._body(source.sentences, chosen, room)
+        text = body + files
+        if not budget:
+            return text, chosen
+        kept = set(chosen)
+        left_out = [s for row, s in enumerate(source.sentences) if row not in kept and s.kind != "filler"]
+        told = [(each.text.split(BEFORE)[0], each.is_prose) for each in left_out]
+        dropped = [words for words, is_prose in told if is_prose] or [words for words, _ in told]
+        named = names(words for words, _ in told)
+        left = budget - self._tokens(text + "\n")
+        line = footer(dropped, named, text, source.footers, left, self.token_estimator)
+        return f"{text}\n{line}", chosen
 
     def _extras(self, source: str, budget: int) -> list[tuple[str, int]]:
         """The lines that follow the sentences, as text and as tokens kept free, the fullest choice first."""
@@ -137,17 +171,21 @@ class Extractive:
             share = math.floor(_FILES_SHARE * budget)
             files = "\n" + files_line(file_operations(source), share, self.token_estimator)
         if self.footer:
-            footer_tokens = max(least_footer, math.floor(_FOOTER_SHARE * budget))
+            most = math.floor((1 - _LEAST_SHARE_FOR_SENTENCES) * budget) - self._tokens(files)
+            footer_tokens = max(least_footer, min(most, math.floor(_FOOTER_SHARE * budget)))
         return list(dict.fromkeys([(files, footer_tokens), (files, 0), ("", 0)]))
 
-    def _known(self, pool: CandidateSentences, previous: Sequence[Sentence], said: Vectors) -> tuple[Floats, Floats]:
-        """How much of each content word, and of each sentence, the previous summary says."""
+    def _known(
+        self, pool: CandidateSentences, stated: StatedFacts, previous: Sequence[Sentence], said: Vectors
+    ) -> Known:
+        """What the previous summary says of it, as far as that counts."""
         words = {word for sentence in previous for word in content_words(sentence.text)[1]}
         known = np.array([word in words for word in pool.words], np.float64)
         similarity = np.zeros(len(pool.costs))
         for row in said:
             similarity = np.maximum(similarity, np.einsum("nd,d->n", pool.vectors, row))
-        return self.previous_share * known, self.previous_share * similarity
+        share = self.previous_share
+        return Known(share * known, share * similarity, share * stated.is_known.astype(np.float64))
 
     def _body(self, sentences: Sequence[Sentence], chosen: list[int], room: int) -> tuple[list[int], str]:
         """Write the chosen sentences; those chosen last are left out while they take more than `room` tokens."""

@@ -4,9 +4,11 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from lcm.compaction.facts.finding import statements_in
+from lcm.compaction.facts.statement import Kind
 from lcm.protocols.models import TokenEstimator
 from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
 
@@ -18,7 +20,7 @@ _SHORTEST_WORD = 3
 _PAIR_WEIGHT = 2.0  # two words that stand together twice say more than either
 _SPECIAL_WEIGHT = 3.0  # names and identifiers
 _DULL = re.compile(r"^\d|^[0-9a-f]{16,}$|['’]")  # numbers, digests, "here's"
-_LONGEST_NAME = 40  # characters: of a longer path the file's name
+_LONGEST_NAME = 60  # characters: of a longer path the file's name
 _FILLERS = {
     "about", "actually", "after", "again", "all", "also", "any", "back", "basically", "because", "been", "before",
     "being", "both", "can", "can't", "could", "did", "didn't", "does", "doesn't", "doing", "don't", "done", "each",
@@ -38,6 +40,7 @@ _FILLERS = {
     "cannot", "create", "json", "markdown", "promise", "python", "remove", "sed", "self", "text", "tool", "true", "try",
     "type", "typescript", "undefined", "update", "user", "wrote",
 }  # fmt: skip
+_NAMING: tuple[Kind, ...] = ("name", "identifier", "path", "url")  # their words alone say what the fact is
 _MOST_TERMS = 8
 _MOST_TRIED = 200
 _BEFORE_FIRST = " \t\"'(*`-#>"
@@ -45,42 +48,71 @@ _SPECIAL = re.compile(r"[0-9_./]|\w[A-Z]")
 
 
 def footer(
-    dropped: Sequence[str], kept: str, earlier: Sequence[str], budget_tokens: int, token_estimator: TokenEstimator
+    dropped: Sequence[str],
+    named: Mapping[str, int],
+    kept: str,
+    earlier: Sequence[str],
+    budget_tokens: int,
+    token_estimator: TokenEstimator,
 ) -> str:
-    """Name what was dropped: at most eight terms, as many as the budget holds, at the least `exact wording`.
+    """Name what was dropped: as many terms as the budget holds, eight of them words, at the least `exact wording`.
+
+    First what earlier footers named; then names, identifiers, paths and addresses as they were written, those that
+    were said most often first, then the shorter; then terms.
 
     A term is a content word or two neighbouring ones, no number. It weighs as often as it was dropped, a name or an
     identifier three times as much, a pair that stands together more than once twice, times log(1 + sentences / those
-    that hold it): what stands in every line tells nothing of one. What an earlier footer named weighs most. A plain
+    that hold it): what stands in every line tells nothing of one. A plain
     word that was dropped once is named where there is nothing else; a term whose words the summary holds never is.
 
     Args:
         dropped: the sentences left out.
+        named: what they name, as `names` gives it.
         kept: the summary without this line.
         earlier: the lists of the footers of the summaries that were condensed.
     """
-    weights, names = _weighed(dropped)
-    highest = max(weights.values(), default=0.0)
-    told = [term.strip().rstrip(".") for line in earlier for term in line.split(",")]
-    for key, count in Counter(term.casefold() for term in told if term).items():
-        if key != NOTHING_NAMED:
-            weights[key] = weights.get(key, 0.0) + highest + count
-    names = {**{term.casefold(): term for term in reversed(told)}, **names}
+    weights, written = _weighed(dropped)
+    told = [term.strip().rstrip(".") for line in earlier for term in line.split(",") if term.strip()]
+    written |= {name.casefold(): name for name in named} | {term.casefold(): term for term in reversed(told)}
+    counts = Counter(term.casefold() for term in told)
+    del counts[NOTHING_NAMED]
     least = math.log(1 + len(dropped))  # a plain word that was dropped once
+    exact = [
+        *sorted(counts, key=lambda key: -counts[key]),
+        *(name.casefold() for name in sorted(named, key=lambda name: (-named[name], len(name)))),
+    ]
+    terms = sorted(weights, key=lambda key: -weights[key])[:_MOST_TRIED]
     line, used = FOOTER + NOTHING_NAMED, set(_keys(kept))
     chosen: list[str] = []
-    for key in sorted(weights, key=lambda key: -weights[key])[:_MOST_TRIED]:
+    for place, key in enumerate([*exact, *terms]):
         words = _keys(key)
-        if not words or used.issuperset(words) or (chosen and weights[key] <= least):
+        is_word = place >= len(exact)
+        if not words or used.issuperset(words) or (is_word and chosen and weights[key] <= least):
             continue
-        longer = FOOTER + ", ".join([*chosen, names[key]])
-        if token_estimator.count([longer])[0] > budget_tokens:
-            continue
-        line, used = longer, used | set(words)
-        chosen.append(names[key])
-        if len(chosen) == _MOST_TERMS:
+        if is_word and len(chosen) >= _MOST_TERMS:
             break
+        longer = FOOTER + ", ".join([*chosen, written[key]])
+        if token_estimator.count([longer])[0] <= budget_tokens:
+            line, used = longer, used | set(words)
+            chosen.append(written[key])
     return line
+
+
+def names(texts: Iterable[str]) -> Counter[str]:
+    """What texts name, as it is written for the first time: how many of them name it.
+
+    People and things, identifiers, paths and addresses, as the finders of facts find them; no list, and none too long
+    for a line.
+    """
+    uses: Counter[str] = Counter()
+    written: dict[str, str] = {}
+    for text in texts:
+        found = [one for one in statements_in(text) if one.kind in _NAMING and not one.value]
+        said = {
+            one.said.casefold(): one.said for one in found if len(one.said) <= _LONGEST_NAME and "," not in one.said
+        }
+        uses.update(written.setdefault(key, name) for key, name in said.items())
+    return uses
 
 
 def _weighed(dropped: Sequence[str]) -> tuple[dict[str, float], dict[str, str]]:

@@ -5,17 +5,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lcm.compaction.facts.commands import BEFORE
+from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.blocks import named_block
 from lcm.compaction.summarizer.file_operations import FILES
 from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL, Kind, is_user, kind_of
-from lcm.compaction.summarizer.sentences import sentences
 
 FURTHER = "  "
 """What a summary writes before a further line of a turn."""
-
-BEFORE = " (before: "
-"""What follows in a step's line: how its action had ended before, up to the bracket."""
 
 _TIME = re.compile(r"[ \t]*\[(?P<from>\d{4}-\d\d-\d\d[^\[\]\n]{0,40}?)(?P<to> - [^\[\]\n]{1,40})?\]:?[ \t]*")
 _ROLE = r"(?: \((?:user|assistant|system|tool)\))?"

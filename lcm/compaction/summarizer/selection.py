@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
 from lcm.compaction.summarizer.candidates import CandidateSentences, Floats
+from lcm.compaction.summarizer.stated import StatedFacts
 from lcm.protocols.models import Vectors
 
 _DECIMALS = 6  # float32 sums differ below them from machine to machine: a tie must stay one
@@ -15,6 +17,7 @@ _FULL_WORDS = 8  # from so many words on a sentence is as full as any
 _NEAR = 92  # of 100 by edits
 _LEAST_COMPARED = 24  # characters: shorter ones differ too much by a letter
 _NUMBERS = re.compile(r"\d+")
+_MANY_FACTS = 4  # from so many on a sentence states as much as any
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,18 @@ class SentenceWeights:
     frequency_exponent: float
     cost_exponent: float
     code_share: float
+    facts: float
+
+
+class Known(NamedTuple):
+    """What was said before the first sentence is chosen; all in [0, 1]."""
+
+    words: Floats
+    """Of each content word the share of its weight that counts as covered."""
+    similarity: Floats
+    """Of each sentence the cosine to something said."""
+    facts: Floats
+    """Of each fact the share that counts as stated."""
 
 
 def centroid(vectors: Vectors, weights: Floats) -> Vectors:
@@ -45,8 +60,8 @@ def select(
     candidates: CandidateSentences,
     weights: SentenceWeights,
     budget: float,
-    known_words: Floats,
-    known_similarity: Floats,
+    stated: StatedFacts,
+    known: Known,
 ) -> list[int]:
     """Choose sentence by sentence the one of highest value that fits into what is left of the budget.
 
@@ -56,15 +71,16 @@ def select(
       + position / (1 + place) + fullness · min(1, words / 8)
       + speaker, if nobody chosen so far speaks so
       − redundancy · highest cosine to a chosen sentence.
-    times code_share, if it looks like code; to which is added importance · what its kind counts (`kinds.IMPORTANCE`).
+    times code_share, if it looks like code; to which is added importance · what its kind counts (`kinds.IMPORTANCE`)
+    and facts · min(1, facts that nothing chosen states / 4), where one that has changed since counts as four.
     A content word weighs (sentences that hold it)^frequency_exponent. The choice ends where nothing fits or no score is
     above 0; ties go to the earlier sentence. What has no words is
     never chosen, nor what a chosen sentence says already, or nearly: 92 of 100 by edits, with the same numbers.
 
     Args:
         budget: tokens.
-        known_words: for each content word, the share of its weight that counts as covered beforehand.
-        known_similarity: for each sentence, the cosine that it starts with instead of 0.
+        stated: the facts of the sentences.
+        known: what counts as said beforehand.
     Returns:
         rows, in the order of choice.
     Source: ours; greedy coverage with a redundancy penalty after Carbonell and Goldstein, "The Use of MMR", SIGIR 1998.
@@ -73,16 +89,17 @@ def select(
     n = len(c.costs)
     middle = centroid(c.vectors, np.sqrt(c.word_counts))
     word_weights = c.word_uses**weights.frequency_exponent
-    uncovered = word_weights * (1 - known_words)
+    uncovered = word_weights * (1 - known.words)
     highest = np.bincount(c.word_rows, word_weights[c.word_ids], n).max(initial=0)
     fixed = (
         weights.centrality * np.einsum("nd,d->n", c.vectors, middle).astype(np.float64)
         + weights.position / (1 + c.places)
         + weights.fullness * np.minimum(1, c.word_counts / _FULL_WORDS)
     )
+    unstated = np.where(stated.is_changed, _MANY_FACTS, 1 - known.facts)
     is_open = c.word_counts > 0
     has_turn, has_speaker, has_hour = (np.zeros(ids.max() + 1, bool) for ids in (c.turns, c.speakers, c.hours))
-    similarity = known_similarity
+    similarity = known.similarity
     chosen: list[int] = []
     left = budget
     while True:
@@ -90,7 +107,8 @@ def select(
         in_turn = has_turn[c.turns]
         scores = fixed + weights.coverage * gains + weights.speaker * ~has_speaker[c.speakers]
         scores = np.where(c.is_prose, 1, weights.code_share) * (scores - weights.redundancy * similarity)
-        scores += weights.importance * c.importance
+        new_facts = np.bincount(stated.rows, unstated[stated.ids], n)
+        scores += weights.importance * c.importance + weights.facts * np.minimum(1, new_facts / _MANY_FACTS)
         costs = c.costs + np.where(in_turn, 0, c.turn_costs) + np.where(has_hour[c.hours], 0, c.hour_costs)
         values = np.round(scores / np.maximum(costs, 1) ** weights.cost_exponent, _DECIMALS)
         fits = is_open & (costs <= left) & (scores > 0)
@@ -102,6 +120,7 @@ def select(
         is_open &= (c.texts != c.texts[row]) & ~_nearly(c, row, is_open)
         has_turn[c.turns[row]] = has_speaker[c.speakers[row]] = has_hour[c.hours[row]] = True
         uncovered[c.word_ids[c.word_rows == row]] = 0
+        unstated[stated.ids[stated.rows == row]] = 0
         similarity = np.maximum(similarity, np.einsum("nd,d->n", c.vectors, c.vectors[row]))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from tokenizers import Encoding, Tokenizer
 
-from lcm.compaction.summarizer.sentences import sentences
+from lcm.compaction.sentences import sentences
 from lcm.retrieval.embedder.windows import cut
 
 

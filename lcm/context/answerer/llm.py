@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from lcm.checks import check_range
-from lcm.compaction.summarizer.sentences import sentences
+from lcm.compaction.sentences import sentences
 from lcm.context.answerer.answerer import Answer, GrantedReader, Question
 from lcm.context.recall.describe import DescribedSummary
 from lcm.context.recall.expansion import ExpansionResult, ReachedMessage

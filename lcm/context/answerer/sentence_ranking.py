@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from lcm.compaction.summarizer.sentences import sentences
+from lcm.compaction.sentences import sentences
 from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
 
 _STOP_WORDS = load_stop_words("english")

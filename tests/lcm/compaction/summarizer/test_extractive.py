@@ -135,7 +135,41 @@ def _untimed(text: str) -> list[str]:
 def test_the_most_central_is_chosen_before_the_aside() -> None:
     text = summary(TALK, 40).text
     assert "kettle" in text
-    assert "I like tea" not in text
+    assert "I like tea" in text  # a preference
+    assert "Nobody likes cold tea" not in text
+
+
+@pytest.mark.parametrize("fact", ["The port is 8080.", "She paid 30 euros.", "It ends on 3 May 2026.", "I like tea."])
+def test_of_equal_sentences_the_one_that_states_a_fact_is_chosen(fact: str) -> None:
+    said = "Well, that would be all.", fact, "Well, that may be it."
+    stated, unread = (summary("\n".join(said), 9, replace(PLAIN, facts=facts)).text for facts in (4.0, 0.0))
+    assert fact in stated
+    assert fact not in unread
+
+
+def test_of_two_values_the_last_one_is_stated() -> None:
+    plain = replace(PLAIN, facts=8.0, position=0.0)
+    text = summary(
+        "ann: The port is 8080.\nbob: So it goes then.\nann: The port is 9090.\nbob: All is well.", 9, plain
+    ).text
+    assert text == "ann: The port is 9090."
+
+
+def test_a_value_that_has_changed_since_the_summary_before_is_told_with_the_one_before() -> None:
+    before = "user: The port is 8080.\nuser: The booking reference is QX7P2L.\nuser: my favourite colour is blue."
+    now = "user: The port is 9090.\nuser: The booking reference is QX7P2L.\nuser: my favourite colour is green.\n"
+    text = summary(now + "user: And so on and so forth, as it is always said, at length.", 40, previous=before).text
+    assert "The port is 9090. (before: 8080)" in text
+    assert "my favourite colour is green. (before: my favourite colour is blue)" in text
+    assert "QX7P2L. (before" not in text
+    again = summary(text + "\nuser: And so on.", 40, previous=text.replace("9090", "7070")).text
+    assert again.count("(before: ") <= 2  # what was told of a change is not told of again
+
+
+def test_room_that_the_last_line_does_not_need_is_given_to_sentences() -> None:
+    text = "\n".join(f"the {word} of it is all that there was to be said of it" for word in words(30).split())
+    whole = summary(text, 120, replace(WHOLE, file_operations=False)).text
+    assert TOKENS.count([whole])[0] > 120 - 15  # a sentence is 15 tokens
 
 
 def test_the_first_of_each_hour_has_its_time() -> None:

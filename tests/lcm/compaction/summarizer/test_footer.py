@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.summarizer.footer import FOOTER, footer
+from lcm.compaction.summarizer.footer import FOOTER, footer, names
 from lcm.token_estimator.utf16_units import Utf16Units
 
 TOKENS = Utf16Units()
@@ -9,14 +9,29 @@ DROPPED = ["The parser bug hides in parser_test.go.", "That parser bug again.", 
 
 
 def terms(dropped: list[str], kept: str = "", earlier: tuple[str, ...] = (), budget_tokens: int = 100) -> list[str]:
-    line = footer(dropped, kept, earlier, budget_tokens, TOKENS)
+    line = footer(dropped, names(dropped), kept, earlier, budget_tokens, TOKENS)
     assert line.startswith(FOOTER)
     return line.removeprefix(FOOTER).split(", ")
 
 
-def test_what_was_dropped_most_and_stands_in_few_sentences_is_named_first() -> None:
-    # 3 · log(1 + 3/1) of a name, 2 · 2 · log(1 + 3/2) of a pair; "hides", "met" and "budget" were dropped once
-    assert terms(DROPPED) == ["parser_test.go", "Alice", "parser bug"]
+def test_names_come_first_then_what_was_dropped_most_and_stands_in_few_sentences() -> None:
+    # 2 · 2 · log(1 + 3/2) of a pair; "hides", "met" and "budget" were dropped once
+    assert terms(DROPPED) == ["Alice", "parser_test.go", "parser bug"]
+    assert terms([*DROPPED, "Open parser_test.go."])[:2] == ["parser_test.go", "Alice"]
+
+
+def test_names_are_those_that_can_be_told_without_their_sentence() -> None:
+    said = "We hear that Bob Smith pays 30 euros for order ZK41Q7 at https://a.example/x; see src/a.py, src/a.py."
+    assert names([said, "src/a.py"]) == {"Bob Smith": 1, "ZK41Q7": 1, "https://a.example/x": 1, "src/a.py": 2}
+    assert names(["The booking reference is QX7P2L."]) == {}  # of another booking it is another
+
+
+def test_as_many_names_are_told_as_fit_and_eight_terms_where_there_are_fewer_names() -> None:
+    people = [f"We met Person{letter} there." for letter in "ABCDEFGHIJKL"]
+    assert len(terms(people)) == 12
+    assert len(terms(people, budget_tokens=20)) < 8
+    once_more = "gardens rivers kettles windows bridges castles ponds meadows valleys"
+    assert len(terms([once_more, once_more])) == 8
 
 
 def test_a_plain_word_that_was_dropped_once_is_named_where_there_is_nothing_else() -> None:
@@ -24,7 +39,7 @@ def test_a_plain_word_that_was_dropped_once_is_named_where_there_is_nothing_else
 
 
 def test_numbers_and_what_programs_say_all_the_time_are_not_named() -> None:
-    assert terms(["Checked 232 files in 38ms, here's the output of catch.", "0123456789abcdef0"]) == ["checked"]
+    assert terms(["Checked 232 files in 38ms, here's the output of catch.", "12345678901"]) == ["checked"]
 
 
 def test_what_the_summary_holds_is_not_named() -> None:
@@ -35,7 +50,7 @@ def test_what_earlier_summaries_left_out_still_counts() -> None:
     assert terms(DROPPED, earlier=("full config diff, stack traces.", "exact wording"))[:3] == [
         "full config diff",
         "stack traces",
-        "parser_test.go",
+        "Alice",
     ]
 
 
@@ -49,6 +64,6 @@ def test_cjk_is_named_by_pairs_of_characters() -> None:
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=20), st.integers(10, 60))
 def test_a_footer_is_one_line_within_its_budget(dropped: list[str], kept: str, budget_tokens: int) -> None:
-    line = footer(dropped, kept, (), budget_tokens, TOKENS)
+    line = footer(dropped, names(dropped), kept, (), budget_tokens, TOKENS)
     assert len(line.splitlines()) == 1
     assert TOKENS.count([line])[0] <= budget_tokens  # "Expand for details about: exact wording" is 39 / 4 = 10

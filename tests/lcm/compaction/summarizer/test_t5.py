@@ -10,8 +10,8 @@ from rouge_score.rouge_scorer import RougeScorer
 from tokenizers import Tokenizer
 
 import lcm.compaction.summarizer.t5
+from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.chain import Chain
-from lcm.compaction.summarizer.sentences import sentences
 from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.t5_decoding import BeamSearch, GreedySearch
 from lcm.compaction.summarizer.t5_windows import windows

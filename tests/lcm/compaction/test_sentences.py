@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.summarizer.sentences import sentences
+from lcm.compaction.sentences import sentences
 
 PIECES = [
     "Dr.",
