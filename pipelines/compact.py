@@ -46,6 +46,7 @@ from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.ingest import FORMATS
+from pipelines.steps.point import refuse_absent_model
 from pipelines.views.compaction_table import show_batch
 from pipelines.views.progress import progress
 from pipelines.views.terminal import log_and_report, say, show_config, warn
@@ -153,7 +154,9 @@ def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
 def _built(config: DictConfig) -> tuple[Executor, Tracking, PartsFactory]:
     """What this process needs, and what the workers will build: once here, so that a mistake stops before any work."""
     parts = PartsFactory(building.resolved(config))
-    require_no_admission(parts().compaction)
+    compaction = parts().compaction
+    require_no_admission(compaction)
+    refuse_absent_model(compaction)
     executor, tracking = building.build(config, "executor"), building.build(config, "tracking")
     return executor, tracking, parts
 

@@ -1,10 +1,10 @@
 """What batch compaction makes of recorded transcripts, by summarizer; and what contexts then retain.
 
-    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/compact_tables.py FOLDER T5_FOLDER
+    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/compact_tables.py FOLDER [T5]
 
 Compacts the agent transcripts (agent_transcripts) and BEAM 1M with `system=lossless_claw triggers=per_turn` and each
-summarizer, kept in FOLDER; T5_FOLDER holds a T5 model, which is the first of the chain `t5, extractive, truncate`. Prints
-a table in Markdown.
+summarizer, kept in FOLDER; T5 is a model as summarizer.model takes it, without which its rows say so. Prints a table in
+Markdown.
 """
 
 import json
@@ -21,10 +21,10 @@ from lcm.transcript.parquet import write_parquet
 from pipelines.config.building import build
 from pipelines.config.composition import composed
 
-SUMMARIZERS = ("chain", "extractive", "truncate")
+SUMMARIZERS = ("t5", "extractive", "truncate")
 
 
-def main(folder: Path, t5: str) -> None:
+def main(folder: Path, t5: str | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     sources = {"agent transcripts": Path(os.environ["LCM_DATASETS_DIR"]) / "agent_transcripts", "BEAM 1M": beam(folder)}
     print(
@@ -33,11 +33,15 @@ def main(folder: Path, t5: str) -> None:
     print(f"|{'---|' * 10}")
     for name, path in sources.items():
         for summarizer in SUMMARIZERS:
+            if summarizer == "t5" and t5 is None:
+                print(f"| {name} | t5 | not obtainable here | | | | | | | |")
+                continue
             into = folder / f"{path.stem}_{summarizer}"
-            model = [f"summarizer.summarizers.t5.model='{t5}'"] if summarizer == "chain" else []
+            embedder = ["embedder=hashing"] if summarizer == "extractive" else []
+            model = [f"summarizer.model='{t5}'"] if summarizer == "t5" else []
             command = [
                 *(sys.executable, "-m", "pipelines.cli", "compact", str(path), f"into={into}", "system=lossless_claw"),
-                *("triggers=per_turn", "embedder=hashing", "tracking=none", f"summarizer={summarizer}", *model),
+                *("triggers=per_turn", "tracking=none", f"summarizer={summarizer}", *embedder, *model),
             ]
             subprocess.run(command, check=False, stdout=subprocess.DEVNULL)  # 2: some files are not transcripts
             print(f"| {name} | {summarizer} | {_row(into)} |", flush=True)
@@ -70,4 +74,4 @@ def _row(into: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)

@@ -1,10 +1,10 @@
 """What survives of facts, by compaction, summarizer and dataset; and what it takes to get back the rest.
 
-    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/survival.py [FOLDER] [DATASET ...]
+    LCM_DATASETS_DIR=~/datasets .venv/bin/python docs/experiments/survival.py [FOLDER] [DATASET ...] [t5=NAME]
 
 Runs `lcm evaluate 'measures=[survival,resume]'` once a row and dataset (agents, locomo, beam, qmsum), kept in FOLDER
 (runs/survival); what is there already is not run again. Prints tables in Markdown: means over conversations, of what is
-retained with 95 % percentile bootstrap intervals.
+retained with 95 % percentile bootstrap intervals. t5=NAME adds rows of a T5 that `lcm models get NAME` has brought.
 """
 
 import os
@@ -54,15 +54,21 @@ RESUMED = ("at_hand", "recalled", "lost", "rounds", "recall_tokens", "task_token
 
 
 def main(arguments: Sequence[str]) -> None:
+    model = next((one.removeprefix("t5=") for one in arguments if one.startswith("t5=")), None)
+    arguments = [one for one in arguments if not one.startswith("t5=")]
+    t5 = [*LOSSLESS, "summarizer=t5", f"summarizer.model={model}"]
+    rows = ROWS if model is None else {**ROWS, "lossless, t5": t5}
     folder = Path(arguments[0]) if arguments else Path("runs/survival")
     for dataset in arguments[1:] or DATASETS:
         print(f"\n### {dataset}\n\n| | budget | retained | {' | '.join(SHOWN)} |")
         print(f"|---|{'---|' * (len(SHOWN) + 2)}")
-        runs = {name: folder / dataset / name.replace(", ", "_") for name in ROWS}
+        runs = {name: folder / dataset / name.replace(", ", "_") for name in rows}
         for name, run in runs.items():
-            made(run, [*DATASETS[dataset], *_paths(dataset), *ROWS[name]])
-            for line in _survived(name, run, with_controls=name == next(iter(ROWS))):
+            made(run, [*DATASETS[dataset], *_paths(dataset), *rows[name]])
+            for line in _survived(name, run, with_controls=name == next(iter(rows))):
                 print(line, flush=True)
+        if model is None:
+            print("| lossless, t5 | | not obtainable here |")
         print(f"\nretained after each cycle, under {BUDGET:,} tokens\n")
         print(f"| | 1 | 2 | 3 | 4 | 5 |\n|---|{'---|' * 5}")
         for name, run in runs.items():
@@ -70,7 +76,7 @@ def main(arguments: Sequence[str]) -> None:
         print(f"\nretained by kind, under {BUDGET:,} tokens\n\n{_kinds(runs)}")
         print(f"\nrounds to resume\n\n| | budget | {' | '.join(RESUMED)} |\n|---|---|{'---|' * len(RESUMED)}")
         for name, run in runs.items():
-            for line in _resumed(name, run, with_controls=name == next(iter(ROWS))):
+            for line in _resumed(name, run, with_controls=name == next(iter(rows))):
                 print(line)
 
 

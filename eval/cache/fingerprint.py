@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.protocols.models import CallsServer
+from lcm.errors import ModelError
+from lcm.protocols.models import CallsServer, ReadsModel
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = ("lcm", "eval")
@@ -83,10 +84,11 @@ class Fingerprint:
                 if inner is not None and inner.name == part.name
                 else [self._named(type(part)), part.name]
             )
+        model = {"model_folder": _model_of(part)} if isinstance(part, ReadsModel) else {}
         if not is_dataclass(part):
             raise Unidentified(f"{type(part).__name__} does not say what it depends on")
         settings = {one.name: self.of(getattr(part, one.name)) for one in fields(part) if one.init}
-        return [self._named(type(part)), settings]
+        return [self._named(type(part)), settings | model]
 
     def _named(self, made_by: Any) -> str:
         if "<" in made_by.__qualname__:
@@ -200,6 +202,14 @@ def content_of(text: str) -> list[str]:
     except OSError:
         return []
     return []
+
+
+def _model_of(part: ReadsModel) -> list[str]:
+    """The model that a component reads; empty as long as it is not there."""
+    try:
+        return content_of(str(part.model_folder()))
+    except ModelError:
+        return []
 
 
 def _states(paths: Iterable[Path], below: Path | None) -> list[str]:

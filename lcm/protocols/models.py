@@ -1,6 +1,7 @@
 """What several floors ask: token estimators, embedders, language models."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -48,6 +49,19 @@ class CallsServer(Protocol):
     """A component that asks a server: what it gives may differ tomorrow, so nothing made with it is kept."""
 
     is_online: ClassVar[bool]
+
+
+@runtime_checkable
+class ReadsModel(Protocol):
+    """A component that reads a model from a folder, by whatever word its settings name it."""
+
+    def model_folder(self) -> Path:
+        """Where it lies, now.
+
+        Raises:
+            ModelError: if it is not there.
+        """
+        ...
 
 
 Usable = Callable[[str], bool]

@@ -19,6 +19,7 @@ from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
 from eval.replay.haystack import Haystack
 from lcm.files import cache_dir
 from lcm.memory.system import System
+from lcm.protocols.models import ReadsModel
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import building
 from pipelines.config.changed import asked_of
@@ -112,6 +113,7 @@ def experiment_of(
     """
     parts = parts or parts_of(config)
     system, stages = _system(config, parts)
+    refuse_absent_model(system.compaction)
     evaluator = WorkspaceEvaluator(
         dataset=dataset_of(parts, stages, dataset),
         system=system,
@@ -121,6 +123,19 @@ def experiment_of(
         cache=stages,
     )
     return Experiment(evaluator, parts["means"], parts["executor"])
+
+
+def refuse_absent_model(compaction: object) -> None:
+    """Refuse to run without the model of the summarizer: what is then measured would be of no summarizer at all.
+
+    A chain, which has others to ask, is not refused.
+
+    Raises:
+        ModelError: if it is not there.
+    """
+    summarizer = getattr(compaction, "summarizer", None)
+    if isinstance(summarizer, ReadsModel):
+        summarizer.model_folder()
 
 
 def dataset_described(config: DictConfig) -> Dataset:

@@ -43,6 +43,11 @@ _DECIDING = ("dataset", "experiment", "judgements", "measures")
 """Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""
 _DEFAULT = "default"
 """What the run beside the points is called."""
+_LEFT_OUT = {
+    "summarizers": "left out: a T5, whose weights are not bundled; after `lcm models get t5-small`, "
+    "`lcm evaluate -m sweep=summarizers_t5 summarizer.model=t5-small` shows it"
+}
+"""Ready sweep -> what it cannot have, and how to get that."""
 _HYDRAS = re.compile(r"[+~]*hydra[./]")
 
 
@@ -114,6 +119,8 @@ def sweep(command: Command) -> int:
         write_sweep(folder, results, compared, multirun.points, incidents, found)
         page = _page(folder) if is_shown else ""
         show_points(results, folder, found)
+        if multirun.sweep in _LEFT_OUT:
+            say(_LEFT_OUT[multirun.sweep])
         show_incidents(incidents)
         with working("logging"):
             where, unlogged = logs.finish()

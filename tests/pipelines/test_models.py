@@ -1,17 +1,21 @@
 """`lcm models`: what there is, got from a server on this machine, exported, and found by its name."""
 
+import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from eval.dataset.sample import bundled_directory
 from lcm.compaction.summarizer.checkpoints import checkpoints
-from lcm.compaction.summarizer.t5_files import find_folder
+from lcm.compaction.summarizer.t5_files import T5Files, find_folder
 from lcm.errors import ModelError
 from pipelines.cli import BAD_INPUT
-from tests.lcm.compaction.summarizer.tiny_t5 import build
-from tests.pipelines.conftest import Lcm
+from tests.lcm.compaction.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - a fixture
+from tests.lcm.compaction.summarizer.tiny_t5 import build, examples
+from tests.pipelines.conftest import QUICK, Lcm
 from tests.support.file_server import FileServer, serving_files
 
 UNPINNED = checkpoints()["flan-t5-base"]
@@ -100,6 +104,69 @@ def test_a_model_is_exported_once_in_each_precision(lcm: Lcm, hub: FileServer, u
     assert "(fp32, versions and digests in export.json)" in lcm("models", "export", folder).stdout
 
 
+def test_nothing_runs_without_the_model_of_its_summarizer(lcm: Lcm) -> None:
+    """What would be measured then is no T5."""
+    asked = ("compaction=lossless", "summarizer=t5", "summarizer.model=t5-small")
+    for command in (
+        ("evaluate", *QUICK, *asked),
+        ("compact", str(bundled_directory() / "transcripts"), "into=compacted", *asked),
+    ):
+        refused = lcm(*command)
+        assert refused.code == BAD_INPUT, command
+        assert re.fullmatch(
+            r"lcm: summarizer\.model 't5-small' is not in .*: `lcm models get t5-small` downloads it\n", refused.stderr
+        )
+        assert not refused.summaries
+
+
+def test_a_sweep_says_which_summarizer_it_leaves_out_and_how_to_have_it(lcm: Lcm) -> None:
+    swept = lcm(
+        "evaluate", "-m", "sweep=summarizers", *QUICK, "summarizer=truncate", "compaction.leaf_target_tokens=300"
+    )
+    assert swept.code == 0, swept.stderr
+    assert "left out: a T5, whose weights are not bundled; after `lcm models get t5-small`, " in swept.stdout
+    narrowed = ("summarizer.beams=1", "summarizer.precision=fp32", "compaction.leaf_target_tokens=300")
+    command = ("evaluate", "-m", "sweep=summarizers_t5", *QUICK, *narrowed)
+    assert "summarizer=t5 has no model: `lcm models get t5-small` downloads one" in lcm(*command).stderr
+    failed = lcm(*command, "summarizer.model=t5-small")
+    assert failed.code == BAD_INPUT
+    assert "`lcm models get t5-small` downloads it" in failed.stdout
+    assert "1 of 1 points failed" in failed.stderr
+
+
+@pytest.mark.full
+@pytest.mark.xdist_group("t5")
+def test_a_check_ends_with_whether_full_precision_says_what_torch_says(
+    lcm: Lcm,
+    built_t5: TinyT5,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(example.text for example in examples(seed=1000, count=3)))
+    asked = (f"texts={texts}", "count=2", "max_new_tokens=8")
+    monkeypatch.setenv("LCM_CACHE_DIR", str(built_t5.cache))
+    held = lcm("models", "check", str(built_t5.trained), *asked)
+    assert held.code == 0, held.stderr
+    assert "2 texts, summaries of at most 8 tokens" in held.stdout
+    assert "fp32 says what torch says" in held.stdout
+    assert re.search(r"│ fp32 +│ +4 │ +16 │ +2 of 2 │ +0 │ +│", held.stdout)
+    mixed = tmp_path / "mixed"  # graphs of one model, and weights of another
+    shutil.copytree(built_t5.untrained, mixed)
+    for graph in T5Files.find(str(built_t5.trained), "fp32").folder.glob("*.onnx"):
+        shutil.copy(graph, mixed)
+    differs = lcm("models", "check", str(mixed), *asked, "--json")
+    assert differs.code == 1
+    told = json.loads(differs.stdout)
+    assert not told["holds"]
+    exact = [one["agreement"] for one in told["results"] if one["by"] == "fp32"]
+    assert exact == [{"equal": 0, "close": 0, "unequal": 2}] * 4
+    (mixed / "model.safetensors").unlink()
+    without = lcm("models", "check", str(mixed), *asked)
+    assert without.code == BAD_INPUT
+    assert "mixed holds no weights, which torch reads: expected model.safetensors" in without.stderr
+
+
 def test_what_cannot_be_done_is_one_line(lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = {
         ("t5-smal",): "no such model: 't5-smal'; choose one of: t5-small, ",
@@ -115,6 +182,8 @@ def test_what_cannot_be_done_is_one_line(lcm: Lcm, tmp_path: Path, monkeypatch: 
         ("export",): "name one model to export: lcm models export NAME, or lcm models export FOLDER",
         ("export", "t5-small"): "summarizer.model 't5-small' is not in .*: `lcm models get t5-small` downloads it",
         ("export", "nothing"): "'nothing' is neither a folder, nor a name of `lcm models`, nor in the local hub cache",
+        ("check",): "name one model to check: lcm models check NAME, or lcm models check FOLDER",
+        ("check", "t5-small", "count=0"): "count must be a whole number >= 1, got '0'",
         ("export", "t5-small", "precision=int4"): "unknown precision 'int4'; choose one of: fp32, int8",
     }
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

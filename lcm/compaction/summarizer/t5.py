@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Self
-
-import numpy as np
+from typing import Self
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.summarizer.chain import has_words
-from lcm.compaction.summarizer.t5_decoding import BeamSearch, DecodingSearch, GreedySearch, decode
-from lcm.compaction.summarizer.t5_files import T5Files
-from lcm.compaction.summarizer.t5_model import Floats, T5Model
+from lcm.compaction.summarizer.t5_files import T5Files, find_folder
+from lcm.compaction.summarizer.t5_model import T5Model
 from lcm.compaction.summarizer.t5_windows import windows
+from lcm.compaction.summarizer.t5_writing import Window, WindowSummary, Writing
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, ModelError
@@ -28,8 +26,6 @@ _log = logging.getLogger(__name__)
 
 _FEWEST_INPUT_TOKENS = 32
 _PARTS_IN_A_WINDOW = 4
-_CLOSE_CALL_NATS = 1e-4
-"""Padding and batch-mates move a sum of logits by about a hundredth of it."""
 
 
 class _LazyModel:
@@ -42,24 +38,6 @@ class _LazyModel:
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()
-
-
-class _Window(NamedTuple):
-    ids: list[int]
-    limit: int
-    """Tokens of its summary, at most."""
-    is_last: bool
-    """Its summary is the result."""
-
-
-class _WindowSummary(NamedTuple):
-    """A window's summary."""
-
-    text: str
-    confidence: float
-    """0 where it is not asked for."""
-    tokens: int
-    """That were written, without the one that ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +92,24 @@ class T5:
             model = self._open()
         except ModelError as failure:
             return [self._failed(failure)] * len(requests)
+        writing = Writing(model, self.beams, self.length_penalty, 1 if self.precision == "int8" else self.batch_size)
         results: dict[int, SummaryResult] = {}
         readings = [self._reading(model, request, incidents) for request in requests]
-        summaries: dict[int, list[_WindowSummary]] = {}
+        summaries: dict[int, list[WindowSummary]] = {}
         while len(results) < len(requests):
-            asked: dict[int, list[_Window]] = {}
+            asked: dict[int, list[Window]] = {}
             for i, reading in enumerate(readings):
                 if i not in results:
                     try:
                         asked[i] = reading.send(summaries[i]) if summaries else next(reading)
                     except StopIteration as end:
                         results[i] = end.value
-            written = iter(self._write(model, [window for found in asked.values() for window in found]))
+            written = iter(writing.write([window for found in asked.values() for window in found]))
             summaries = {i: [next(written) for _ in found] for i, found in asked.items()}
         return [results[i] for i in range(len(requests))]
+
+    def model_folder(self) -> Path:
+        return find_folder(self.model)
 
     def close(self) -> None:
         """Let go of the model, or of why it could not be opened; the next use opens it again."""
@@ -138,7 +120,7 @@ class T5:
 
     def _reading(
         self, model: T5Model, request: SummaryRequest, incidents: Counter[str]
-    ) -> Generator[list[_Window], list[_WindowSummary], SummaryResult]:
+    ) -> Generator[list[Window], list[WindowSummary], SummaryResult]:
         """Gives the windows of one request, round by round, and is sent their summaries."""
         text = well_formed(request.text)
         if not text.strip():
@@ -151,7 +133,7 @@ class T5:
                 return self._failed(ModelError(f"{self._name} makes {len(found)} windows no shorter"))
             before = len(found)
             share = min(limit, max_tokens // _PARTS_IN_A_WINDOW)
-            parts = yield [_Window(ids, share, is_last=False) for ids in found]
+            parts = yield [Window(ids, share, is_last=False) for ids in found]
             worded = [part.text for part in parts if has_words(part.text)]
             if left_out := len(parts) - len(worded):
                 told = self._name, left_out, len(parts)
@@ -160,42 +142,12 @@ class T5:
             text = "\n".join(worded)
             if not worded:
                 return self._failed(ModelError(f"{self._name} gave no words for any of {len(parts)} windows"))
-        [summary] = yield [_Window(found[0], limit, is_last=True)]
+        [summary] = yield [Window(found[0], limit, is_last=True)]
         if not has_words(summary.text):
             return self._failed(ModelError(f"{self._name} gave no words for {text[:60]!r}"))
         if not math.isfinite(summary.confidence):
             return self._failed(ModelError(f"{self._name} gives values that are not finite for {text[:60]!r}"))
-        return SummaryResult(summary.text, summary.confidence, "t5", self._name, tokens=summary.tokens)
-
-    def _write(self, model: T5Model, asked: Sequence[_Window]) -> list[_WindowSummary]:
-        """Summarise windows in batches of like length, the longest first; a result for each, in order."""
-        size = 1 if self.precision == "int8" else max(1, self.batch_size // self.beams)
-        size = max(1, min(size, math.ceil(len(asked) / model.thread_count)))
-        order = sorted(range(len(asked)), key=lambda i: -len(asked[i].ids))
-        batches = [order[begin : begin + size] for begin in range(0, len(order), size)]
-        written: dict[int, _WindowSummary] = {}
-        found = model.threads.map(lambda batch: self._write_batch(model, [asked[i] for i in batch]), batches)
-        for batch, summaries in zip(batches, found, strict=True):
-            written.update(zip(batch, summaries, strict=True))
-        return [written[i] for i in range(len(asked))]
-
-    def _write_batch(self, model: T5Model, batch: Sequence[_Window]) -> list[_WindowSummary]:
-        encoded = [model.encode(window.ids) for window in batch]
-        searches = [self._search(model, window) for window in batch]
-        decode(model, encoded, searches)
-        for place, search in enumerate(searches):
-            if len(batch) > 1 and not search.margin >= _CLOSE_CALL_NATS:
-                searches[place] = self._search(model, batch[place])
-                decode(model, [encoded[place]], [searches[place]])
-        return [
-            _written(model, window, states, search.tokens)
-            for window, states, search in zip(batch, encoded, searches, strict=True)
-        ]
-
-    def _search(self, model: T5Model, window: _Window) -> DecodingSearch:
-        if self.beams == 1:
-            return GreedySearch(window.limit, model.end_ids)
-        return BeamSearch(self.beams, self.length_penalty, window.limit, model.end_ids)
+        return SummaryResult(summary.text, summary.confidence, "t5", self._name, tokens=len(summary.ids))
 
     def _open(self) -> T5Model:
         opened = self._opened
@@ -221,11 +173,3 @@ class T5:
             return "unknown"
         folder = Path(self.model).expanduser()
         return f"{folder.resolve().name if folder.is_dir() else self.model}-{self.precision}"
-
-
-def _written(model: T5Model, window: _Window, encoded: Floats, tokens: list[int]) -> _WindowSummary:
-    ids = tokens[:-1] if tokens[-1] in model.end_ids else tokens
-    text = model.tokenizer.decode(ids, skip_special_tokens=True).strip()
-    if not window.is_last or not text:
-        return _WindowSummary(text, 0.0, len(ids))
-    return _WindowSummary(text, min(1.0, float(np.exp(model.log_probabilities(encoded, ids).mean()))), len(ids))

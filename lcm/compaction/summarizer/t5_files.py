@@ -161,6 +161,17 @@ def _sources(folder: Path, precision: Precision) -> list[Path]:
     raise ModelError(f"{folder} holds neither {_WEIGHTS[0]} nor {', '.join(f'{graph}.onnx' for graph in _GRAPHS)}")
 
 
+def weights_alone(folder: Path, beside: Path) -> Path:
+    """A folder of links to a T5's weights and descriptions, for torch: what else lies there is loaded by nothing.
+
+    Raises:
+        ModelError: if it holds no weights that may be read.
+    """
+    if not any((folder / name).is_file() for name in _WEIGHTS):
+        raise ModelError(f"{folder} holds no weights, which torch reads: expected {_WEIGHTS[0]}")
+    return with_these_alone(folder, [path.name for path in _sources(folder, "fp32")], beside)
+
+
 def _shards(index: Path) -> list[Path]:
     """The files of weights beside their index."""
     named = read_json(index).get("weight_map")
@@ -210,7 +221,7 @@ def _export(source: Path, target: Path) -> tuple[Path, Path, Path]:
     from optimum.exporters.onnx import main_export
 
     main_export(
-        str(with_these_alone(source, [path.name for path in _sources(source, "fp32")], target)),
+        str(weights_alone(source, target)),
         target,
         task="text2text-generation-with-past",
         library_name="transformers",

@@ -129,10 +129,22 @@ def _export_apart(source: Path, target: Path, precision: Precision) -> None:
 
 
 def _run_apart(program: str, source: Path, target: Path, precision: Precision) -> None:
+    try:
+        run_apart(program, str(source), str(target), precision)
+    except ModelError as err:
+        raise ModelError(f"{source} could not be exported to ONNX: {err}") from err
+
+
+def run_apart(program: str, *arguments: str) -> None:
+    """Run a module of ours in a process of its own, which reaches no network.
+
+    Raises:
+        ModelError: if it fails; the message is the last line of what it said.
+    """
     package_root = str(Path(__file__).parents[3])
     python_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     done = subprocess.run(  # noqa: S603 - our own module, no shell
-        [sys.executable, "-P", "-m", program, str(source), str(target), precision],
+        [sys.executable, "-P", "-m", program, *arguments],
         env=os.environ | _OFFLINE | {"PYTHONPATH": python_path},
         capture_output=True,
         text=True,
@@ -140,7 +152,7 @@ def _run_apart(program: str, source: Path, target: Path, precision: Precision) -
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise ModelError(f"{source} could not be exported to ONNX: {lines[-1]}")
+        raise ModelError(lines[-1])
 
 
 def _record(directory: Path, weights_sha256: str, precision: Precision) -> None:

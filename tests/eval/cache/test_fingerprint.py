@@ -10,6 +10,8 @@ import pytest
 
 from eval.cache import fingerprint as identities
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest, source_digest
+from lcm.compaction.summarizer.checkpoints import checkpoint_folder, checkpoints
+from lcm.compaction.summarizer.t5 import T5
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
@@ -63,6 +65,21 @@ def test_a_setting_that_names_a_file_stands_for_its_content(tmp_path: Path) -> N
     file.unlink()
     keys.append(key(Part(inner=str(file))))
     assert len(set(keys)) == 5
+
+
+def test_a_model_that_came_after_a_run_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the setting names it by a word that is no path."""
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path))
+    summarizer, folder = T5(model="t5-small"), checkpoint_folder("t5-small")
+    without = Fingerprint().of(summarizer)
+    folder.mkdir(parents=True)
+    for file in checkpoints()["t5-small"].files:
+        (folder / file.name).write_text('{"model_type": "t5"}')
+    first = Fingerprint().of(summarizer)
+    (folder / "model.safetensors").write_text("other weights")
+    second = Fingerprint().of(summarizer)
+    assert len({str(one) for one in (without, first, second)}) == 3
+    assert Fingerprint().of(summarizer) == second
 
 
 def test_a_pattern_stands_for_the_files_that_it_finds(tmp_path: Path) -> None:

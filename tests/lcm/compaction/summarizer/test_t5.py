@@ -9,8 +9,8 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 from tokenizers import Tokenizer
 
-import lcm.compaction.summarizer.t5
 from lcm.compaction.sentences import sentences
+from lcm.compaction.summarizer import t5_writing
 from lcm.compaction.summarizer.chain import Chain
 from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.t5_decoding import BeamSearch, GreedySearch
@@ -123,12 +123,12 @@ def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
         sizes.append(len(searches))
         real_decode(model, encoded, searches)
 
-    real_decode = lcm.compaction.summarizer.t5.decode
-    monkeypatch.setattr(lcm.compaction.summarizer.t5, "decode", decode)
+    real_decode = t5_writing.decode
+    monkeypatch.setattr(t5_writing, "decode", decode)
     t5 = T5(model=str(tiny_t5.trained), threads=1)
     sure = t5.summarize(requests(TEXTS[:16]), incidents=Counter())
     assert sizes == [16]
-    monkeypatch.setattr(lcm.compaction.summarizer.t5, "_CLOSE_CALL_NATS", math.inf)
+    monkeypatch.setattr(t5_writing, "CLOSE_CALL_NATS", math.inf)
     same(t5.summarize(requests(TEXTS[:16]), incidents=Counter()), sure)
     assert sizes == [16, 16] + [1] * 16
 
