@@ -41,6 +41,7 @@ from eval.measures.measure import (
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.ranked_messages import with_near_duplicates
 from eval.measures.retrieval import judged_queries
+from eval.measures.waiting import Waiting
 from lcm.errors import DatasetError
 from lcm.faults import counting
 
@@ -158,9 +159,10 @@ class Experiment:
         others = {
             name: rows
             for name, rows in frames.items()
-            # What is read when queries are asked may have nothing to tell, as of an index that misses nothing.
+            # What is read when queries are asked may have nothing to tell, as of an index that misses nothing; so may
+            # waiting, of a system that schedules nothing.
             if "query_id" not in rows.columns
-            and not (rows.is_empty() and isinstance(evaluator.measures[name], QueryMeasure))
+            and not (rows.is_empty() and isinstance(evaluator.measures[name], QueryMeasure | Waiting))
         }
         of_arms = {name: frames[name] for name, one in evaluator.measures.items() if isinstance(one, ArmMeasure)}
         sections = self._sections(others) | self._unpaired(of_arms)

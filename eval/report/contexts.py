@@ -9,7 +9,7 @@ from eval.report.plain import sentence
 from eval.report.values import Measures, plain_number, value_cell
 
 UNCHANGED = "nothing folds or was chosen for contexts here"
-_ABOUT_CONTEXTS = ("assembly", "authored", "compaction", "guidance", "session", "summary_documents")
+_ABOUT_CONTEXTS = ("assembly", "authored", "compaction", "scheduling", "guidance", "session", "summary_documents")
 _KINDS = ("verbatim", "summarised", "reachable", "retained", "context_tokens")
 _BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
 """Headings where no summary was made."""

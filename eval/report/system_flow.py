@@ -9,7 +9,7 @@ from eval.report.parts import Flow, Step
 
 _WRITING = ("extraction", "annotation", "admission", "deduplication")
 _INDEXES = ("embedder", "vector_index", "text_index")
-_FOLDING = ("compaction", "summarizer", "guidance", "summary_documents")
+_FOLDING = ("compaction", "scheduling", "summarizer", "guidance", "summary_documents")
 _SHOWING = ("assembly", "authored", "recovery")
 _TARGET = "_target_"
 _SETTINGS_SHOWN = 5

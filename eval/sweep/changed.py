@@ -8,7 +8,7 @@ from eval.experiment.run_folder import sections
 from eval.measures.names import kind_of
 from eval.sweep.results import CONFIDENCE, DECIDED, PointResult
 
-FOLDING = ("compaction", "summarizer", "guidance", "summary_documents")
+FOLDING = ("compaction", "scheduling", "summarizer", "guidance", "summary_documents")
 SHOWING = ("assembly", "authored")
 WRITING = ("extraction", "annotation", "admission", "deduplication")
 SEARCHING = ("vector_index", "source", "embedder", "replay")

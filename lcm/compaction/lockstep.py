@@ -75,6 +75,16 @@ def run(work: Work, summarizer: Summarizer, clock: Clock | None = None, *, incid
     return next(in_lockstep([work], summarizer, clock=clock, incidents=incidents))
 
 
+def resumed(work: Work, request: SummaryRequest) -> Work:
+    """Work that has given its first request already, as work that is to give it."""
+    try:
+        while True:
+            request = work.send((yield request))
+    except StopIteration as end:
+        report: CompactionReport = end.value
+        return report
+
+
 def _timed(result: SummaryResult, elapsed_seconds: float) -> TimedResult:
     said = {field.name: getattr(result, field.name) for field in fields(SummaryResult)}
     return TimedResult(**said, elapsed_seconds=elapsed_seconds)

@@ -148,7 +148,7 @@ class StoredWindow:
             with self._store.transaction():
                 yield
         except BaseException:
-            self._forget()
+            self.forget()
             raise
 
     @contextmanager
@@ -163,7 +163,7 @@ class StoredWindow:
             yield
         finally:
             if self._staged:
-                self._forget()
+                self.forget()
             self._staged = None
             self._staged_summaries = {}
 
@@ -193,10 +193,10 @@ class StoredWindow:
             with self._store.transaction():
                 yield lambda change: change()
         except StoreError:
-            self._forget()
+            self.forget()
             raise
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Let the context be read anew."""
         self._read = self._made = None
 
@@ -219,10 +219,13 @@ class StoredWindow:
     def _named(self, summary: Summary) -> Summary:
         """The summary as it is, or by the first number of its words and instant whose id is free."""
         number = 0
-        while summary.summary_id in self._staged_summaries or self._store.has_summary(summary.summary_id):
+        while self._is_taken(summary.summary_id):
             number += 1
             summary = replace(summary, summary_id=summary_id(summary.content, summary.created_at, number))
         return summary
+
+    def _is_taken(self, summary_id: str) -> bool:
+        return summary_id in self._staged_summaries or self._store.has_summary(summary_id)
 
 
 def _made(summary: Summary) -> tuple[tuple[datetime, str], int, str]:

@@ -96,10 +96,13 @@ class Memory:
         return cls(system, Store.copied_from(path), vectors_beside=path)
 
     def close(self) -> None:
-        """Keep the vectors beside the workspace's file, then close it."""
-        if self._path is not None:
-            self.live.indexes.save(self._path, self.documents)
-        self.store.close()
+        """Write what compaction in the background makes in time, keep the vectors beside the file, then close it."""
+        try:
+            self._compaction.close()
+            if self._path is not None:
+                self.live.indexes.save(self._path, self.documents)
+        finally:
+            self.store.close()
 
     def copy_to(self, path: Path) -> None:
         """Keep the workspace as it is now in a new file, the vectors beside it: `Memory.open` goes on from there."""
@@ -171,7 +174,8 @@ class Memory:
             conversation_id: made if it is not there.
             messages: at least one.
             live_tokens: what the host counts in its own context.
-            clock: seconds that only rise, `time.monotonic`; without one compaction has no time limit.
+            clock: seconds that only rise, `time.monotonic`, of a live session. Without one, time is that of a replay:
+                compaction has no time limit, or takes as long as an asynchronous `scheduling` simulates.
         """
         if not messages:
             raise ValueError(f"a turn of conversation {conversation_id!r} must hold a message")
@@ -223,6 +227,10 @@ class Memory:
         )
         self._of_folded.make()
         return reports
+
+    def settle(self) -> list[CompactionReport]:
+        """Wait for compaction that is under way in the background, and write what it made."""
+        return self._compaction.settle()
 
     @property
     def context_readings(self) -> list[ContextReading]:

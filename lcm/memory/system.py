@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from lcm.compaction.none import NoCompaction
+from lcm.compaction.scheduling.asynchronous import Asynchronous
+from lcm.compaction.scheduling.synchronous import Synchronous
 from lcm.compaction.summary_documents.none import NoSummaryDocuments
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.context.authored.none import NothingAuthored
@@ -52,12 +54,15 @@ class System:
     reinforcement: Reinforcement = field(default_factory=NoReinforcement)
     scopes: Scopes = field(default_factory=Scopes)
     compaction: Compaction = field(default_factory=NoCompaction)
+    scheduling: Synchronous | Asynchronous = field(default_factory=Synchronous)
     assembly: Assembly = field(default_factory=lambda: LosslessAssembly(Utf16Units()))
     session: SessionRules = field(default_factory=SessionRules)
     authored: Authored = field(default_factory=NothingAuthored)
     summary_documents: SummaryDocuments = field(default_factory=NoSummaryDocuments)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.scheduling, Synchronous | Asynchronous):
+            raise TypeError(f"scheduling must be Synchronous or Asynchronous, got {self.scheduling!r}")
         for name, method in _PART_METHODS.items():
             if not callable(getattr(getattr(self, name), method, None)):
                 raise TypeError(f"{name} must have {method}(), got {getattr(self, name)!r}")

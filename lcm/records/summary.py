@@ -171,3 +171,5 @@ class CompactionReport:
     """Why a part of the run made nothing, where something went wrong."""
     triggers: tuple[TriggerReading, ...] = ()
     """What was looked at before anything was done."""
+    waited_seconds: float = 0.0
+    """That a turn took longer for it, where time is told or simulated."""

@@ -70,6 +70,8 @@ class _IdleParts:
                 yield group, "nothing that is chosen takes it up"
         if not self.folds and self.finds_summaries:
             yield "summary_documents", _FOLDS_NOTHING
+        if not self.folds and not self.part("scheduling").is_off:
+            yield "scheduling", _FOLDS_NOTHING
         if "summary_expansion" in self.chosen & self.read:
             if not self.folds:
                 yield "summary_expansion", _FOLDS_NOTHING

@@ -46,6 +46,7 @@ from pipelines.views.progress import working
 
 _COLUMNS = 5
 """So many of the most telling measures stand in every table that has them, on 80 columns; intervals where they fit."""
+_SECTION_TITLES = {"waiting": "simulated seconds that turns wait for compaction, over all turns"}
 _PAIRED_POINTS = 12
 _INTERVAL = f"{100 * CONFIDENCE:g} % interval of all"
 
@@ -213,7 +214,9 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
         means = [entry for entries in arms for entry in entries.values()]
         if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
             names = list(dict.fromkeys(name for entries in arms for name in entries))
-            _print_table(out, name.replace("_", " "), section, names, "mean over conversations")
+            tokens = [name for name in names if name.endswith("_tokens")]
+            title = _SECTION_TITLES.get(name, "mean over conversations")
+            _print_table(out, name.replace("_", " "), section, names, title, tokens)
 
 
 def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None = None) -> None:

@@ -43,6 +43,13 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for key in ("preservation_threshold", "embedding_share", "backend_share")
     },
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
+    "scheduling/asynchronous": {
+        **TINY,
+        "measures": "waiting",
+        "replay": "per_turn",
+        "scheduling.hard_threshold": 0.005,
+    },
+    "scheduling/asynchronous:hard_threshold": {"scheduling.budget_tokens": 700},
     "measures/answers": {"arms": "controls"},  # which rank otherwise than its sentences
     "measures/answers:answers.judge": SERVER,
     "measures/answers_llm": SERVER,

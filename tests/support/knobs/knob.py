@@ -32,6 +32,7 @@ SMALL: Mapping[str, Any] = {
     "guidance": "none",
     "summary_expansion": "none",
     "compaction": "none",
+    "scheduling": "synchronous",
     "summary_documents": "none",
     "authored": "none",
     "assembly": "lossless",
@@ -85,6 +86,8 @@ class Knob:
                 return type(self.value)(self.value / 2) or self.value + 1
             case list() if len(self.value) > 1:
                 return self.value[:-1]
+            case None if self.path.endswith("seconds_a_turn"):
+                return 0.0
             case None if self.path.endswith("expansion"):
                 return {"_target_": "lcm.retrieval.source.query_expansion.QueryExpansion"}
             case None if self.path.endswith("further_vectors"):

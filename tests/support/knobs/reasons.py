@@ -57,6 +57,7 @@ REASONS: Mapping[str, str] = {
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
     "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
     "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
+    "scheduling/asynchronous:closing_seconds": "a live session alone waits for a thread",
     "summarizer/llm:timeout_seconds": "how long a summary may take, not what it says",
     "summarizer/llm:workers": "a summary does not depend on those asked for beside it",
     "summarizer/t5:batch_size": "a summary depends on nothing but its request",
