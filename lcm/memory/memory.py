@@ -282,13 +282,14 @@ class Memory:
             )
         conversation_id, assembly = query.conversation_id, self.system.assembly
         recalled: Sequence[Recalled] = ()
+        items = self.store.context_records(conversation_id)
         if assembly.shows_documents:
             if isinstance(assembly, ShowsTail):
-                items = self.store.context_records(conversation_id)
                 tail = assembly.tail_message_ids(items, budget_tokens, self._authored, query.text)
                 query = replace(query, shown_message_ids=(*query.shown_message_ids, *tail))
             recalled = self.recalled(self.recall([query])).get(query.query_id, ())
-        return self.assemble(conversation_id, [ContextRequest(budget_tokens, query.text, recalled, query.asked_at)])[0]
+        ask = ContextRequest(budget_tokens, query.text, recalled, query.asked_at)
+        return assembly.assemble(items, [ask], self._authored)[0]
 
     def recalled(self, ranked: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:
         """What `rank` answered, as an assembly takes it: by query id, best first."""

@@ -23,7 +23,7 @@ def read_context(connection: sqlite3.Connection, conversation: int, after: int =
         """,
         (conversation, after),
     )
-    return [ContextEntry._make(row) for row in rows]
+    return [ContextEntry._make(row) for row in rows.fetchall()]
 
 
 def read_standing(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> set[str]:
@@ -38,8 +38,8 @@ def read_standing(connection: sqlite3.Connection, conversation: int, ordinals: S
     return {message_id for (message_id,) in rows}
 
 
-def read_context_records(connection: sqlite3.Connection, conversation: int) -> list[Message | Summary]:
-    entries = read_context(connection, conversation)
+def read_records(connection: sqlite3.Connection, entries: Sequence[ContextEntry]) -> list[Message | Summary]:
+    """Read what entries stand for."""
     messages = messages_by_key(connection, [entry.item_id for entry in entries if entry.is_message])
     summaries = summaries_by_id(connection, [entry.item_id for entry in entries if not entry.is_message])
     return [messages[entry.item_id] if entry.is_message else summaries[entry.item_id] for entry in entries]

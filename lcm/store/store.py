@@ -14,12 +14,13 @@ from lcm.records.document import Decision, Document
 from lcm.records.summary import ContextEntry, Summary
 from lcm.store.context import (
     read_context,
-    read_context_records,
+    read_records,
     read_retired,
     read_standing,
     remove_from_context,
     replace_range,
 )
+from lcm.store.context_records import ContextRecords
 from lcm.store.conversations import (
     ConversationTotals,
     LastMessage,
@@ -154,10 +155,14 @@ class Store(StoreFile):
         """Read the ids of the messages that stand at these places of a context."""
         return read_standing(self._connection, self.conversation_row(conversation_id), ordinals)
 
-    def context_records(self, conversation_id: str) -> list[Message | Summary]:
-        """Read what the context items of a conversation stand for, in order."""
-        with self.reading() as connection:
-            return read_context_records(connection, self.conversation_row(conversation_id))
+    def context_records(self, conversation_id: str) -> Sequence[Message | Summary]:
+        """What the context items of a conversation stand for, in order: each is read when it is looked at."""
+
+        def read(entries: Sequence[ContextEntry]) -> list[Message | Summary]:
+            with self.reading() as connection:
+                return read_records(connection, entries)
+
+        return ContextRecords(self.context(conversation_id), read)
 
     def replace_range(
         self,

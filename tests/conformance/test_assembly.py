@@ -18,7 +18,8 @@ from lcm.errors import TranscriptError
 from lcm.protocols.context import Assembly, ContextRequest
 from lcm.records.context import Context
 from lcm.records.conversation import Message
-from lcm.records.summary import Summary
+from lcm.records.summary import ContextEntry, Summary
+from lcm.store.context_records import ContextRecords
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
@@ -206,3 +207,23 @@ def test_nothing_is_made_of_nothing(choice: str) -> None:
     [context] = chosen(choice).assemble([], [ContextRequest(100)])
     assert (context.items, context.tokens, context.messages, context.evicted) == ((), 0, (), 0)
     assert chosen(choice).assemble([user("a")], []) == []
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@given(
+    items=conversations(), tail=st.integers(0, 4), asks=st.lists(st.tuples(BUDGETS, PROMPTS), min_size=1, max_size=3)
+)
+def test_contexts_of_records_that_are_read_when_looked_at(
+    choice: str, items: list[Message | Summary], tail: int, asks: list[Any]
+) -> None:
+    assembly = with_tail(choice, tail)
+    wanted = [ContextRequest(*ask) for ask in asks]
+    assert assembly.assemble(unread(items), wanted) == assembly.assemble(items, wanted)
+
+
+def unread(items: list[Message | Summary]) -> ContextRecords[Message | Summary]:
+    entries = [
+        ContextEntry(place, "message" if isinstance(item, Message) else "summary", name_of(item), 1, None)
+        for place, item in enumerate(items)
+    ]
+    return ContextRecords(entries, lambda some: [items[entry.ordinal] for entry in some])

@@ -15,7 +15,6 @@ from lcm.context.assembly.budget_shares import AuthoredCosts, BudgetShares, Shar
 from lcm.context.assembly.memory_header import MemoryText, header, line_text, message_text, sections
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.context.assembly.recall_choice import ChosenDocument, RecallBudget, RecallChoice, RecallRules
-from lcm.context.assembly.shown_items import name_of
 from lcm.context.assembly.tail_turns import TailTurns, entry_of
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
@@ -26,6 +25,7 @@ from lcm.records.document import AuthoredNode
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import Summary
 from lcm.retrieval.recovery.none import NoRecovery
+from lcm.store.context_records import item_ids, messages_in
 from lcm.transcript.passages import utterance
 from lcm.transcript.rendering import storage_shape
 from lcm.writing.dream.query import asks_for_dreams
@@ -120,7 +120,7 @@ class _Packing:
         self._items = items
         self._is_twice = rules.is_shown_twice
         self._is_code = rules.rules == "1.4.4"
-        messages = [item for item in items if isinstance(item, Message)]
+        messages = messages_in(items)
         self._turns = TailTurns(messages, rules.token_estimator, as_entries=self._is_twice)
         self._weighed = (
             TailTurns(messages, rules.token_estimator, as_entries=True, source="recalled") if self._is_code else None
@@ -203,13 +203,12 @@ class _Packing:
         if key not in self._before_tail:
             tail = () if is_dream else self._turns.messages[first:]
             shown, told = {message.message_id for message in tail}, LeftOut("dreams" if is_dream else "tail")
-            names = map(name_of, self._items)
-            self._before_tail[key] = {name: told for name in names if name not in shown}
+            self._before_tail[key] = {name: told for name in item_ids(self._items) if name not in shown}
         return self._before_tail[key]
 
     def _last_instant(self) -> datetime:
-        instants = [message.created_at for message in self._turns.messages if message.created_at is not None]
-        return instants[-1] if instants else EPOCH
+        newest_first = (message.created_at for message in reversed(self._turns.messages))
+        return next((instant for instant in newest_first if instant is not None), EPOCH)
 
     def _authored(self, nodes: Sequence[AuthoredNode], prices: Sequence[Price]) -> list[_WordedItem]:
         found = []

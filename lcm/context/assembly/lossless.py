@@ -16,7 +16,7 @@ from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
 from lcm.context.assembly.pairing import PairedMessage, Piece
 from lcm.context.assembly.relevance import RelevanceIndex
 from lcm.context.assembly.runtime_message import readable_text
-from lcm.context.assembly.shown_items import ShownItems, name_of
+from lcm.context.assembly.shown_items import ShownItems
 from lcm.context.assembly.summaries_note import summaries_note
 from lcm.context.assembly.tail import Tail, fresh_tail
 from lcm.protocols.context import ContextRequest
@@ -26,6 +26,7 @@ from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
 from lcm.records.rules import Rules
 from lcm.records.summary import Summary
+from lcm.store.context_records import summaries_in
 from lcm.transcript.rendering import storage_shape
 
 Eviction = Literal["chronological", "relevance"]
@@ -88,7 +89,7 @@ class Lossless:
         shown = ShownItems(items, self.token_estimator, ZoneInfo(self.timezone))
         tail = fresh_tail(shown, self.fresh_tail_count, self.fresh_tail_max_tokens, self.rules)
         choice = _Choice(shown, tail, self.eviction, self.rules)
-        note = summaries_note(item for item in items if isinstance(item, Summary))
+        note = summaries_note(summaries_in(items))
         contexts: dict[tuple[int, _Kept], Context] = {}
         answered = []
         for ask in asks:
@@ -185,7 +186,7 @@ class _Choice:
         return self._shown[place].tokens
 
     def _name(self, place: int) -> str:
-        return name_of(self._shown.items[place])
+        return self._shown.names[place]
 
 
 def _texts(standing: Sequence[PairedMessage], shown: set[Piece]) -> dict[int, str]:
@@ -202,7 +203,7 @@ def _item(shown: ShownItems, place: int, text: str, in_tail: bool) -> ContextIte
     item = shown.items[place]
     return ContextItem(
         kind="summary" if isinstance(item, Summary) else "message",
-        item_id=name_of(item),
+        item_id=shown.names[place],
         text=text,
         tokens=shown[place].tokens,
         in_tail=in_tail,

@@ -11,6 +11,7 @@ from lcm.context.assembly.runtime_message import calls_of, costed_text, readable
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
+from lcm.store.context_records import item_ids
 from lcm.transcript.rendering.agent_form import turn_of
 
 _AHEAD = 64
@@ -39,6 +40,8 @@ class ShownItems:
 
     def __init__(self, items: Sequence[Message | Summary], estimator: TokenEstimator, zone: ZoneInfo) -> None:
         self.items = items
+        self.names = item_ids(items)
+        """Their ids."""
         self._estimator = estimator
         self._zone = zone
         self._shown: dict[int, ShownItem] = {}
@@ -91,11 +94,6 @@ class ShownItems:
         return tuple(
             PairedMessage(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item))
         )
-
-
-def name_of(item: Message | Summary) -> str:
-    """The id of an item of a conversation."""
-    return item.summary_id if isinstance(item, Summary) else item.message_id
 
 
 def summary_text(summary: Summary, zone: ZoneInfo) -> str:

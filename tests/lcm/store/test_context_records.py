@@ -1,0 +1,89 @@
+"""What a context's items stand for: a list, of which no more is read than is looked at."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.context.assembly.lossless import Lossless
+from lcm.protocols.context import ContextRequest
+from lcm.records.conversation import Message
+from lcm.records.summary import ContextEntry, Summary
+from lcm.store.context_records import ContextRecords, item_ids, messages_in, summaries_in
+from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.lcm.compaction.contexts import NOW, conversation, message, window
+
+
+def records(count: int) -> tuple[list[Message | Summary], ContextRecords[Message | Summary], list[int]]:
+    """A list, the same as records, and which of them were read."""
+    items: list[Message | Summary] = [
+        Summary(f"s{place}", "c", "leaf", 0, "x", 1, NOW) if place % 3 == 2 else message(place, "x")
+        for place in range(count)
+    ]
+    entries = [
+        ContextEntry(place, "summary" if isinstance(item, Summary) else "message", item_ids([item])[0], 1, None)
+        for place, item in enumerate(items)
+    ]
+    seen: list[int] = []
+
+    def read(some: Sequence[ContextEntry]) -> list[Message | Summary]:
+        seen.extend(entry.ordinal for entry in some)
+        return [items[entry.ordinal] for entry in some]
+
+    return items, ContextRecords(entries, read), seen
+
+
+@given(st.integers(0, 300), st.integers(-310, 310), st.slices(300))
+def test_records_are_a_list(count: int, at: int, part: slice) -> None:
+    items, lazy, seen = records(count)
+    if -count <= at < count:
+        assert lazy[at] == items[at]
+        assert len(seen) <= 128
+    else:
+        with pytest.raises(IndexError):
+            lazy[at]
+    assert lazy[part] == items[part]
+    assert list(lazy) == items
+    assert lazy == items
+    assert len(seen) == len(set(seen))
+
+
+def test_ids_and_kinds_are_told_without_reading() -> None:
+    items, lazy, seen = records(300)
+    assert item_ids(lazy) == item_ids(items)
+    messages, summaries = messages_in(lazy), summaries_in(lazy)
+    assert (len(messages), len(summaries)) == (200, 100)
+    assert not seen
+    assert list(messages) == list(messages_in(items))
+    assert list(summaries) == list(summaries_in(items))
+
+
+def test_a_context_reads_what_it_shows() -> None:
+    words = [f"message {number} " + "x" * 80 for number in range(2000)]
+    with conversation(words) as store:
+        read: list[str] = []
+        by_id = Store.messages_by_id
+        lazy = store.context_records("c")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                "lcm.store.context.messages_by_key",
+                lambda connection, keys: read.extend(keys) or by_id(store, keys),
+            )
+            (context,) = Lossless(Utf16Units()).assemble(lazy, [ContextRequest(3000)])
+        shown = {item.item_id for item in context.items}
+        assert shown <= set(read)
+        assert len(read) < len(shown) + 3 * 128
+        assert context == Lossless(Utf16Units()).assemble(list(lazy), [ContextRequest(3000)])[0]
+
+
+def test_records_are_those_of_messages_and_summaries() -> None:
+    with conversation(["one", "two", "three"]) as store:
+        context = window(store)
+        first = context.entries[0]
+        context.replace(
+            first.ordinal, first.ordinal, Summary("s", "c", "leaf", 0, "x", 1, NOW, source_ids=(first.item_id,))
+        )
+        expected = [*store.summaries("c"), *store.messages("c")[1:]]
+        assert list(store.context_records("c")) == expected
