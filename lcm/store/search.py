@@ -11,15 +11,14 @@ import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 from time import monotonic
 from typing import Any, Literal, NamedTuple
 
 import regex
 
 from lcm.clock import parse_instant
-from lcm.encoding import optional_instant
 from lcm.errors import LimitError
 from lcm.limits import PATTERN_TEXT_CHARACTERS
 from lcm.store.query_text import (
@@ -33,35 +32,11 @@ from lcm.store.query_text import (
     match_expression,
     trigram_expression,
 )
+from lcm.store.search_subject import SUMMARIES, SearchBounds, SearchSubject
 
 Order = Literal["time", "relevance"]
 _BATCH = 200
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchBounds:
-    """The part of the store that a search looks in."""
-
-    conversations: Sequence[int] | None = None
-    """None = all, archived ones too."""
-    summaries: Sequence[str] | None = None
-    """Only these, and the messages that they were made of; None = all."""
-    since: datetime | None = None
-    """Not before that instant."""
-    before: datetime | None = None
-    """Before that instant."""
-    limit: int = 50
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "conversations": None if self.conversations is None else json.dumps(list(self.conversations)),
-            "summaries": None if self.summaries is None else json.dumps(list(self.summaries)),
-            "since": optional_instant(self.since),
-            "before": optional_instant(self.before),
-            "limit": self.limit,
-        }
 
 
 class MessageHit(NamedTuple):
@@ -97,72 +72,6 @@ class RegexScan(NamedTuple):
     stopped: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSubject:
-    """What is searched: messages or summaries."""
-
-    fts: str
-    rows: str
-    key: str
-    joined: str
-    content: str
-    column: int
-    inside: str
-    starts: str
-    ends: str
-    tie: str
-    trigrams: str | None = None
-    match_in: str = ""
-    """The column of the full-text table that counts; empty = all of them."""
-
-    @property
-    def scope(self) -> str:
-        row = self.rows.rpartition(" ")[2]
-        return f"""
-            (:conversations IS NULL OR {row}.conversation_id IN (SELECT value FROM json_each(:conversations)))
-            AND (:summaries IS NULL OR {self.inside})
-            AND (:since IS NULL OR {self.ends} >= :since) AND (:before IS NULL OR {self.starts} < :before)
-        """  # noqa: S608 (our own constants)
-
-    @property
-    def newest_first(self) -> str:
-        return f"{self.ends} DESC, {self.tie} DESC"
-
-
-_SUMMARIES = "IN (SELECT value FROM json_each(:summaries))"
-
-MESSAGES = SearchSubject(
-    fts="messages_fts",
-    rows="messages m",
-    key="m.message_id",
-    joined="m.message_id = messages_fts.rowid",
-    content="m.full_text",
-    column=-1,
-    inside=f"m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id {_SUMMARIES})",  # noqa: S608
-    starts="m.created_at",
-    ends="m.created_at",
-    tie="m.message_id",
-)
-WORDS = replace(MESSAGES, content="m.content", column=0, match_in="content")
-"""Messages by their words alone, without what their parts say."""
-
-SUMMARIES = SearchSubject(
-    fts="summaries_fts",
-    rows="summaries s",
-    key="s.summary_id",
-    joined="s.summary_id = summaries_fts.summary_id",
-    content="s.content",
-    column=1,
-    inside=f"s.summary_id {_SUMMARIES}",
-    starts="s.created_at",
-    ends="s.created_at",
-    tie="s.rowid",
-    trigrams="summaries_fts_cjk",
-)
-COVERED = replace(SUMMARIES, starts="coalesce(s.earliest_at, s.created_at)", ends="coalesce(s.latest_at, s.created_at)")
-"""Summaries by when what they cover was said, rather than by when they were made."""
-
-
 def find(
     connection: sqlite3.Connection,
     subject: SearchSubject,
@@ -183,8 +92,11 @@ def find(
     match = match_expression(query, keeps_phrases=keeps_phrases)
     match = f"{{{subject.match_in}}} : ({match})" if subject.match_in else match
     try:
+        if order == "relevance" and (best := _best(connection, subject, match, bounds)) is not None:
+            return best
         keys = _matching(connection, subject, match, bounds, order)
-        return [(key, _snippet(connection, subject, match, row)) for key, row in keys]
+        snippets = _snippets(connection, subject, match, [row for _, row in keys])
+        return [(key, snippets[row]) for key, row in keys]
     except sqlite3.Error as error:
         _fell_back(query, error, incidents)
         terms = like_terms(query)
@@ -280,24 +192,60 @@ def _matching(
     return connection.execute(
         f"""
         SELECT {subject.key}, {subject.fts}.rowid FROM {subject.fts} CROSS JOIN {subject.rows} ON {subject.joined}
-        WHERE {subject.fts} MATCH :match AND {subject.scope}
+        WHERE {subject.fts} MATCH :match AND {subject.scope(bounds)}
         ORDER BY {rank}{subject.newest_first} LIMIT :limit
         """,  # noqa: S608 (our own constants)
         {"match": match, **bounds.parameters},
     ).fetchall()
 
 
-def _snippet(connection: sqlite3.Connection, subject: SearchSubject, match: str, row: int) -> str:
-    """The words around a match; asked for one row, because a sorted query would cut one for each that it drops."""
-    snippet: str
-    (snippet,) = connection.execute(
+def _best(
+    connection: sqlite3.Connection, subject: SearchSubject, match: str, bounds: SearchBounds
+) -> list[tuple[Any, str]] | None:
+    """The best of what matches, of equals the newest: key and snippet; None where too many are equal.
+
+    Sorted by nothing but the rank, which the full-text table does itself, a snippet is cut only for a row that is read.
+    """
+    rows = connection.execute(
         f"""
-        SELECT snippet({subject.fts}, {subject.column}, '', '', '...', 32) FROM {subject.fts}
-        WHERE {subject.fts} MATCH :match AND rowid = :row
+        SELECT {subject.fts}.rank, {subject.ends}, {subject.tie}, {subject.key}, {_snippet(subject)}
+        FROM {subject.fts} CROSS JOIN {subject.rows} ON {subject.joined}
+        WHERE {subject.fts} MATCH :match AND {subject.scope(bounds)} ORDER BY {subject.fts}.rank
         """,  # noqa: S608 (our own constants)
-        {"match": match, "row": row},
-    ).fetchone()
-    return snippet
+        {"match": match, **bounds.parameters},
+    )
+    found: list[tuple[float, str, int, Any, str]] = []
+    for row in rows:
+        if len(found) >= bounds.limit and row[0] != found[-1][0]:
+            break
+        if len(found) >= 2 * bounds.limit:
+            return None
+        found.append(row)
+    found.sort(key=itemgetter(1, 2), reverse=True)
+    found.sort(key=itemgetter(0))
+    return [row[3:] for row in found[: bounds.limit]]
+
+
+def _snippet(subject: SearchSubject) -> str:
+    return f"snippet({subject.fts}, {subject.column}, '', '', '...', 32)"
+
+
+def _snippets(
+    connection: sqlite3.Connection, subject: SearchSubject, match: str, rows: Sequence[int]
+) -> dict[int, str]:
+    """The words around the match in each row. A sorted query would cut one for each row that it drops, and a row asked
+    for by its id begins the match anew: one walk through those between the first and the last does neither."""
+    if not rows:
+        return {}
+    found = connection.execute(
+        f"""
+        SELECT rowid, {_snippet(subject)} FROM {subject.fts}
+        WHERE {subject.fts} MATCH :match AND rowid BETWEEN :first AND :last
+          AND +rowid IN (SELECT value FROM json_each(:rows))
+        """,  # noqa: S608 (our own constants)
+        {"match": match, "first": min(rows), "last": max(rows), "rows": json.dumps(list(rows))},
+    )
+    return dict(found.fetchall())
 
 
 def _find_cjk(
@@ -317,7 +265,7 @@ def _find_cjk(
                 f"""
                 SELECT s.summary_id, s.content FROM {subject.trigrams} CROSS JOIN summaries s
                   ON s.summary_id = {subject.trigrams}.summary_id
-                WHERE {subject.trigrams} MATCH :match AND {subject.scope} {filters}
+                WHERE {subject.trigrams} MATCH :match AND {subject.scope(bounds)} {filters}
                 ORDER BY {subject.trigrams}.rank, {subject.newest_first} LIMIT :limit
                 """,  # noqa: S608 (our own constants)
                 parameters,
@@ -344,7 +292,7 @@ def _find_like(
     try:
         keys = connection.execute(
             f"""
-            SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope} {clauses}
+            SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope(bounds)} {clauses}
             ORDER BY {subject.newest_first} LIMIT :limit
             """,  # noqa: S608 (our own constants)
             {**bounds.parameters, **values},
@@ -371,7 +319,7 @@ def _newest(connection: sqlite3.Connection, subject: SearchSubject, bounds: Sear
     keys = [
         key
         for (key,) in connection.execute(
-            f"SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope} ORDER BY {subject.newest_first}",  # noqa: S608
+            f"SELECT {subject.key} FROM {subject.rows} WHERE {subject.scope(bounds)} ORDER BY {subject.newest_first}",  # noqa: S608
             bounds.parameters,
         )
     ]

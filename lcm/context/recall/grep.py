@@ -18,21 +18,8 @@ from lcm.errors import LimitError
 from lcm.javascript import first_units, utf16_length
 from lcm.limits import PATTERN_STEPS, QUERY_CHARACTERS
 from lcm.records.rules import Rules
-from lcm.store.search import (
-    COVERED,
-    MESSAGES,
-    SUMMARIES,
-    WORDS,
-    MessageHit,
-    Order,
-    SearchBounds,
-    SearchSubject,
-    SummaryHit,
-    find,
-    message_hits,
-    scan,
-    summary_hits,
-)
+from lcm.store.search import MessageHit, Order, SummaryHit, find, message_hits, scan, summary_hits
+from lcm.store.search_subject import COVERED, MESSAGES, SUMMARIES, WORDS, SearchBounds, SearchSubject
 
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]

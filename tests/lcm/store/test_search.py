@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from lcm.store.conversations import conversation_rows
 from lcm.store.query_text import excerpt, like_terms, match_expression
-from lcm.store.search import COVERED, MESSAGES, SUMMARIES, SearchBounds, find, message_hits, scan, summary_hits
+from lcm.store.search import find, message_hits, scan, summary_hits
+from lcm.store.search_subject import COVERED, MESSAGES, SUMMARIES, SearchBounds
 from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.lcm.compaction.contexts import message
 from tests.lcm.context.recall.dags import START, fold, talk
 
 WORDS = ("kettle", "goat", "river", "stone")
@@ -182,3 +185,23 @@ def test_bounds_of_summaries_hold_what_lies_beneath() -> None:
         first = fold(store, "talk", 0, 2, "goats")
         assert numbers(store, "goat", replace(SearchBounds(), summaries=[first])) == [2, 1]
         assert numbers(store, "goat", SearchBounds(summaries=[])) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from(["goat", "goat goat", "goat sea", "sea"]), max_size=30), st.integers(1, 12))
+def test_the_best_are_those_of_a_sort_of_all(lines: list[str], limit: int) -> None:
+    """Where many are equal too, and with the snippet that the table cuts of each."""
+    with Store() as store:
+        store.append("c", [message(number, line) for number, line in enumerate(lines)], Utf16Units())
+        with store.reading() as connection:
+            sorted_all = connection.execute(
+                """
+                SELECT m.message_id, snippet(messages_fts, -1, '', '', '...', 32)
+                FROM messages_fts JOIN messages m ON m.message_id = messages_fts.rowid WHERE messages_fts MATCH 'goat'
+                ORDER BY messages_fts.rank, m.created_at DESC, m.message_id DESC LIMIT ?
+                """,
+                (limit,),
+            ).fetchall()
+            bounds = SearchBounds(limit=limit)
+            found = find(connection, MESSAGES, "goat", bounds, "relevance", keeps_phrases=True, incidents=Counter())
+        assert found == sorted_all
