@@ -44,6 +44,12 @@ TINY = (
     "comparisons.cascade.queries=5",
     "comparisons.cascade.k=2",
     "comparisons.cascade.dim=80",
+    "comparisons.compaction_turns.sizes=[60,100]",
+    "comparisons.context_assembly.messages=80",
+    "comparisons.context_assembly.budget_tokens=3000",
+    "comparisons.full_text_grep.messages=200",
+    "comparisons.full_text_grep.queries=5",
+    "comparisons.full_text_grep.limit=10",
     "growth.queries=5",
     "growth.k=3",
     "growth.dim=16",
@@ -58,6 +64,9 @@ NAMES = (
     "bm25s_search",
     "ranking_share",
     "cascade",
+    "compaction_turns",
+    "context_assembly",
+    "full_text_grep",
 )
 IN_NUMPY = ("--config-dir", f"{ROOT}/tests/support/numpy_twins/conf", "+formulas=numpy")
 TINY_IN_NUMPY = (
@@ -107,6 +116,11 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
         "bm25s search",
         "ranking, of an uncached run",
         "cascade",
+        "cluster compaction, 60 messages",
+        "cluster compaction, 100 messages",
+        "context assembly",
+        "full-text grep by time",
+        "full-text grep by relevance",
     ]
     for entry in found["comparisons"]:
         assert entry["ratio"] == entry["ours"] / entry["bare"]
