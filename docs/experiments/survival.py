@@ -41,9 +41,9 @@ ROWS: Mapping[str, Sequence[str]] = {
 AGENTS = ("pi_session", "swe_agent")
 DATASETS: Mapping[str, Sequence[str]] = {
     "agents": ["dataset=transcripts"],
-    "locomo": ["dataset=locomo", "dataset.only=[conv-26,conv-30]"],
-    "beam": ["dataset=beam", "dataset.only=[beam-100K-2,beam-100K-3]"],
-    "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(4))}]"],
+    "locomo": ["dataset=locomo"],
+    "beam": ["dataset=beam", "dataset.only=[beam-100K-2,beam-100K-3,beam-100K-4,beam-100K-6]"],
+    "qmsum": ["dataset=qmsum", f"dataset.only=[{','.join(f'meeting-{n}' for n in range(12))}]"],
 }
 BUDGET = 8000
 """Of the tables by cycle and by kind."""

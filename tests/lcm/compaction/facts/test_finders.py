@@ -1,5 +1,7 @@
 """What each finder finds in a sentence, and what it leaves alone."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +25,9 @@ FOUND: list[tuple[Kind, str, list[tuple[str, str]]]] = [
     ("command", "tool: ran `make check`: exit code 1; 3 failed", [("make check", "failed")]),
     ("error", "then ValueError: no such plot", [("valueerror: no such plot", "")]),
     ("error", "an error is no ValueError by itself", []),
+    ("error", "catch (error: any) {", []),
+    ("error", "showError(errorMessage: string): void {", []),
+    ("error", "throw new Error(`Error: ${message}`));", []),
     ("identifier", "Commit 3f9a2b1 closes ABC-123.", [("3f9a2b1", ""), ("ABC-123", "")]),
     ("identifier", "The booking reference is QX7P2L.", [("booking reference", "QX7P2L")]),
     ("identifier", "It weighs 203MB and is `run_all()`.", [("run_all", "")]),
@@ -76,6 +81,13 @@ def test_a_call_is_a_command_and_writes_a_file() -> None:
     assert ("path", "src/y.py", "") in found
 
 
+def test_what_a_written_file_names_is_told_by_nobody() -> None:
+    content = "x = 1\n" * 100 + "see ../store.py, https://a.example/x\nValueError: no such plot"
+    given = json.dumps({"path": "src/x.py", "content": content})
+    message = Message("m", "assistant", "", "s", parts=(Part("tool", tool_name="write", tool_input=given),))
+    assert {one[:2] for one in statements_of(read_message(message))} == {("path", "src/x.py"), ("change", "src/x.py")}
+
+
 def test_of_what_a_tool_brought_only_errors_are_facts() -> None:
     said = "total 412\n-rw- src/x.py 2026-03-04\nValueError: no such plot"
     message = Message("m", "tool", said, "s")
@@ -94,6 +106,13 @@ def test_an_assistant_lays_down_no_rules() -> None:
 
 def test_code_is_no_prose() -> None:
     assert not [one for one in statements_in("```\nNever push on Fridays, Tuva\n```") if one.kind in ("rule", "name")]
+
+
+@pytest.mark.parametrize("before", ["12:", "12| ", "src/x.py:12:"])
+def test_a_numbered_line_of_a_file_is_no_prose(before: str) -> None:
+    said = "Tuva never leaves Gothenburg."
+    assert not [one for one in statements_in(f"{before}{said}") if one.kind in ("rule", "name")]
+    assert [one for one in statements_in(f"12:30 {said}") if one.kind == "name"]
 
 
 @settings(max_examples=150)
