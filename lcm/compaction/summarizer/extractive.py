@@ -58,7 +58,7 @@ class Extractive:
     speaker: float = 0.8
     fullness: float = 0.4
     redundancy: float = 0.2
-    facts: float = 1.0
+    facts: float = 0.5
     """For what a sentence states that nothing chosen does, four facts or more: files, names, numbers, dates …"""
     importance: float = 1.0
     """What a sentence's kind counts: rules and instructions of a user, decisions, open questions, errors, changes."""
