@@ -29,7 +29,7 @@ COMMANDS = {"describe", "expand", "expand_query", "grep"}
 NO_ANSWERS = {
     "Memory.catch_up": "makes", "Memory.close": "ends", "Memory.compact": "makes", "Memory.copy_to": "writes",
     "Memory.dream": "writes", "Memory.identity": "says who asks", "Memory.ingest": "writes",
-    "Memory.ingest_all": "writes",
+    "Memory.ingest_all": "writes", "Memory.settle": "makes",
     "Memory.journal": "what hosts said of sessions", "Memory.note_lifecycle": "writes", "Memory.take_turn": "writes",
     "Bridge.route": "names", "durable_namespace": "names", "Reader.bounds": "says what may be read",
     "Recall.grant_access": "says who reads", "Recall.on": "says who reads",

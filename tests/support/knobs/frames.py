@@ -143,6 +143,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "session/default:large_file_summarizer": {"session.large_file_threshold_tokens": 25_000},
     "session/default:import_cap_messages": {"session.import_cap_share": 0.01},
     "kinds/written": SERVER,
+    "summarizer/extractive:code_share": {"summarizer.footer": False},
     "summarizer/llm": SERVER,
     "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}},
     # An unknown prefix makes the model of the tests unsure: what it was trained for it says in one way.

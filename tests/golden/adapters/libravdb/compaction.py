@@ -15,9 +15,9 @@ from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.clustering.prior_context import prior_context as taken
 from lcm.compaction.recent_tail import Turn
-from lcm.compaction.summarizer.t5 import _Window, _written
 from lcm.compaction.summarizer.t5_decoding import GreedySearch, decode
 from lcm.compaction.summarizer.t5_model import T5Model
+from lcm.compaction.summarizer.t5_writing import Window, Writing
 from lcm.compaction.summary_order import SummaryOrder
 from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
@@ -240,7 +240,7 @@ def t5_confidence(case: dict[str, Any]) -> dict[str, Any]:
     encoded = np.zeros((1, 1), np.float32)
     search = GreedySearch(case["max_tokens"], model.end_ids)
     decode(model, [encoded], [search])
-    written = _written(model, _Window([], case["max_tokens"], is_last=True), encoded, search.tokens)
+    written = Writing(model, 1, 0.0, 1)._summary(Window([], case["max_tokens"]), encoded, search)
     ids = [token for token in search.tokens if token not in model.end_ids]
     return {"token_ids": ids, "confidence": written.confidence}
 
