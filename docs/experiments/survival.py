@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
         print(f"|---|{'---|' * (len(SHOWN) + 2)}")
         runs = {name: folder / dataset / name.replace(", ", "_") for name in rows}
         for name, run in runs.items():
-            made(run, [*DATASETS[dataset], *_paths(dataset), *rows[name]])
+            made(run, [*DATASETS[dataset], *dataset_paths(dataset), *rows[name]])
             for line in _survived(name, run, with_controls=name == next(iter(rows))):
                 print(line, flush=True)
         if model is None:
@@ -86,7 +86,7 @@ def made(run: Path, overrides: Sequence[str]) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
 
 
-def _paths(dataset: str) -> list[str]:
+def dataset_paths(dataset: str) -> list[str]:
     home = Path(os.environ.get("LCM_DATASETS_DIR", "datasets")) / "agent_transcripts"
     return [f"dataset.paths=[{','.join(str(home / name) for name in AGENTS)}]"] if dataset == "agents" else []
 
@@ -96,12 +96,12 @@ def _survived(name: str, run: Path, *, with_controls: bool) -> Iterator[str]:
     for of, entries in read_summary(run)["survival"].items():
         arm, _, budget = of.partition("@")
         if arm == "system" or with_controls:
-            told = [_number(entries.get(one)) for one in SHOWN]
-            retained = _interval(_retained(rows.filter(arm=arm), int(budget) if budget else None))
-            yield f"| {name if arm == 'system' else arm} | {budget or '–'} | {retained} | {' | '.join(told)} |"
+            told = [number(entries.get(one)) for one in SHOWN]
+            shown = interval(retained(rows.filter(arm=arm), int(budget) if budget else None))
+            yield f"| {name if arm == 'system' else arm} | {budget or '–'} | {shown} | {' | '.join(told)} |"
 
 
-def _retained(rows: pl.DataFrame, budget: int | None, kind: str = "all", cycle: int | None = None) -> pl.Series:
+def retained(rows: pl.DataFrame, budget: int | None, kind: str = "all", cycle: int | None = None) -> pl.Series:
     """Of each conversation the share that is retained, at its end where no cycle is named."""
     at = pl.col("cycle") == (pl.col("cycle").max().over("conversation_id") if cycle is None else cycle)
     of_budget = pl.col("budget").is_null() if budget is None else pl.col("budget") == budget
@@ -111,7 +111,7 @@ def _retained(rows: pl.DataFrame, budget: int | None, kind: str = "all", cycle: 
 def _cycles(name: str, run: Path) -> str:
     rows = read_table(run / "survival.parquet").filter(arm="system")
     cycles = sorted(rows["cycle"].unique())
-    return f"| {name} | {' | '.join(_interval(_retained(rows, BUDGET, cycle=cycle)) for cycle in cycles)} |"
+    return f"| {name} | {' | '.join(interval(retained(rows, BUDGET, cycle=cycle)) for cycle in cycles)} |"
 
 
 def _kinds(runs: Mapping[str, Path]) -> str:
@@ -119,7 +119,7 @@ def _kinds(runs: Mapping[str, Path]) -> str:
     kinds = [kind for kind in KINDS if not next(iter(of_run.values())).filter(kind=kind).is_empty()]
     lines = [f"| | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
     for name, rows in of_run.items():
-        means = [_retained(rows, BUDGET, kind).mean() for kind in kinds]
+        means = [retained(rows, BUDGET, kind).mean() for kind in kinds]
         lines.append(f"| {name} | {' | '.join('' if one is None else f'{one:.2f}' for one in means)} |")
     return "\n".join(lines)
 
@@ -128,16 +128,16 @@ def _resumed(name: str, run: Path, *, with_controls: bool) -> Iterator[str]:
     for of, entries in read_summary(run).get("resume", {}).items():
         arm, _, budget = of.partition("@")
         if arm == "system" or with_controls:
-            told = [_number(entries.get(one)) for one in RESUMED]
+            told = [number(entries.get(one)) for one in RESUMED]
             yield f"| {name if arm == 'system' else arm} | {budget or '–'} | {' | '.join(told)} |"
 
 
-def _number(entry: Mapping[str, Any] | None) -> str:
+def number(entry: Mapping[str, Any] | None) -> str:
     value = None if entry is None else entry["value"]
     return "" if value is None else f"{value:,.0f}" if value > 10 else f"{value:.3f}"
 
 
-def _interval(values: pl.Series) -> str:
+def interval(values: pl.Series) -> str:
     low, high = bootstrap_means(values.to_numpy().reshape(-1, 1), 1000, 0.95, 0)
     return f"{values.mean():.3f} [{low[0]:.3f}, {high[0]:.3f}]"
 

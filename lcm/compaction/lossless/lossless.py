@@ -9,9 +9,10 @@ from lcm.checks import check_choice, check_range
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lossless.breaker import CircuitBreaker
 from lcm.compaction.lossless.escalation import Escalation
+from lcm.compaction.lossless.fresh_tail import FreshTail
 from lcm.compaction.lossless.modes import Modes
 from lcm.compaction.lossless.passes import Passes
-from lcm.compaction.lossless.planning import CompactionTrigger, Limits, leaf_trigger, threshold_trigger
+from lcm.compaction.lossless.planning import CompactionTrigger, Limits, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.progress import CompactionProgress, report
 from lcm.compaction.summarizer.target_tokens import LEAF_SHARE
@@ -62,6 +63,9 @@ class Lossless:
     """No budget is larger, whatever the model's context."""
     context_threshold: float = 0.75
     fresh_tail_count: int = 64
+    fresh_tail_max_count: int | None = None
+    """The tail grows up to here while its messages say something new. None = it does not."""
+    fresh_tail_novelty: float = 0.8
     leaf_chunk_tokens: int = 20000
     min_leaf_tokens: int = 2000
     leaf_min_fanout: int = 8
@@ -97,8 +101,9 @@ class Lossless:
             ge=1,
         )
         check_range(self, "max_budget_tokens", ge=1, or_null=True)
+        check_range(self, "fresh_tail_max_count", ge=self.fresh_tail_count, or_null=True, is_whole=True)
         check_range(self, "incremental_max_depth", ge=-1)
-        check_range(self, "context_threshold", ge=0, le=1)
+        check_range(self, "context_threshold", "fresh_tail_novelty", ge=0, le=1)
         if self.min_leaf_tokens > self.leaf_chunk_tokens:
             raise ValueError(
                 f"min_leaf_tokens must be <= leaf_chunk_tokens ({self.leaf_chunk_tokens}), got {self.min_leaf_tokens}"
@@ -118,7 +123,7 @@ class Lossless:
         progress = CompactionProgress(window, now, incidents, self.sweep_deadline_seconds)
         totals = self.modes.passes.weighed(progress)
         before = totals.tokens
-        leaf = leaf_trigger(totals, self.modes.limits)
+        leaf = self.modes.leaf_due(progress)
         over = threshold_trigger(totals, self.modes.limits, live_tokens)
         progress.triggers = (_seen(over, _SWEEP), _seen(leaf, _LEAF))
         if self.breaker.is_open(now):
@@ -178,7 +183,6 @@ class Lossless:
         limits = Limits(
             context_threshold=self.context_threshold,
             budget_tokens=min(self.budget_tokens, self.max_budget_tokens or self.budget_tokens),
-            fresh_tail_count=self.fresh_tail_count,
             leaf_chunk_tokens=self.leaf_chunk_tokens,
             min_leaf_tokens=self.min_leaf_tokens,
             leaf_min_fanout=self.leaf_min_fanout,
@@ -201,7 +205,8 @@ class Lossless:
             token_estimator=self.token_estimator,
             timezone=self.timezone,
         )
-        return Modes(limits, passes, self.incremental_max_depth)
+        tail = FreshTail(self.fresh_tail_count, self.fresh_tail_max_count, self.fresh_tail_novelty)
+        return Modes(limits, tail, passes, self.incremental_max_depth)
 
 
 def _seen(trigger: CompactionTrigger, what: str) -> TriggerReading:

@@ -8,14 +8,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
 
-from lcm.compaction.context_totals import ContextTotals
+from lcm.compaction.lossless.fresh_tail import FreshTail
 from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import (
+    CompactionTrigger,
     Limits,
     condensation,
     condensation_at,
     leaf_trigger,
-    tail_start,
     threshold_trigger,
 )
 from lcm.compaction.progress import CompactionProgress
@@ -31,8 +31,13 @@ class Modes:
     """The three ways in which lossless compaction goes through a context."""
 
     limits: Limits
+    tail: FreshTail
     passes: Passes
     incremental_max_depth: int
+
+    def leaf_due(self, progress: CompactionProgress) -> CompactionTrigger:
+        """What the trigger of a leaf sees."""
+        return leaf_trigger(self.passes.weighed(progress), self.limits, self.tail.start(progress.window))
 
     def one_leaf(self, progress: CompactionProgress, *, is_forced: bool = False, previous: str | None = None) -> Going:
         """Make one leaf, then one condensed summary a depth, up to the first depth where there is nothing to do.
@@ -44,10 +49,9 @@ class Modes:
             is_forced: whatever the triggers say.
             previous: what the summarizer is shown as the summary before; None = the last two before the leaf.
         """
-        totals = self.passes.weighed(progress)
-        if not self._is_due(totals, is_forced=is_forced):
+        if not self._is_due(progress, is_forced=is_forced):
             return
-        leaf = self.passes.next_leaf(progress, self._tail(totals), is_forced=is_forced)
+        leaf = self.passes.next_leaf(progress, self.tail.start(progress.window), is_forced=is_forced)
         if leaf is None:
             return
         shown = self.passes.previous_of_leaf(progress, leaf.chunk.start) if previous is None else previous
@@ -56,7 +60,7 @@ class Modes:
         for depth in count() if self.incremental_max_depth < 0 else range(self.incremental_max_depth):
             totals = self.passes.weighed(progress)
             before, fanout = totals.tokens, self.limits.fanout(depth, is_hard=False)
-            chunk = condensation_at(totals, self.limits, self._tail(totals), depth, fanout=fanout)
+            chunk = condensation_at(totals, self.limits, self.tail.start(progress.window), depth, fanout=fanout)
             if chunk is None or progress.is_late or (yield from self.passes.condense(progress, chunk)) is None:
                 return
             if progress.totals.tokens >= before:
@@ -74,8 +78,7 @@ class Modes:
             is_forced: whatever the triggers say, and to the end.
             is_hard: the hard fanout counts.
         """
-        totals = self.passes.weighed(progress)
-        if self._is_due(totals, is_forced=is_forced):
+        if self._is_due(progress, is_forced=is_forced):
             least = yield from self._leaves(progress, is_forced=is_forced)
             yield from self._condensed(progress, least, is_forced=is_forced, is_hard=is_hard)
 
@@ -118,7 +121,7 @@ class Modes:
     ) -> Generator[SummaryRequest, SummaryResult, int]:
         """Returns the fewest tokens that the context had."""
         totals = self.passes.weighed(progress)
-        tail, place, previous, least = self._tail(totals), 0, None, totals.tokens
+        tail, place, previous, least = self.tail.start(progress.window), 0, None, totals.tokens
         while not progress.is_over:
             leaf = self.passes.next_leaf(progress, tail, place, is_forced=is_forced)
             if leaf is None:
@@ -142,7 +145,7 @@ class Modes:
 
     def _condensed(self, progress: CompactionProgress, least: int, *, is_forced: bool, is_hard: bool) -> Going:
         totals = self.passes.weighed(progress)
-        tail, depth, place = self._tail(totals), 0, 0
+        tail, depth, place = self.tail.start(progress.window), 0, 0
         while not progress.is_over:
             totals = self.passes.weighed(progress)
             before = totals.tokens
@@ -162,11 +165,8 @@ class Modes:
             elif progress.has_failed_auth:
                 return
 
-    def _is_due(self, totals: ContextTotals, *, is_forced: bool) -> bool:
-        if not totals:
-            return False
-        triggers = (threshold_trigger, leaf_trigger)
-        return is_forced or any(trigger(totals, self.limits).should_compact for trigger in triggers)
-
-    def _tail(self, totals: ContextTotals) -> int:
-        return tail_start(totals, self.limits.fresh_tail_count)
+    def _is_due(self, progress: CompactionProgress, *, is_forced: bool) -> bool:
+        totals = self.passes.weighed(progress)
+        if is_forced or not totals:
+            return bool(totals)
+        return threshold_trigger(totals, self.limits).should_compact or self.leaf_due(progress).should_compact

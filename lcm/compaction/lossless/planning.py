@@ -24,7 +24,6 @@ class Limits:
 
     context_threshold: float
     budget_tokens: int
-    fresh_tail_count: int
     leaf_chunk_tokens: int
     min_leaf_tokens: int
     leaf_min_fanout: int
@@ -81,9 +80,8 @@ def threshold_trigger(totals: ContextTotals, limits: Limits, live_tokens: float 
     return CompactionTrigger(is_over, "threshold" if is_over else "none", tokens, threshold)
 
 
-def leaf_trigger(totals: ContextTotals, limits: Limits) -> CompactionTrigger:
+def leaf_trigger(totals: ContextTotals, limits: Limits, tail: int) -> CompactionTrigger:
     """At least a chunk's worth of raw messages stands before the fresh tail."""
-    tail = tail_start(totals, limits.fresh_tail_count)
     protected = sum(totals.weight(entry) for entry in totals[tail:] if entry.is_message)
     tokens, threshold = totals.raw_weight - protected, limits.leaf_chunk_tokens
     is_over = tokens >= threshold

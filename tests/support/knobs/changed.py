@@ -162,14 +162,13 @@ CHANGED: Mapping[str, Any] = {
             "until_under_deadline_seconds": 150.0,
         }.items()
     },
-    **{
-        f"compaction/{name}:{key}": value
-        for name in CLUSTERINGS
-        for key, value in {"min_turns": 9, "tail_budget_tokens": 1000}.items()
-    },
+    **{f"compaction/{name}:min_turns": 9 for name in CLUSTERINGS},
+    **{f"compaction/{name}:tail_budget_tokens": 1000 for name in CLUSTERINGS},
     "compaction/clustering:rules": "original",
     "compaction/libravdb:rules": "1.4.4",
     "compaction/lossless:rules": "original",
+    **{f"compaction/{name}:fresh_tail_max_count": 200 for name in LOSSLESS},
+    **{f"compaction/{name}:fresh_tail_novelty": 0.0 for name in LOSSLESS},
     "compaction/lossless_claw:min_leaf_tokens": 2000,
     "compaction/lossless_claw:rules": "corrected",
     **{f"kinds/{name}:{name}.n": 3 for name in ("later_mention", "successor", "tool_result", "written")},

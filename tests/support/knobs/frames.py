@@ -9,6 +9,7 @@ from tests.support.knobs.families import (
     CLUSTERINGS,
     FURTHER_VECTORS,
     GATES,
+    LOSSLESS,
     NARROW,
     ORDERS,
     PATHS,
@@ -42,6 +43,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for name in CLUSTERINGS
         for key in ("preservation_threshold", "embedding_share", "backend_share")
     },
+    **{f"compaction/{name}:fresh_tail_max_count": {"compaction.fresh_tail_novelty": 0.0} for name in LOSSLESS},
+    **{f"compaction/{name}:fresh_tail_novelty": {"compaction.fresh_tail_max_count": 200} for name in LOSSLESS},
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
     "scheduling/asynchronous": {
         **TINY,

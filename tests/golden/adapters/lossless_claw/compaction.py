@@ -84,8 +84,9 @@ def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
         compaction.modes.limits,
         compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter())),
     )
-    chunk = leaf_chunk(totals, limits, tail_start(totals, limits.fresh_tail_count))
-    trigger = leaf_trigger(totals, limits)
+    tail = tail_start(totals, compaction.fresh_tail_count)
+    chunk = leaf_chunk(totals, limits, tail)
+    trigger = leaf_trigger(totals, limits, tail)
     return {
         "ordinals": [] if chunk is None else list(range(chunk.start, chunk.stop)),
         "raw_tokens_outside_tail": trigger.tokens,
@@ -99,7 +100,7 @@ def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
         compaction.modes.limits,
         compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter())),
     )
-    tail = tail_start(totals, limits.fresh_tail_count)
+    tail = tail_start(totals, compaction.fresh_tail_count)
     chunk = condensation(totals, limits, tail, is_hard=bool(case["hard_trigger"]))
     if chunk is None:
         return None
@@ -111,7 +112,8 @@ def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
     compaction, window = laid_out(case)
     limits: Limits = compaction.modes.limits
     totals = compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter()))
-    over, leaf = threshold_trigger(totals, limits, case.get("observed_token_count")), leaf_trigger(totals, limits)
+    over = threshold_trigger(totals, limits, case.get("observed_token_count"))
+    leaf = leaf_trigger(totals, limits, tail_start(totals, compaction.fresh_tail_count))
     return {
         "evaluate": {
             "should_compact": over.should_compact,

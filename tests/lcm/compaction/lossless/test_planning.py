@@ -18,7 +18,6 @@ from lcm.records.summary import ContextEntry
 LIMITS = Limits(
     context_threshold=0.75,
     budget_tokens=1000,
-    fresh_tail_count=2,
     leaf_chunk_tokens=100,
     min_leaf_tokens=0,
     leaf_min_fanout=3,
@@ -70,17 +69,21 @@ def test_the_threshold_is_exceeded_only_from_above_and_live_tokens_count_where_t
 
 def test_the_leaf_trigger_counts_raw_messages_before_the_tail_wherever_they_stand() -> None:
     totals = context((None, 60), (0, 500), (None, 40), (None, 7), (None, 7))
-    assert leaf_trigger(totals, LIMITS) == (True, "leaf", 60 + 40, 100)
-    assert not leaf_trigger(totals, replace(LIMITS, leaf_chunk_tokens=101)).should_compact
+    assert leaf_trigger(totals, LIMITS, tail_start(totals, 2)) == (True, "leaf", 60 + 40, 100)
+    assert not leaf_trigger(totals, replace(LIMITS, leaf_chunk_tokens=101), tail_start(totals, 2)).should_compact
 
 
 def test_what_was_weighed_counts_where_no_tokens_are_stored() -> None:
     totals = context(*messages(60, 0, -3, 1, 1))
     assert [entry.item_id for entry in totals.unweighed] == ["i1", "i2"]
     totals.weigh({"i1": 30, "i2": 10})
-    assert (leaf_trigger(totals, LIMITS).tokens, totals.tokens, totals.unweighed) == (60 + 30 + 10, 60 - 3 + 2, [])
+    assert (leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens, totals.tokens, totals.unweighed) == (
+        60 + 30 + 10,
+        60 - 3 + 2,
+        [],
+    )
     totals.replace(0, 3, ContextEntry(0, "summary", "s", 5, 0))
-    assert (leaf_trigger(totals, LIMITS).tokens, totals.tokens) == (0, 5 + 2)
+    assert (leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens, totals.tokens) == (0, 5 + 2)
 
 
 @pytest.mark.parametrize(
