@@ -110,6 +110,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(here: Path, arguments: list[st
     assert not list(here.glob("runs/20*/*"))
 
 
+@pytest.mark.full
 def test_what_is_no_run_yet_is_evaluated_once(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     real = sides.evaluated

@@ -206,6 +206,7 @@ def test_a_preset_is_evaluated_as_it_is_written_though_a_choice_of_ours_has_its_
     assert report(here / "out")["candidate"]["name"] == "neighbours.yaml"
 
 
+@pytest.mark.full
 def test_a_preset_brings_its_choices_along(here: Path, sample: Path) -> None:
     (here / "preset" / "system").mkdir(parents=True)
     (here / "preset" / "fusion").mkdir()

@@ -34,6 +34,7 @@ def test_there_are_sixty_in_ten_families() -> None:
     assert len(FAMILIES) >= 10
 
 
+@pytest.mark.full
 def test_the_first_of_some_families_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ def tables(text: str) -> list[str]:
     return [line for line in text.splitlines() if line[:1] in "┏┃┡│└"]
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("width", [80, *(pytest.param(width, marks=pytest.mark.full) for width in (60, 120, 200))])
 def test_no_line_of_a_table_is_wider_than_what_there_is(width: int, lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     for command in (RUN, (*RUN[:1], "-m", *RUN[1:], "fusion.dense_weight=0.5,0.7")):
@@ -41,6 +41,7 @@ def test_intervals_stand_where_five_fit_with_them(lcm: Lcm, monkeypatch: pytest.
     assert re.search(r"│ system +│ +91 │ 0\.\d{3} \[\.\d{3} \.\d{3}\]", shown)
 
 
+@pytest.mark.full
 def test_the_table_of_contexts_is_for_those_who_chose_some(lcm: Lcm) -> None:
     usual = ["evaluate", *(one for one in QUICK if not one.startswith("system=")), "arms=controls"]
     assert "┃ budget" not in lcm(*usual).stdout
@@ -48,6 +49,7 @@ def test_the_table_of_contexts_is_for_those_who_chose_some(lcm: Lcm) -> None:
     assert "┃ budget" in lcm(*RUN, "measures.retention.budgets=[500]").stdout
 
 
+@pytest.mark.full
 def test_the_sample_proves_nothing_wherever_its_numbers_stand(lcm: Lcm) -> None:
     caveat = "the sample shows the tool; its numbers prove nothing"
     assert caveat in lcm(*RUN, "hydra.run.dir=a").stdout
