@@ -59,7 +59,7 @@ class Extractive:
     fullness: float = 0.4
     redundancy: float = 0.2
     facts: float = 0.5
-    """For what a sentence states that nothing chosen does, four facts or more: files, names, numbers, dates …"""
+    """For numbers, dates, outcomes and files that a sentence states and nothing chosen does, most for four or more."""
     importance: float = 1.0
     """What a sentence's kind counts: rules and instructions of a user, decisions, open questions, errors, changes."""
     frequency_exponent: float = 0.8

@@ -62,8 +62,8 @@ def footer(
 
     A term is a content word or two neighbouring ones, no number. It weighs as often as it was dropped, a name or an
     identifier three times as much, a pair that stands together more than once twice, times log(1 + sentences / those
-    that hold it): what stands in every line tells nothing of one. A plain
-    word that was dropped once is named where there is nothing else; a term whose words the summary holds never is.
+    that hold it): what stands in every line tells nothing of one. A plain word that was dropped once is named where
+    there is nothing else; a term whose words the summary holds never is.
 
     Args:
         dropped: the sentences left out.

@@ -44,14 +44,14 @@ def stated_facts(sentences: Sequence[Sentence], before: Sequence[Sentence] = ())
         before: those of the summary before.
     """
     found = [_statements(sentence) for sentence in sentences]
-    last = last_values(found)
+    last = _last_values(found)
     places = {subject: place for place, subject in enumerate(last)}
     pairs = [
         (row, place)
         for row, statements in enumerate(found)
         for place in sorted({places[one.kind, one.key] for one in statements if last[one.kind, one.key] == one.value})
     ]
-    known = last_values(map(_statements, before))
+    known = _last_values(map(_statements, before))
     rows, ids = np.array(pairs, np.int64).reshape(-1, 2).T
     was = [known.get(subject) for subject in last]
     is_known = [old == value for old, value in zip(was, last.values(), strict=True)]
@@ -90,7 +90,7 @@ def _value(words: str) -> str:
     return _LABEL.sub("", words).strip()
 
 
-def last_values(found: Iterable[Sequence[Statement]]) -> dict[Subject, str]:
+def _last_values(found: Iterable[Sequence[Statement]]) -> dict[Subject, str]:
     """Each subject with the value that was stated last."""
     return {(one.kind, one.key): one.value for statements in found for one in statements}
 
