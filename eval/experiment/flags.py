@@ -1,5 +1,6 @@
 """What a reader of an evaluation's numbers must know, a line each."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
@@ -76,7 +77,7 @@ def flags_of_parts(
     slots: Sequence[str] = getattr(system.ranking, "filled_slots", list)()
     if system.compaction.is_off or system.summary_documents.is_off:  # the configuration tells that it has no work
         slots = [slot for slot in slots if slot != "summary_expansion"]
-    idle = []
+    idle: list[str] = []
     if answers is not None and answers["is_recovered"].all():
         unseen = ", ".join(_through(system, slots, answers, documents))
         idle.append(f"ranking, and with it {unseen} (no answer holds what it found)")
@@ -98,9 +99,28 @@ def flags_of_parts(
         idle.append("admission (nothing was turned away)")
     if not system.deduplication.is_off and actions <= {"create", "reject"}:
         idle.append("deduplication (no two said the same)")
+    if _has_idle_vectors(system, slots, idle):
+        idle.append("embedder (nothing of the system that compares its vectors had work)")
     if system.session.idle_because is None and "session" not in acted:
         idle.append("session (no text is large, no conversation left out; the rest is asked in live sessions alone)")
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
+
+
+def _has_idle_vectors(system: System, slots: Collection[str], idle: Sequence[str]) -> bool:
+    """Whether all that would compare vectors of the system found nothing to do, and there is some.
+
+    Where nothing would, the configuration tells.
+    """
+    if getattr(system.ranking, "compares_vectors", True):
+        return False
+    is_off = {
+        "admission": system.admission.is_off,
+        "deduplication": system.deduplication.is_off,
+        "compaction": system.compaction.is_off,
+        "recovery": "recovery" not in slots,
+    }
+    comparing = {name for name, is_idle in is_off.items() if not is_idle}
+    return bool(comparing) and comparing <= {re.split(r"\W", told, maxsplit=1)[0] for told in idle}
 
 
 def _through(system: System, slots: Sequence[str], answers: pl.DataFrame, documents: pl.DataFrame) -> Iterator[str]:

@@ -87,6 +87,8 @@ class _IdleParts:
                 yield f"the source's {index}", "it does not ask it; a recovery may"
             else:
                 yield index, "this source does not ask it"
+        if "embedder" in self.chosen and not self._compares_vectors():
+            yield "embedder", "nothing of this memory compares its vectors"
         if {"source", "fusion"} <= self.read:
             yield from self._of_retrieval()
         yield from self._of_annotation()
@@ -109,6 +111,11 @@ class _IdleParts:
         """Why a part of a class that says so of itself has no work."""
         because: str | None = getattr(self.part(group), "idle_because", None)
         return because
+
+    def _compares_vectors(self) -> bool:
+        """Whether the ranking, a recovery, what judges documents, or compaction may compare vectors."""
+        judges = ("recovery", "admission", "deduplication", "compaction")
+        return getattr(self.part("ranking"), "compares_vectors", True) or not all(self.part(p).is_off for p in judges)
 
     def _reads(self, columns: Collection[str]) -> bool:
         """Whether a stage of the ranking, its fusion and decay among them, reads one of some columns."""

@@ -70,6 +70,14 @@ class Ranking:
         return self.source.needs_vectors or any(getattr(step, "needs_vectors", False) for _, step in self._steps())
 
     @property
+    def compares_vectors(self) -> bool:
+        """Whether the source, or a step beside a recovery, compares vectors of queries or documents."""
+        steps = [step for name, step in self._steps() if name != "recovery"]
+        return self.source.needs_vectors or any(
+            getattr(step, name, False) for step in steps for name in ("needs_vectors", "compares_vectors", "embedder")
+        )
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """Which of the memory's indexes the source asks."""
         return asked(self.source)

@@ -90,6 +90,11 @@ class RoutedRanking:
         return self.ranking(self.mode).needs_vectors
 
     @property
+    def compares_vectors(self) -> bool:
+        """`Ranking.compares_vectors` of the path of queries without a tag."""
+        return self.ranking(self.mode).compares_vectors
+
+    @property
     def asks(self) -> tuple[str, ...]:
         """`Ranking.asks` of the path of queries without a tag."""
         return self.ranking(self.mode).asks

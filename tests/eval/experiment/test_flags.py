@@ -29,6 +29,9 @@ from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion.hybrid_score import HybridScore
 from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.source.dense import Dense
+from lcm.retrieval.source.lexical import Lexical
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support import experiments
 from tests.support.workspaces import LINES, minute, queries, ranking, system, transcript
@@ -184,3 +187,33 @@ def test_summaries_that_no_recovered_answer_holds_are_named(kind: str, is_named:
     decisions = outcome(NoCompaction(), Bulk()).decisions
     (idle,) = flags_of_parts(searching, (), recovered, documents, decisions)
     assert ("summary_documents" in idle) == is_named
+
+
+@pytest.mark.parametrize(
+    ("compares", "slots", "acted", "is_named"),
+    [
+        (False, ["recovery"], [], True),
+        (False, ["recovery"], ["recovery"], False),
+        (False, [], [], False),
+        (True, ["recovery"], [], False),
+    ],
+)
+def test_an_embedder_that_only_idle_parts_would_ask_is_named(
+    compares: bool, slots: list[str], acted: list[str], is_named: bool
+) -> None:
+    class Words(Ranking):
+        compares_vectors = compares
+
+        def filled_slots(self) -> list[str]:
+            return slots
+
+    nothing = outcome(NoCompaction(), Bulk())
+    words = replace(system(), ranking=Words(ranking().source))
+    told = flags_of_parts(words, acted, ANSWERS.with_columns(is_recovered=False), nothing.documents, nothing.decisions)
+    assert any("embedder (" in flag for flag in told) == is_named
+
+
+def test_a_ranking_says_whether_it_compares_vectors() -> None:
+    assert not Ranking(Lexical()).compares_vectors
+    assert Ranking(Lexical(), {"diversity": Diversity()}).compares_vectors
+    assert Ranking(Dense()).compares_vectors

@@ -78,3 +78,10 @@ def test_weights_of_0_are_refused_before_a_run_where_no_other_branch_weighs() ->
         building.refuse_unused(composed(nothing), [])
     building.refuse_unused(composed(["source=branches", *nothing]), [])
     building.refuse_unused(composed(nothing[:3]), [])
+
+
+def test_an_embedder_whose_vectors_nothing_compares_is_told() -> None:
+    words, unasked = ["embedder=token_sum", "source=lexical"], "embedder (nothing of this memory compares its vectors)"
+    assert unasked in (note(*words) or "")
+    for asks in ("deduplication=create", "recovery=libravdb", "source=dense"):
+        assert unasked not in (note(*words, asks) or ""), asks

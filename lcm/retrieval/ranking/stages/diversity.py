@@ -1,6 +1,7 @@
 """Say a thing once: near duplicates step back behind everything else."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,8 @@ class Diversity:
     """
 
     similarity_threshold: float = 0.85
+
+    compares_vectors: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range(self, "similarity_threshold", ge=-1, le=1)
