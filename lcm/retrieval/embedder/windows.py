@@ -25,6 +25,7 @@ def cut(
     pieces = []
     begin = 0  # of the piece, in characters
     token = 0  # the first one of the piece
+    covered = 0  # characters that pieces hold
     while True:
         end_token = min(token + budget, len(starts))
         if end_token < len(starts):
@@ -34,7 +35,11 @@ def cut(
             end_token = max(end_token - 1, token + 1)
             shorter = _end(text, starts, begin, end_token)
             end = shorter if shorter < end else begin + (end - begin) // 2
+        if end <= covered:  # shortened so far that it says nothing new: begin where the last one ends
+            begin, token = covered, bisect_left(starts, covered)
+            continue
         pieces.append(text[begin:end])
+        covered = end
         if end == len(text):
             return pieces
         # The next piece starts `overlap` tokens back, yet always beyond the start of this one and not beyond its end.

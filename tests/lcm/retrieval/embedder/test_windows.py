@@ -2,12 +2,13 @@
 
 import itertools
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lcm.retrieval.embedder.windows import cut, token_windows
 
 
+@example(steps=[0, 0, 1, 4, 2, 0], tail=1, word_starts=set(), budget=4, overlap=1, longest=5)
 @given(
     steps=st.lists(st.integers(0, 6), min_size=1, max_size=60),
     tail=st.integers(1, 10),
