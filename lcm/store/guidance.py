@@ -108,8 +108,8 @@ def admission_scores(connection: sqlite3.Connection, message_ids: Sequence[str])
     """What admission scored the candidates of messages, by message id; one without a score is left out."""
     rows = connection.execute(
         """
-        SELECT s.value, max(d.score) FROM decisions d, json_each(d.candidate, '$.source_message_ids') s
-        WHERE d.score IS NOT NULL AND s.value IN (SELECT value FROM json_each(?)) GROUP BY s.value
+        SELECT message_key, max(score) FROM admission_scores
+        WHERE message_key IN (SELECT value FROM json_each(?)) GROUP BY message_key
         """,
         (to_json(list(message_ids)),),
     )

@@ -67,6 +67,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, "compaction, large files and hidden messages", _script("schema_4_compaction.sql")),
     Migration(5, "guidance, authored documents and the journal of sessions", _add_guidance),
     Migration(6, "what the parts of messages say, beside their words", _add_parts_text),
+    Migration(7, "the scores of admission by message", _script("schema_7_scores.sql")),
 )
 
 

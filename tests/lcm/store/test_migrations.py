@@ -105,7 +105,7 @@ def test_defaults_write_instants_in_their_one_text_form() -> None:
     assert created_at[10] + created_at[-1] == "TZ"
 
 
-@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+@pytest.mark.parametrize("version", range(1, 6))  # from 6 on, whoever writes a message writes what its parts say
 def test_calls_in_a_store_of_an_older_version_are_found_once_it_is_opened(tmp_path: Path, version: int) -> None:
     path = tmp_path / "old.db"
     connection = connect(path)

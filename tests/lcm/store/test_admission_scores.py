@@ -1,0 +1,72 @@
+"""What admission scored, found by message, against a reading of every decision."""
+
+import random
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+
+from lcm.encoding import to_json
+from lcm.store.connection import connect
+from lcm.store.guidance import admission_scores
+from lcm.store.migrations import MIGRATIONS, migrate
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+IDS = [f"m{number}" for number in range(20)]
+BEFORE_SCORES = 6
+
+
+def of_all_decisions(connection: sqlite3.Connection, message_ids: list[str]) -> dict[str, float]:
+    """The oracle: no table of scores, every decision read."""
+    rows = connection.execute(
+        """
+        SELECT s.value, max(d.score) FROM decisions d, json_each(d.candidate, '$.source_message_ids') s
+        WHERE d.score IS NOT NULL AND s.value IN (SELECT value FROM json_each(?)) GROUP BY s.value
+        """,
+        (to_json(message_ids),),
+    )
+    return dict(rows.fetchall())
+
+
+def decide(connection: sqlite3.Connection, rng: random.Random, number: int) -> None:
+    for _ in range(number):
+        sources = rng.choices(IDS, k=rng.randint(1, 4))  # one may stand twice
+        score = rng.choice([None, 0.0, rng.random()])
+        connection.execute(
+            """
+            INSERT INTO decisions (conversation_id, decided_at, action, reason, category, scope, score, features,
+                                   audit, candidate)
+            VALUES (?, '', 'create', '', 'other', 'global', ?, '{}', '{}', ?)
+            """,
+            (rng.randint(1, 2), score, to_json({"source_message_ids": sources})),
+        )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_by_message_are_those_of_all_decisions(seed: int) -> None:
+    rng, connection = random.Random(seed), connect(":memory:")
+    migrate(connection, AT, MIGRATIONS[:BEFORE_SCORES])
+    connection.execute("INSERT INTO conversations (session_id, session_key) VALUES ('s', 'a'), ('s', 'b')")
+
+    def agree() -> dict[str, float]:
+        asked = rng.sample(IDS, 12)
+        found = admission_scores(connection, asked)
+        assert found == of_all_decisions(connection, asked)
+        assert set(found) <= set(asked)
+        return found
+
+    decide(connection, rng, 25)
+    migrate(connection, AT)
+    assert agree()
+    decide(connection, rng, 25)
+    assert agree()
+    connection.execute("UPDATE decisions SET score = CASE WHEN score IS NULL THEN .5 END WHERE decision_id % 3 = 0")
+    agree()
+    connection.execute("DELETE FROM decisions WHERE decision_id % 4 = 0")
+    agree()
+    connection.execute("DELETE FROM conversations WHERE conversation_id = 1")
+    agree()
+    connection.execute("DELETE FROM conversations")
+    assert agree() == {}
+    assert connection.execute("SELECT count(*) FROM admission_scores").fetchone() == (0,)
+    connection.close()
