@@ -16,6 +16,7 @@ from lcm.records.rules import Rules
 from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
+from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.stages.limit import Limit
@@ -187,15 +188,10 @@ def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords) -> pl.S
         Float64, in the order of the rows.
     """
     terms = Terms(words)
-    asked = batch.queries.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode()))
-    found = batch.documents.filter(pl.col("document_id").is_in(rows["document_id"].unique().implode()))
-    distinct = [list(dict.fromkeys(terms.of(text))) for text in asked["text"]]
-    keywords = asked.select("query_id", _keywords=pl.Series(distinct, dtype=pl.List(pl.String)))
-    said = found.select("document_id", _words=terms.all_of_each(found["text"]))
-    beside = (
-        rows.select("query_id", "document_id")
-        .join(keywords, on="query_id", how="left", maintain_order="left")
-        .join(said, on="document_id", how="left", maintain_order="left")
-    )
-    wanted, had = pl.col("_keywords").list.len(), pl.col("_keywords").list.set_intersection("_words").list.len()
-    return beside.select(pl.when(wanted > 0).then(had / wanted).fill_null(0.0).cast(pl.Float64)).to_series()
+    texts = dict(zip(rows["document_id"], texts_of(batch, rows["document_id"]), strict=True))
+    words_of = map(set, terms.all_of_each(pl.Series(texts.values(), dtype=pl.String).fill_null("")))
+    said = dict(zip(texts, words_of, strict=True))
+    asked = {name: set(terms.of(text)) for name, text in batch.queries.select("query_id", "text").iter_rows()}
+    pairs = rows.select("query_id", "document_id").iter_rows()
+    shares = [len(asked[query] & said[one]) / max(1, len(asked[query])) for query, one in pairs]
+    return pl.Series(shares, dtype=pl.Float64)

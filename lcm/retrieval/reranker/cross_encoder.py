@@ -12,6 +12,7 @@ from lcm.encoding import well_formed
 from lcm.errors import ModelError
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.embedder.session import LazySession, Session
+from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.reranker.blending import Blend, beyond, check_window, first
 
@@ -57,17 +58,9 @@ class CrossEncoder:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)
-        texts = (
-            kept.select("query_id", "document_id")
-            .join(batch.queries.select("query_id", query="text"), on="query_id", how="left", maintain_order="left")
-            .join(
-                batch.documents.select("document_id", document="text"),
-                on="document_id",
-                how="left",
-                maintain_order="left",
-            )
-        )
-        scores = self.scores(list(texts.select("query", "document").iter_rows()))
+        asked: dict[str, str] = dict(batch.queries.select("query_id", "text").iter_rows())
+        pairs = zip((asked[one] for one in kept["query_id"]), texts_of(batch, kept["document_id"]), strict=True)
+        scores = self.scores([(query, text or "") for query, text in pairs])
         return best_first(self.blend.apply(kept.with_columns(reranker_score=pl.Series(scores, dtype=pl.Float64))))
 
     def scores(self, pairs: list[tuple[str, str]]) -> list[float]:

@@ -19,6 +19,7 @@ from lcm.javascript import to_number
 from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.protocols.retrieval import Batch
 from lcm.redaction import keep_secret
+from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.reranker.blending import Blend, RerankItem, beyond, check_window, first, with_replies
 from lcm.retrieval.reranker.cosine import Cosine
 
@@ -219,10 +220,9 @@ def _number(entry: dict[str, Any], key: str) -> float | None:
 
 def _asked(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     """A row a query, as they stand in the frame: query_id, query, documents (a list of texts)."""
-    texts = batch.documents.select("document_id", documents="text")
+    texts = pl.Series(texts_of(batch, frame["document_id"]), dtype=pl.String)
     return (
-        frame.select("query_id", "document_id")
-        .join(texts, on="document_id", how="left", maintain_order="left")
+        frame.select("query_id", documents=texts)
         .group_by("query_id", maintain_order=True)
         .agg("documents")
         .join(batch.queries.select("query_id", query="text"), on="query_id", how="left", maintain_order="left")

@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
 from lcm.records.document import SCOPE_CLASSES
+from lcm.retrieval.lookup import documents_of
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
@@ -142,11 +143,11 @@ def describe(candidates: pl.DataFrame, batch: Batch) -> pl.DataFrame:
 
     A row whose document the batch does not know is dropped; columns that the rows have already are read anew.
     """
-    known = batch.documents.select("document_id", *DESCRIBED_BY)
-    if batch.turns is not None:
-        known = pl.concat([known, batch.turns.select(known.columns)])
+    known = documents_of(batch, candidates["document_id"], ["document_id", *DESCRIBED_BY])
     rows = candidates.drop(*DESCRIBED_BY, "scope_class", strict=False)
-    return _classed(rows.join(known, on="document_id", how="inner", maintain_order="left"), batch)
+    if known["document_id"].has_nulls():
+        rows, known = rows.filter(is_known := known["document_id"].is_not_null()), known.filter(is_known)
+    return _classed(rows.hstack(known.drop("document_id")), batch)
 
 
 def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:

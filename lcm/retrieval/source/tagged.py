@@ -10,6 +10,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Raw
+from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.lexical import lexical_branch
 
@@ -62,10 +63,9 @@ class Tagged:
     def candidates(self, batch: Batch) -> pl.DataFrame:
         rows = lexical_branch(batch, self.pool_size, None, self.containment)
         tags = [[tag.lower() for tag in self.tags.tags(text)] for text in batch.queries["text"]]
-        texts = rows.join(batch.documents.select("document_id", "text"), on="document_id", how="left")["text"]
         carries = [
-            all(tag in text.lower() for tag in tags[query])
-            for query, text in zip(rows["query"], texts.fill_null(""), strict=True)
+            all(tag in (text or "").lower() for tag in tags[query])
+            for query, text in zip(rows["query"], texts_of(batch, rows["document_id"]), strict=True)
         ]
         kept = rows.filter(pl.Series(carries, dtype=pl.Boolean))
         return merge(branch([], "cosine", "dense_rank"), kept, batch)

@@ -9,6 +9,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.lookup import rows_of
 from lcm.retrieval.ranking.ordering import best_first
 
 _Said = frozenset[tuple[str, str]]
@@ -38,9 +39,7 @@ class NearDuplicates:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ordered = best_first(frame)
-        texts = ordered.select("document_id").join(
-            batch.documents.select("document_id", "role", "text"), on="document_id", how="left", maintain_order="left"
-        )
+        texts = rows_of(batch.documents, ordered["document_id"], ["role", "text"])
         ids = ordered["document_id"].to_list()
         stands_for: list[list[str]] = [[] for _ in ids]
         is_like = np.zeros(len(ids), dtype=np.bool_)

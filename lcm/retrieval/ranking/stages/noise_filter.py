@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.lookup import rows_of
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.writing.noise import are_noise
 
@@ -21,8 +22,8 @@ class NoiseFilter:
     boilerplate: bool = True
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        ids = frame["document_id"].unique().implode()
-        found = batch.documents.select("document_id", "text").filter(pl.col("document_id").is_in(ids))
+        ids = frame["document_id"].unique()
+        found = rows_of(batch.documents, ids, ["document_id", "text"]).drop_nulls("document_id")
         is_noise = are_noise(
             found["text"], denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
         )
