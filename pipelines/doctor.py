@@ -24,7 +24,7 @@ from lcm.compaction.resummarising import Resummariser, harmful_summaries
 from lcm.errors import LcmError, StoreError
 from lcm.faults import StoreFaultError
 from lcm.store.connection import connect, transaction
-from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
+from lcm.store.derived import FULL_TEXT, rebuild_scores, rebuild_words, recompute_totals
 from lcm.store.doctor import DoctorCheck, broken_lineage, mark_of, scan
 from lcm.store.migrations import MIGRATIONS, schema_version
 from lcm.store.parts_texts import write_parts_texts
@@ -89,6 +89,8 @@ def repair(connection: sqlite3.Connection, checks: Sequence[DoctorCheck]) -> Non
         for table in FULL_TEXT:
             if table in wrong:
                 rebuild_words(connection, table)
+        if "admission_scores" in wrong:
+            rebuild_scores(connection)
         if "summary_totals" in wrong:
             recompute_totals(connection)
 

@@ -1,4 +1,5 @@
-"""What a store keeps though it follows from the rest: full-text tables, and the totals of summaries."""
+"""What a store keeps though it follows from the rest: full-text tables, admission's scores by message, and the totals
+of summaries."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -70,6 +71,26 @@ def rebuild_words(connection: sqlite3.Connection, table: str) -> None:
     connection.execute(f"DROP TABLE {table}")
     connection.execute(sql)
     connection.execute(f"INSERT INTO {table} ({follows.own}, {follows.columns}) {follows.worded}")
+
+
+_SCORED = """
+    SELECT DISTINCT s.value, d.decision_id, d.score FROM decisions d, json_each(d.candidate, '$.source_message_ids') s
+    WHERE d.score IS NOT NULL
+"""
+_SCORES = "SELECT message_key, decision_id, score FROM admission_scores"
+
+
+def scores_out_of_step(connection: sqlite3.Connection) -> Iterator[str]:
+    """Tell which decisions have another score, or none, where messages are looked up."""
+    differing = f"SELECT * FROM ({_SCORED} EXCEPT {_SCORES}) UNION ALL SELECT * FROM ({_SCORES} EXCEPT {_SCORED})"  # noqa: S608 (our own constants)
+    for (decision_id,) in connection.execute(f"SELECT DISTINCT decision_id FROM ({differing}) ORDER BY decision_id"):  # noqa: S608
+        yield f"decision {decision_id}: its messages have another score"
+
+
+def rebuild_scores(connection: sqlite3.Connection) -> None:
+    """Make the scores by message anew, inside the caller's transaction."""
+    connection.execute("DELETE FROM admission_scores")
+    connection.execute(f"INSERT INTO admission_scores (message_key, decision_id, score) {_SCORED}")
 
 
 def misstated(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from lcm.javascript import utf16_length
 from lcm.records.summary import FALLBACK_MARK
 from lcm.store import context_checks, lineage_checks, recorded_checks, value_checks
-from lcm.store.derived import FULL_TEXT, misstated, words_out_of_step
+from lcm.store.derived import FULL_TEXT, misstated, scores_out_of_step, words_out_of_step
 from lcm.store.findings import told
 
 Status = Literal["pass", "warn", "fail"]
@@ -24,7 +24,7 @@ _TOTALS = {"summary_totals", "summary_spans"}
 _NOT_OF_LINEAGE = {
     "context_token_consistency", "retired_items_valid_refs", "hidden_out_of_use", "conversations_named",
     "messages_as_recorded", "message_parts_whole", "parts_searchable", "summary_words", "summaries_say_something",
-    "summary_file_ids", "summary_files_known", "summaries_whole", *FULL_TEXT, *_TOTALS,
+    "summary_file_ids", "summary_files_known", "summaries_whole", "admission_scores", *FULL_TEXT, *_TOTALS,
 }  # fmt: skip
 
 
@@ -98,6 +98,7 @@ def scan(
         checks += [
             _check("pages", _pages(connection)),
             _check("foreign_keys", _references(connection)),
+            _check("admission_scores", scores_out_of_step(connection), is_derived=True),
             *(_check(name, words_out_of_step(connection, name), is_derived=True) for name in FULL_TEXT),
         ]
     is_derived = not broken_lineage(checks)

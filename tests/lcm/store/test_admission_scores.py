@@ -8,6 +8,7 @@ import pytest
 
 from lcm.encoding import to_json
 from lcm.store.connection import connect
+from lcm.store.derived import rebuild_scores, scores_out_of_step
 from lcm.store.guidance import admission_scores
 from lcm.store.migrations import MIGRATIONS, migrate
 
@@ -53,6 +54,7 @@ def test_scores_by_message_are_those_of_all_decisions(seed: int) -> None:
         found = admission_scores(connection, asked)
         assert found == of_all_decisions(connection, asked)
         assert set(found) <= set(asked)
+        assert list(scores_out_of_step(connection)) == []
         return found
 
     decide(connection, rng, 25)
@@ -69,4 +71,27 @@ def test_scores_by_message_are_those_of_all_decisions(seed: int) -> None:
     connection.execute("DELETE FROM conversations")
     assert agree() == {}
     assert connection.execute("SELECT count(*) FROM admission_scores").fetchone() == (0,)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        "DELETE FROM admission_scores WHERE decision_id = 2",
+        "UPDATE admission_scores SET score = score + 1 WHERE decision_id = 2",
+        "INSERT INTO admission_scores VALUES ('m99', 2, .5)",
+    ],
+)
+def test_scores_that_are_out_of_step_are_told_and_made_anew(spoiled: str) -> None:
+    connection = connect(":memory:")
+    migrate(connection, AT)
+    connection.execute("INSERT INTO conversations (session_id, session_key) VALUES ('s', 'a'), ('s', 'b')")
+    decide(connection, random.Random(0), 3)
+    connection.execute("UPDATE decisions SET score = .25")
+    before = admission_scores(connection, IDS)
+    connection.execute(spoiled)
+    assert list(scores_out_of_step(connection)) == ["decision 2: its messages have another score"]
+    rebuild_scores(connection)
+    assert list(scores_out_of_step(connection)) == []
+    assert admission_scores(connection, IDS) == before
     connection.close()

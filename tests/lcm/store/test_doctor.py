@@ -102,7 +102,7 @@ def wrong(store: Store) -> dict[str, DoctorCheck]:
 
 def test_a_sound_store_passes_every_check(store: Store) -> None:
     assert not wrong(store)
-    assert len(scan(store._connection)) == 38
+    assert len(scan(store._connection)) == 39
     assert all(check.status == "pass" for key in (1, 2) for check in scan(store._connection, key))
 
 
