@@ -1,18 +1,21 @@
 """What a writer compares new candidates with, growing while a transcript is taken in."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.clock import EPOCH
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Neighbour, Neighbours
+from lcm.protocols.writing import DocumentSort, Neighbour, Neighbours
 from lcm.records.document import Document
-from lcm.retrieval.vector_index.exact import cosines, to_grid
+from lcm.retrieval.indexing import best_places
+from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
 from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
 
@@ -37,13 +40,13 @@ class ComparisonSet:
         self._read = read
         self._readable = None if readable is None else frozenset(readable)
         self._dim = vectors.shape[1]
-        self._rows: npt.NDArray[np.float64] = to_grid(vectors, self._dim).astype(np.float64)
-        self._ids: list[str] = documents["document_id"].to_list()
-        self._starts: list[datetime] = documents["valid_from"].to_list()
-        self._has_ended: list[bool] = documents["invalidated_at"].is_not_null().to_list()
-        self._places = {document_id: place for place, document_id in enumerate(self._ids)}
+        self._ids: list[str] = []
+        self._places: dict[str, int] = {}
+        self._columns = _Columns.empty(self._dim)
+        self._sorts: dict[DocumentSort, int] = {}
         self._documents: dict[str, Document] = {}
-        self._nearest: tuple[Vectors, npt.NDArray[np.float64], list[int]] | None = None
+        self._rough: tuple[Vectors, npt.NDArray[np.float32]] | None = None
+        self._add_frame(documents, vectors)
 
     def branch(self) -> "ComparisonSet":
         """A set that begins with what is in this one, and leaves this one as it is.
@@ -52,8 +55,8 @@ class ComparisonSet:
         """
         other = copy(self)
         other._read = self.document
-        other._ids, other._starts = self._ids.copy(), self._starts.copy()
-        other._has_ended, other._places = self._has_ended.copy(), self._places.copy()
+        other._ids, other._places, other._sorts = self._ids.copy(), self._places.copy(), self._sorts.copy()
+        other._columns = replace(self._columns, has_ended=self._columns.has_ended.copy())
         other._documents = {}
         return other
 
@@ -62,36 +65,36 @@ class ComparisonSet:
         if self._readable is not None:
             is_readable = documents["scope"].is_in(list(self._readable))
             documents, vectors = documents.filter(is_readable), vectors[is_readable.to_numpy()]
-        if documents.is_empty():
-            return
-        first, end = len(self._ids), len(self._ids) + len(documents)
-        self._reserve(end)
-        self._rows[first:end] = to_grid(vectors, self._dim)
-        self._ids.extend(documents["document_id"])
-        self._starts.extend(documents["valid_from"])
-        self._has_ended.extend(documents["invalidated_at"].is_not_null())
-        self._places.update(zip(self._ids[first:], range(first, end), strict=True))
-        self._nearest = None
+        if not documents.is_empty():
+            self._add_frame(documents, vectors)
 
     def reread(self, document_ids: Sequence[str]) -> None:
         """Ask the store again for documents that have changed there, whether they have ended too."""
         for document_id in document_ids:
             self._documents.pop(document_id, None)
             if document_id in self._places:
-                self._has_ended[self._places[document_id]] = self.document(document_id).invalidated_at is not None
+                has_ended = self.document(document_id).invalidated_at is not None
+                self._columns.has_ended[self._places[document_id]] = has_ended
 
     def known_at(self, now: datetime) -> Neighbours:
         return _ComparisonAt(self, now)
 
-    def nearest(self, vector: Vectors, now: datetime, active_only: bool) -> Iterator[Neighbour]:
-        """The documents that existed then, nearest first, ties in the order of adding."""
-        if self._nearest is None or self._nearest[0] is not vector:  # a rule may ask twice about one candidate
-            found = cosines(to_grid(vector, self._dim), self._rows[: len(self._ids)])[0]
-            self._nearest = vector, found, np.argsort(-found, kind="stable").tolist()
-        _, scores, order = self._nearest
-        for place in order:
-            if self._starts[place] <= now and not (active_only and self._has_ended[place]):
-                yield Neighbour(self.document(self._ids[place]), float(scores[place]))
+    def nearest(
+        self, vector: Vectors, k: int, now: datetime, active_only: bool, only: Callable[[DocumentSort], bool] | None
+    ) -> list[Neighbour]:
+        """The k nearest of the documents that existed then, best first, ties in the order of adding."""
+        count, query = len(self._ids), to_grid(vector, self._dim)
+        compared = self._columns.starts[:count] <= _microseconds(now)
+        if active_only:
+            compared &= ~self._columns.has_ended[:count]
+        if only is not None:
+            compared &= np.array([only(sort) for sort in self._sorts], bool)[self._columns.sorts[:count]]
+        places = np.flatnonzero(compared)
+        places = places[contending(self._roughly(vector, query)[places], k, self._dim)]
+        (scores,) = cosines(query, self._columns.rows[places])
+        best = best_places(scores, k)
+        near = zip(places[best].tolist(), scores[best].tolist(), strict=True)
+        return [Neighbour(self.document(self._ids[place]), score) for place, score in near]
 
     def document(self, document_id: str) -> Document:
         """A document as it stands now."""
@@ -101,7 +104,7 @@ class ComparisonSet:
 
     def stands(self, document_id: str) -> bool:
         place = self._places.get(document_id)
-        return place is not None and not self._has_ended[place]
+        return place is not None and not self._columns.has_ended[place]
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Make changes visible to what is compared next; storing them is another's business."""
@@ -110,7 +113,7 @@ class ComparisonSet:
                 case DocumentCreated(document, vector):
                     self._create(document, vector)
                 case DocumentEnded(document_id, at):
-                    self._has_ended[self._places[document_id]] = True
+                    self._columns.has_ended[self._places[document_id]] = True
                     self._documents[document_id] = replace(self.document(document_id), invalidated_at=at)
                 case DocumentAnnotated(document_id, metadata):
                     known = self.document(document_id)
@@ -124,21 +127,61 @@ class ComparisonSet:
         is_hidden = self._readable is not None and document.scope not in self._readable
         if is_hidden or document.document_id in self._places:
             return
-        place = len(self._ids)
-        self._reserve(place + 1)
-        self._rows[place] = 0 if vector is None else to_grid(vector, self._dim)[0]
-        self._places[document.document_id] = place
-        self._ids.append(document.document_id)
-        self._starts.append(document.valid_from or document.created_at)
-        self._has_ended.append(False)
+        sort = DocumentSort(document.role, document.kind, document.is_durable)
+        row = np.zeros((1, self._dim), np.float32) if vector is None else vector
+        self._add([document.document_id], row, [document.valid_from or document.created_at], [False], [sort])
         self._documents[document.document_id] = document
-        self._nearest = None
 
-    def _reserve(self, count: int) -> None:
-        if count > len(self._rows):
-            grown = np.zeros((max(64, 2 * count), self._dim))
-            grown[: len(self._rows)] = self._rows
-            self._rows = grown
+    def _add_frame(self, documents: pl.DataFrame, vectors: Vectors) -> None:
+        sorts = [DocumentSort(*row) for row in documents.select(DocumentSort._fields).iter_rows()]
+        has_ended = documents["invalidated_at"].is_not_null().to_list()
+        self._add(documents["document_id"].to_list(), vectors, documents["valid_from"].to_list(), has_ended, sorts)
+
+    def _add(
+        self,
+        ids: Sequence[str],
+        vectors: Vectors,
+        starts: Sequence[datetime],
+        has_ended: Sequence[bool],
+        sorts: Sequence[DocumentSort],
+    ) -> None:
+        first, end = len(self._ids), len(self._ids) + len(ids)
+        self._columns = self._columns.with_room(end)
+        self._columns.rows[first:end] = to_grid(vectors, self._dim)
+        self._columns.starts[first:end] = [_microseconds(start) for start in starts]
+        self._columns.has_ended[first:end] = has_ended
+        self._columns.sorts[first:end] = [self._sorts.setdefault(sort, len(self._sorts)) for sort in sorts]
+        self._ids.extend(ids)
+        self._places.update(zip(ids, range(first, end), strict=True))
+        self._rough = None
+
+    def _roughly(self, vector: Vectors, query: Vectors) -> npt.NDArray[np.float32]:
+        """The products with all documents, rounded; a rule may ask several times about one candidate."""
+        if self._rough is None or self._rough[0] is not vector:
+            self._rough = vector, self._columns.rows[: len(self._ids)] @ query[0]
+        return self._rough[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What is compared of documents, a row each, with room for more."""
+
+    rows: Vectors
+    starts: npt.NDArray[np.int64]
+    """Microseconds."""
+    has_ended: npt.NDArray[np.bool_]
+    sorts: npt.NDArray[np.int64]
+    """The place of each document's sort among all sorts."""
+
+    @classmethod
+    def empty(cls, dim: int) -> "_Columns":
+        return cls(np.empty((0, dim), np.float32), np.empty(0, np.int64), np.empty(0, bool), np.empty(0, np.int64))
+
+    def with_room(self, count: int) -> "_Columns":
+        if count <= len(self.rows):
+            return self
+        room = max(64, 2 * count)
+        return _Columns(*(_grown(column, room) for column in (self.rows, self.starts, self.has_ended, self.sorts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +192,16 @@ class _ComparisonAt:
     now: datetime
 
     def nearest(
-        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[DocumentSort], bool] | None = None
     ) -> list[Neighbour]:
-        found = self.documents.nearest(vector, self.now, active_only)
-        if only is not None:
-            found = (near for near in found if only(near.document))
-        return [near for near, _ in zip(found, range(k), strict=False)]
+        return self.documents.nearest(vector, k, self.now, active_only, only)
+
+
+def _grown(column: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    grown = np.zeros((room, *column.shape[1:]), column.dtype)
+    grown[: len(column)] = column
+    return grown
+
+
+def _microseconds(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(microseconds=1)

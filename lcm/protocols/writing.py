@@ -47,12 +47,20 @@ class Neighbour:
     cosine: float
 
 
+class DocumentSort(NamedTuple):
+    """What says which documents a candidate is compared with; a document keeps it for good."""
+
+    role: str
+    kind: str
+    is_durable: bool
+
+
 class Neighbours(Protocol):
     """The documents that a writer may compare a candidate with, as they stand now: of the scopes that it can reach,
     and known at that instant."""
 
     def nearest(
-        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[DocumentSort], bool] | None = None
     ) -> list[Neighbour]:
         """The k nearest by cosine, best first; ties oldest first.
 
@@ -60,7 +68,7 @@ class Neighbours(Protocol):
             vector: shape (1, dim).
             k: how many at most.
             active_only: leave out documents in whose place another stands.
-            only: leave out documents of which it does not hold.
+            only: leave out documents of whose sort it does not hold.
         """
         ...
 

@@ -142,10 +142,8 @@ class ExactIndex:
             rough = queries[start : start + queries_a_block] @ rows.T
             if not (is_sparse or seen.is_everything):
                 rough = rough[:, seen.rows]
-            rough = np.clip(_of_documents(rough, seen), -1, 1)
-            for scores in rough:
-                least = np.partition(scores, seen.ids - k)[seen.ids - k]
-                yield np.flatnonzero(scores >= least - 2 * rounding(self._dim))
+            for scores in _of_documents(rough, seen):
+                yield contending(scores, k, self._dim)
 
     def rank(self, queries: Vectors, places: Rows, k: int) -> list[Ranked]:
         """The best k among some ids of each query, where every id has one vector.
@@ -266,6 +264,15 @@ def cosines(queries: Vectors, rows: npt.NDArray[np.floating[Any]]) -> npt.NDArra
     np.clip(products, -1, 1, out=products)
     products += 0.0  # a sum of nothing but zeros may come out as -0.0 or 0.0
     return products
+
+
+def contending(rough: npt.NDArray[np.float32], k: int, dim: int) -> Rows:
+    """The places whose cosines can be among the best k, by products that were summed in float32."""
+    if k >= len(rough):
+        return np.arange(len(rough))
+    scores = np.clip(rough, -1, 1)
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    return np.flatnonzero(scores >= least - 2 * rounding(dim))
 
 
 def rounding(dim: int) -> float:

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 from lcm.checks import check_choice, check_keys, check_range
 from lcm.protocols.models import TokenEstimator, Vectors
-from lcm.protocols.writing import Assessment, Neighbour, Neighbours
+from lcm.protocols.writing import Assessment, DocumentSort, Neighbour, Neighbours
 from lcm.records.conversation import ROLES, Message
-from lcm.records.document import Candidate, Document
+from lcm.records.document import Candidate
 from lcm.records.rules import Rules
 from lcm.token_estimator.code_points import CodePoints
 from lcm.writing.admission.gating_signals import Familiarity, Patterns, PatternScores, evidence, load_patterns
@@ -202,12 +202,12 @@ class Gating:
             is_passed=g >= self.threshold,
         )
 
-    def _is_turn(self, document: Document) -> bool:
-        return document.role in self.roles and document.kind not in _UNSAID
+    def _is_turn(self, sort: DocumentSort) -> bool:
+        return sort.role in self.roles and sort.kind not in _UNSAID
 
 
-def _is_memory(document: Document) -> bool:
-    return document.is_durable and document.kind not in _UNSAID
+def _is_memory(sort: DocumentSort) -> bool:
+    return sort.is_durable and sort.kind not in _UNSAID
 
 
 def _role(candidate: Candidate, messages: Sequence[Message]) -> str:

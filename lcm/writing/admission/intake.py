@@ -15,7 +15,15 @@ import numpy as np
 from lcm.checks import check_range
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Admission, Assessment, Deduplication, Judgement, Neighbour, Neighbours
+from lcm.protocols.writing import (
+    Admission,
+    Assessment,
+    Deduplication,
+    DocumentSort,
+    Judgement,
+    Neighbour,
+    Neighbours,
+)
 from lcm.records.conversation import Message
 from lcm.records.document import Action, Candidate, Decision, Document
 from lcm.writing.admission import follower
@@ -243,12 +251,10 @@ class _Others:
     left_out: Set[str]
 
     def nearest(
-        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[DocumentSort], bool] | None = None
     ) -> list[Neighbour]:
-        def is_other(document: Document) -> bool:
-            return document.document_id not in self.left_out and (only is None or only(document))
-
-        return self.neighbours.nearest(vector, k, active_only=active_only, only=is_other)
+        found = self.neighbours.nearest(vector, k + len(self.left_out), active_only=active_only, only=only)
+        return [near for near in found if near.document.document_id not in self.left_out][:k]
 
 
 def _allowed(candidate: Candidate, judgement: Judgement) -> Judgement:

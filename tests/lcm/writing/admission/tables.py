@@ -8,7 +8,7 @@ import numpy as np
 
 from lcm.errors import ModelError
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Neighbour, Neighbours
+from lcm.protocols.writing import DocumentSort, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import GLOBAL_SCOPE, Candidate, Document
 from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
@@ -31,7 +31,7 @@ class Table:
         return self
 
     def nearest(
-        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[Document], bool] | None = None
+        self, vector: Vectors, k: int, *, active_only: bool, only: Callable[[DocumentSort], bool] | None = None
     ) -> list[Neighbour]:
         self.asked.append((k, active_only))
         found = [
@@ -39,7 +39,7 @@ class Table:
             for document_id, document in self.documents.items()
             if document_id in self.vectors
             and not (active_only and document.invalidated_at)
-            and (only is None or only(document))
+            and (only is None or only(DocumentSort(document.role, document.kind, document.is_durable)))
         ]
         return sorted(found, key=lambda near: -near.cosine)[:k]
 
