@@ -271,7 +271,7 @@ def contending(rough: npt.NDArray[np.float32], k: int, dim: int) -> Rows:
     if k >= len(rough):
         return np.arange(len(rough))
     scores = np.clip(rough, -1, 1)
-    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    least = np.partition(scores, -k)[-k]
     return np.flatnonzero(scores >= least - 2 * rounding(dim))
 
 
