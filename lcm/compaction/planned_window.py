@@ -6,7 +6,7 @@ from datetime import datetime
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.window import StoredWindow
 from lcm.records.conversation import Message
-from lcm.records.summary import GuidanceShard, Summary
+from lcm.records.summary import GuidanceShard, MessageHeat, Summary
 from lcm.store.store import Store
 
 
@@ -41,6 +41,10 @@ class PlannedWindow(StoredWindow):
 
     def newest_made(self, before: tuple[datetime, str], at_most: int) -> tuple[tuple[datetime, str], str] | None:
         return self._live.newest_made(before, at_most) if self._read is None else super().newest_made(before, at_most)
+
+    def heat(self) -> dict[str, MessageHeat]:
+        """As the live window knows it: what is hot is asked before anything is planned."""
+        return self._live.heat()
 
     def messages(self, message_ids: Sequence[str]) -> list[Message]:
         if self._messages is None:

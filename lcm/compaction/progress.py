@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -29,6 +30,8 @@ class CompactionProgress:
     failure: str = ""
     """What ended the run, where that was not the credentials."""
     elapsed_seconds: float = 0.0
+    hot: Mapping[str, int] = field(default_factory=dict)
+    """The messages that stay because they are hot, and what each weighs: settled before anything is done."""
     triggers: tuple[TriggerReading, ...] = ()
     """What was looked at before anything was done."""
 

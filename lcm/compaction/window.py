@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from lcm.compaction.context_totals import ContextTotals
+from lcm.compaction.heat import Heat
 from lcm.compaction.summary_id import summary_id
 from lcm.compaction.summary_order import SummaryOrder
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
-from lcm.records.summary import ContextEntry, GuidanceShard, Summary
+from lcm.records.summary import ContextEntry, GuidanceShard, MessageHeat, Summary
 from lcm.store.guidance import add_shards, admission_scores
 from lcm.store.store import Store
 
@@ -37,6 +38,7 @@ class StoredWindow:
         """As read: a summary never changes, and every cluster asks for those before it."""
         self.attempted: set[str] = set()
         self.turns: dict[str, Any] = {}
+        self._heat = Heat()
 
     @property
     def conversation_id(self) -> str:
@@ -76,6 +78,14 @@ class StoredWindow:
             for summary in self.summaries(ids):
                 self._made.add(*_made(summary))
         return self._made.newest(before, at_most)
+
+    def heat(self) -> dict[str, MessageHeat]:
+        standing = [entry.item_id for entry in self.entries.said]
+        self._heat.follow(self._store.messages(self._conversation_id, self._heat.read + 1), standing)
+        if not self._heat.covers(standing):  # what was to be folded when they were last read is not
+            self._heat = Heat()
+            self._heat.follow(self._store.messages(self._conversation_id), standing)
+        return self._heat.of_all()
 
     def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:
         with self._store.reading() as connection:

@@ -1,7 +1,7 @@
 """From old messages to summaries."""
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
@@ -10,7 +10,15 @@ import polars as pl
 
 from lcm.records.conversation import Message
 from lcm.records.document import Document
-from lcm.records.summary import CompactionReport, ContextEntry, GuidanceShard, Summary, SummaryRequest, SummaryResult
+from lcm.records.summary import (
+    CompactionReport,
+    ContextEntry,
+    GuidanceShard,
+    MessageHeat,
+    Summary,
+    SummaryRequest,
+    SummaryResult,
+)
 
 
 class Summarizer(Protocol):
@@ -77,6 +85,10 @@ class ContextWindow(Protocol):
 
     def keep(self, shards: Sequence[GuidanceShard]) -> None:
         """Keep messages as guidance that stay in the context, too."""
+        ...
+
+    def heat(self) -> Mapping[str, MessageHeat]:
+        """How often what was said later, wherever it stands now, comes back to each message of the context, by id."""
         ...
 
     def admission_scores(self, message_ids: Sequence[str]) -> dict[str, float]:

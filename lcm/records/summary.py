@@ -130,14 +130,23 @@ class GuidanceShard:
     tokens: int
 
 
+class MessageHeat(NamedTuple):
+    """How often a conversation comes back to one of its messages."""
+
+    heat: int
+    """How many later messages state one of its facts again."""
+    caller: str
+    """The message whose call of a tool it answers, which may have left the context; of any other, itself."""
+
+
 class TriggerReading(NamedTuple):
-    """What a trigger of compaction saw of a context."""
+    """What a trigger of compaction saw of a context, or how much it leaves alone."""
 
     what: str
     """Of what the tokens are, and what they trigger: stands behind the numbers."""
     tokens: int
     threshold: int | None
-    """Compaction acts from here on; None = however many there are."""
+    """Compaction acts from here on, or leaves no more alone; None = however many there are."""
 
 
 class ContextReading(NamedTuple):

@@ -62,6 +62,8 @@ SETTINGS = st.fixed_dictionaries(
         "leaf_target_tokens": st.integers(1, 80),
         "condensed_target_tokens": st.integers(1, 60),
         "summary_max_overage_factor": st.floats(1, 3),
+        "hot_spot_share": st.sampled_from([0.0, 0.1, 0.5]),
+        "hot_spot_heat": st.integers(1, 3),
     }
 )
 RULES = st.sampled_from([{"rules": rules} for rules in get_args(VersionedRules)])

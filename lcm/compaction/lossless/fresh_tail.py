@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from lcm.compaction.context_totals import totals_of
 from lcm.compaction.lossless.planning import tail_start
@@ -33,7 +34,8 @@ class FreshTail:
     word can. Novelty is the share of those most bits that the words of all messages taken before the last `count` carry
     together: 1 where nothing is repeated. The tail ends before the message that brings it below `novelty`.
 
-    A message is in or out by what is newer alone: folding what is older moves no tail.
+    A message is in or out by what is newer alone: folding what is older moves no tail. It grows no further than to the
+    newest summary: what stays before that has another reason to.
     """
 
     count: int
@@ -46,8 +48,15 @@ class FreshTail:
         totals = totals_of(window.entries)
         if self.max_count is None:
             return tail_start(totals, self.count)
-        said = totals.said[-self.max_count :] if self.max_count else []
+        newest = reversed(totals[-self.max_count :] if self.max_count else [])
+        said = list(takewhile(lambda entry: entry.is_message, newest))[::-1]
         return tail_start(totals, chosen_count(_newest_first(window, said), self.count, self.novelty))
+
+    def grown_tokens(self, window: ContextWindow) -> int:
+        """What the messages weigh that stand in the tail before its last `count`."""
+        totals = totals_of(window.entries)
+        more = totals[self.start(window) : tail_start(totals, self.count)]
+        return sum(totals.weight(entry) for entry in more)
 
 
 def chosen_count(messages: Iterator[Words], count: int, novelty: float) -> int:

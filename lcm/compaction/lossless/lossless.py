@@ -1,15 +1,19 @@
 """Compaction that loses nothing: old messages fold into a DAG of summaries, and every one stays reachable."""
 
 import logging
+import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import ClassVar
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lossless.breaker import CircuitBreaker
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.compaction.lossless.fresh_tail import FreshTail
+from lcm.compaction.lossless.hot_spots import HotSpots
 from lcm.compaction.lossless.modes import Modes
 from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import CompactionTrigger, Limits, threshold_trigger
@@ -23,7 +27,8 @@ from lcm.records.summary import CompactionReport, TriggerReading
 
 _log = logging.getLogger(__name__)
 _STEPS_SHARE = 0.55  # a line a step says as much as what tools returned, cut short, did in half as many tokens again
-_SWEEP, _LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
+SWEEPS, _LEAF = "tokens that trigger it", "raw tokens before its fresh tail that trigger a leaf"
+"""What its triggers look at, as readings of them say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ class Lossless:
     until the context is under a target.
 
     A pass whose summarizer fails, or whose plan another writer has overtaken, writes nothing; the next run tries again.
-    What guidance protects stays in the context word for word, parts the messages around it, and is kept as a shard.
+    What guidance protects stays in the context word for word, parts the messages around it, and is kept as a shard; so
+    does, without a shard and for as long as it is, what is hot (`HotSpots`).
     A chunk in which nobody says a word is not summarised. Reasons that reports give: "compacted", "below threshold",
     "nothing to compact", "live context still exceeds target", "already under target", "could not reach target",
     "provider auth failure", "provider auth failure after partial compaction", "circuit breaker open", "time limit",
@@ -66,6 +72,9 @@ class Lossless:
     fresh_tail_max_count: int | None = None
     """The tail grows up to here while its messages say something new. None = it does not."""
     fresh_tail_novelty: float = 0.8
+    hot_spot_share: float = 0.0
+    """Of the budget: so much may stay because it is hot. 0 = nothing does."""
+    hot_spot_heat: int = 3
     leaf_chunk_tokens: int = 20000
     min_leaf_tokens: int = 2000
     leaf_min_fanout: int = 8
@@ -84,6 +93,11 @@ class Lossless:
     breaker: CircuitBreaker = field(init=False, repr=False, compare=False)
     is_off = False
     reads_admission = False
+    unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "fresh_tail_novelty": {"fresh_tail_max_count": None},
+        "hot_spot_heat": {"hot_spot_share": 0.0},
+    }
+    """Setting -> the values of others that leave it without effect."""
 
     def __post_init__(self) -> None:
         check_range(self, "fresh_tail_count", "min_leaf_tokens", "circuit_breaker_cooldown_seconds", ge=0)
@@ -103,7 +117,8 @@ class Lossless:
         check_range(self, "max_budget_tokens", ge=1, or_null=True)
         check_range(self, "fresh_tail_max_count", ge=self.fresh_tail_count, or_null=True, is_whole=True)
         check_range(self, "incremental_max_depth", ge=-1)
-        check_range(self, "context_threshold", "fresh_tail_novelty", ge=0, le=1)
+        check_range(self, "context_threshold", "fresh_tail_novelty", "hot_spot_share", ge=0, le=1)
+        check_range(self, "hot_spot_heat", ge=1, is_whole=True)
         if self.min_leaf_tokens > self.leaf_chunk_tokens:
             raise ValueError(
                 f"min_leaf_tokens must be <= leaf_chunk_tokens ({self.leaf_chunk_tokens}), got {self.min_leaf_tokens}"
@@ -121,11 +136,11 @@ class Lossless:
     ) -> Work:
         """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""
         progress = CompactionProgress(window, now, incidents, self.sweep_deadline_seconds)
-        totals = self.modes.passes.weighed(progress)
+        totals = self.modes.begun(progress)
         before = totals.tokens
         leaf = self.modes.leaf_due(progress)
         over = threshold_trigger(totals, self.modes.limits, live_tokens)
-        progress.triggers = (_seen(over, _SWEEP), _seen(leaf, _LEAF))
+        progress.triggers = (_seen(over, SWEEPS), _seen(leaf, _LEAF), *self.modes.kept_readings(progress))
         if self.breaker.is_open(now):
             return _report(progress, before, "circuit breaker open")
         reason = "below threshold"
@@ -153,11 +168,11 @@ class Lossless:
         has_target = target_tokens is not None
         deadline = self.until_under_deadline_seconds if has_target else self.sweep_deadline_seconds
         progress = CompactionProgress(window, now, incidents, deadline)
-        totals = self.modes.passes.weighed(progress)
+        totals = self.modes.begun(progress)
         before = totals.tokens
         over = threshold_trigger(totals, self.modes.limits)
         if not (is_forced or has_target):
-            progress.triggers = (_seen(over, _SWEEP),)
+            progress.triggers = (_seen(over, SWEEPS), *self.modes.kept_readings(progress))
         if self.breaker.is_open(now):
             return _report(progress, before, "circuit breaker open")
         if has_target:
@@ -206,7 +221,8 @@ class Lossless:
             timezone=self.timezone,
         )
         tail = FreshTail(self.fresh_tail_count, self.fresh_tail_max_count, self.fresh_tail_novelty)
-        return Modes(limits, tail, passes, self.incremental_max_depth)
+        hot_spots = HotSpots(math.floor(self.hot_spot_share * limits.budget_tokens), self.hot_spot_heat)
+        return Modes(limits, tail, hot_spots, passes, self.incremental_max_depth)
 
 
 def _seen(trigger: CompactionTrigger, what: str) -> TriggerReading:

@@ -8,7 +8,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
 
+from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.lossless.fresh_tail import FreshTail
+from lcm.compaction.lossless.hot_spots import HotSpots
 from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import (
     CompactionTrigger,
@@ -19,10 +21,12 @@ from lcm.compaction.lossless.planning import (
     threshold_trigger,
 )
 from lcm.compaction.progress import CompactionProgress
-from lcm.records.summary import SummaryRequest, SummaryResult
+from lcm.records.summary import SummaryRequest, SummaryResult, TriggerReading
 
 Going = Generator[SummaryRequest, SummaryResult, None]
 
+TAIL_GROWTH = "tokens that its fresh tail grew by"
+HOT_TOKENS = "tokens that may stay because they are hot"
 _MAX_ROUNDS = 10
 
 
@@ -32,12 +36,28 @@ class Modes:
 
     limits: Limits
     tail: FreshTail
+    hot_spots: HotSpots
     passes: Passes
     incremental_max_depth: int
 
+    def begun(self, progress: CompactionProgress) -> ContextTotals:
+        """The context before anything is done; what is hot in it is settled for the whole run."""
+        totals = self.passes.weighed(progress)
+        if self.hot_spots.tokens:
+            progress.hot = self.hot_spots.kept(progress.window, self.tail.start(progress.window))
+        return totals
+
+    def kept_readings(self, progress: CompactionProgress) -> tuple[TriggerReading, ...]:
+        """What stays for another reason than that it is among the last messages, where anything may."""
+        grown = TriggerReading(TAIL_GROWTH, self.tail.grown_tokens(progress.window), None)
+        hot = TriggerReading(HOT_TOKENS, sum(progress.hot.values()), self.hot_spots.tokens)
+        grows = self.tail.max_count is not None
+        return (*([grown] if grows else []), *([hot] if self.hot_spots.tokens else []))
+
     def leaf_due(self, progress: CompactionProgress) -> CompactionTrigger:
         """What the trigger of a leaf sees."""
-        return leaf_trigger(self.passes.weighed(progress), self.limits, self.tail.start(progress.window))
+        totals, hot_tokens = self.passes.weighed(progress), sum(progress.hot.values())
+        return leaf_trigger(totals, self.limits, self.tail.start(progress.window), hot_tokens)
 
     def one_leaf(self, progress: CompactionProgress, *, is_forced: bool = False, previous: str | None = None) -> Going:
         """Make one leaf, then one condensed summary a depth, up to the first depth where there is nothing to do.

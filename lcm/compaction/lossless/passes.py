@@ -73,13 +73,14 @@ class Passes:
     def next_leaf(
         self, progress: CompactionProgress, tail: int, start: int = 0, *, is_forced: bool = False
     ) -> LeafChunk | None:
-        """Find the oldest raw messages to summarise, from a place on; there are words among them, and no guidance.
+        """Find the oldest raw messages to summarise, from a place on; there are words among them, no guidance, and
+        nothing hot.
 
         A chunk without words takes in what follows, until someone says something; a run without words stays as it is.
         """
         totals = self.weighed(progress)
         while (chunk := leaf_chunk(totals, self.limits, tail, start, is_forced=is_forced)) is not None:
-            stop = self._rule_from(progress, chunk.start, chunk.stop)
+            stop = self._kept_from(progress, chunk.start, chunk.stop)
             if stop == chunk.start or not can_shrink(chunk := cut_chunk(totals, chunk, stop), self.limits):
                 start = stop + 1
                 continue
@@ -94,11 +95,18 @@ class Passes:
                     whole = messages if begin == chunk.start else _read(progress.window, totals, chunk.start, start)
                     return LeafChunk(Chunk(chunk.start, entries, sum(map(totals.weight, entries)), 0), whole)
                 more = leaf_from(totals, self.limits, start, tail).stop
-                begin, start = start, self._rule_from(progress, start, more)
+                begin, start = start, self._kept_from(progress, start, more)
                 if start == begin:
                     totals.silence = (first, totals[start - 1].ordinal)
                     break
         return None
+
+    def _kept_from(self, progress: CompactionProgress, start: int, stop: int) -> int:
+        """The place of the first message that stays as it is: hot, or protected; `stop` if there is none."""
+        if progress.hot:
+            entries = enumerate(progress.totals[start:stop], start)
+            stop = next((place for place, entry in entries if entry.item_id in progress.hot), stop)
+        return self._rule_from(progress, start, stop)
 
     def _rule_from(self, progress: CompactionProgress, start: int, stop: int) -> int:
         """The place of the first message that guidance protects, which is kept as a shard; `stop` if there is none."""

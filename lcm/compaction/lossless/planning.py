@@ -80,9 +80,10 @@ def threshold_trigger(totals: ContextTotals, limits: Limits, live_tokens: float 
     return CompactionTrigger(is_over, "threshold" if is_over else "none", tokens, threshold)
 
 
-def leaf_trigger(totals: ContextTotals, limits: Limits, tail: int) -> CompactionTrigger:
-    """At least a chunk's worth of raw messages stands before the fresh tail."""
-    protected = sum(totals.weight(entry) for entry in totals[tail:] if entry.is_message)
+def leaf_trigger(totals: ContextTotals, limits: Limits, tail: int, hot_tokens: int = 0) -> CompactionTrigger:
+    """At least a chunk's worth of raw messages stands before the fresh tail, without those that stay because they are
+    hot."""
+    protected = hot_tokens + sum(totals.weight(entry) for entry in totals[tail:] if entry.is_message)
     tokens, threshold = totals.raw_weight - protected, limits.leaf_chunk_tokens
     is_over = tokens >= threshold
     return CompactionTrigger(is_over, "leaf" if is_over else "none", tokens, threshold)

@@ -45,6 +45,8 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     **{f"compaction/{name}:fresh_tail_max_count": {"compaction.fresh_tail_novelty": 0.0} for name in LOSSLESS},
     **{f"compaction/{name}:fresh_tail_novelty": {"compaction.fresh_tail_max_count": 200} for name in LOSSLESS},
+    **{f"compaction/{name}:hot_spot_share": {"compaction.hot_spot_heat": 1} for name in LOSSLESS},
+    **{f"compaction/{name}:hot_spot_heat": {"compaction.hot_spot_share": 0.2} for name in LOSSLESS},
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
     "scheduling/asynchronous": {
         **TINY,
