@@ -6,12 +6,14 @@ A join of forty rows with the frame of all documents reads the whole of it, for 
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
 
+_Made = TypeVar("_Made")
 _KEPT = 16
 """Frames whose tables are kept: of each moment, and of those before it while other threads still ask."""
 
@@ -50,20 +52,40 @@ def _filled(found: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     return found.select(pl.when(is_found).then(pl.col(name)).otherwise(others[name]) for name in found.columns)
 
 
+class KeptBeside(Generic[_Made]):
+    """Makes something of a frame, and gives the same for that very frame again, until the frame is gone.
+
+    Safe to use from several threads; two that ask at once may both make it.
+    """
+
+    def __init__(self, make: Callable[[pl.DataFrame], _Made], kept: int) -> None:
+        self._make, self._most = make, kept
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[int, tuple[weakref.ref[pl.DataFrame], _Made]] = OrderedDict()
+
+    def __call__(self, frame: pl.DataFrame) -> _Made:
+        key = id(frame)
+        with self._lock:
+            if (known := self._kept.get(key)) is not None and known[0]() is frame:
+                self._kept.move_to_end(key)
+                return known[1]
+        made = self._make(frame)
+        with self._lock:
+            self._kept[key] = weakref.ref(frame), made
+            for gone in [other for other, (held, _) in self._kept.items() if held() is None]:
+                del self._kept[gone]
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return made
+
+
+def _places(documents: pl.DataFrame) -> dict[str, int]:
+    return {name: place for place, name in enumerate(documents["document_id"])}
+
+
+_places_of = KeptBeside(_places, _KEPT)
+
+
 def places_of(documents: pl.DataFrame) -> Mapping[str, int]:
     """Where each document stands in a frame, by its id."""
-    key = id(documents)
-    with _lock:
-        if (known := _tables.get(key)) is not None and known[0]() is documents:
-            _tables.move_to_end(key)
-            return known[1]
-    made = {name: place for place, name in enumerate(documents["document_id"])}
-    with _lock:
-        _tables[key] = weakref.ref(documents), made
-        while len(_tables) > _KEPT:
-            _tables.popitem(last=False)
-    return made
-
-
-_lock = threading.Lock()
-_tables: OrderedDict[int, tuple[weakref.ref[pl.DataFrame], dict[str, int]]] = OrderedDict()
+    return _places_of(documents)

@@ -310,3 +310,17 @@ def test_an_index_is_silent(choice: TextIndexChoice, capfd: pytest.CaptureFixtur
 def test_an_unknown_list_of_stop_words_is_refused(choice: TextIndexChoice) -> None:
     with pytest.raises(ValueError, match="unknown stop_words 'klingon'; choose one of: english, lucene, none"):
         type(choice)(stop_words="klingon")
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_filter_that_is_given_again_holds_after_the_index_has_changed(name: str) -> None:
+    index, allowed = CHOICES[name].build(), ("a", "b", "c")
+    index.add(["a", "x"], ["tea one", "tea two"])
+    assert index.search(["tea"], 5, allowed)[0][0] == ["a"]
+    index.add(["b"], ["tea three"])
+    assert sorted(index.search(["tea"], 5, allowed)[0][0]) == ["a", "b"]
+    index.remove(["a"])
+    index.add(["c"], ["tea four"])
+    assert sorted(index.search(["tea"], 5, allowed)[0][0]) == ["b", "c"]
+    assert sorted(index.search(["tea"], 5, ("x",))[0][0]) == ["x"]
+    assert sorted(index.search(["tea"], 5, allowed)[0][0]) == ["b", "c"]

@@ -4,10 +4,13 @@ Source: libravdb memory 1.3.5, mathematical reference, sections 7.3 to 7.6; the 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
@@ -17,13 +20,14 @@ from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.ordering import best_first, with_rank
+from lcm.retrieval.ranking.ordering import best_first, first_places, is_one_query, with_rank
 from lcm.retrieval.ranking.reasons import told_of
-from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.sums import in_order
 from lcm.retrieval.terms import Terms, TermWords
 
 FrequencyOver = Literal["near", "all"]
+IsNear = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]
+"""Tells of cosines whether they are near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,10 @@ class TwoPass:
         rows = _by_cosine(frame)
         parts = [self._passed(part, batch, is_near) for part, is_near, _ in self._parts(rows)]
         if len(parts) == 1:
-            return parts[0].drop("_query")
-        return best_first(pl.concat(parts).sort("_query", maintain_order=True).drop("_query"))
+            return parts[0]
+        order = frame.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("_query")
+        both = pl.concat(parts).join(order, on="query_id", how="left", maintain_order="left")
+        return best_first(both.sort("_query", maintain_order=True).drop("_query"))
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, which cut did it, and by how much it missed that."""
@@ -92,40 +98,53 @@ class TwoPass:
             far = with_rank(best_first(part))
             told.append(_behind(far, self.k1, "k1", "cosine"))
             below = pl.format(f"cosine {{}} {lacks} theta1 {self.theta1:g}", pl.col("score").round(4))
-            told.append(told_of(far.filter((pl.col("rank") <= self.k1) & ~is_near), below))
-            scored = self._scored(_kept(part, self.k1, batch, is_near), batch)
+            is_far = pl.Series(~is_near(far["score"].to_numpy()))
+            told.append(told_of(far.filter((pl.col("rank") <= self.k1) & is_far), below))
+            scored = self._scored(self._near(part, is_near), batch)
             told.append(_behind(with_rank(best_first(scored)), self.k2, "k2", "score"))
         return pl.concat(told)
 
-    def _parts(self, rows: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.Expr, str]]:
+    def _parts(self, rows: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, IsNear, str]]:
         """The rows that are cut by themselves, which of them are near, and how a cosine lacks theta1 there."""
         is_guidance = rows["kind"].eq_missing("guidance") if self.rules == "corrected" else pl.Series([False])
         if not is_guidance.any():
-            yield rows, pl.col("score") >= self.theta1, "below"
+            yield rows, lambda scores: scores >= self.theta1, "below"
         else:
-            yield rows.filter(~is_guidance), pl.col("score") >= self.theta1, "below"
-            yield rows.filter(is_guidance), pl.col("score") > self.theta1, "not above"
+            yield rows.filter(~is_guidance), lambda scores: scores >= self.theta1, "below"
+            yield rows.filter(is_guidance), lambda scores: scores > self.theta1, "not above"
 
-    def _passed(self, rows: pl.DataFrame, batch: Batch, is_near: pl.Expr) -> pl.DataFrame:
+    def _near(self, rows: pl.DataFrame, is_near: IsNear) -> pl.DataFrame:
+        """Of rows whose score is their cosine those that pass the first cut, best first."""
+        places = first_places(rows, self.k1)
+        return rows[places[is_near(rows["score"].to_numpy()[places])]]
+
+    def _passed(self, rows: pl.DataFrame, batch: Batch, is_near: IsNear) -> pl.DataFrame:
         """Both passes over rows whose score is their cosine."""
-        scored = self._scored(_kept(rows, self.k1, batch, is_near), batch)
-        return _kept(scored, self.k2, batch, pl.lit(True)).drop("_coverage", strict=False)
+        scored = self._scored(self._near(rows, is_near), batch)
+        return scored[first_places(scored, self.k2)].drop("_coverage", strict=False)
 
     def _scored(self, near: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """The rows of the second pass with their scores."""
-        covered = pl.lit(1.0)
         if self.kappa > 0:
             near = near.with_columns(_coverage=keyword_coverage(near, batch, self.terms))
-            covered = (1.0 + self.kappa * pl.col("_coverage")) * (1.0 / (1.0 + self.kappa))
-        weights = (self.recency_weight, self.frequency_weight, self.authority_weight)
-        omega = authority(self.recency, *weights, None if self.frequency_over == "near" else most_accesses(batch))
-        score = omega * pl.col("score").clip(lower_bound=0.0) * covered * summary_quality(self.summary_delta)
-        return near.with_columns(score=score.clip(0.0, 1.0))
+        return near.with_columns(score=_score(self, None if self.frequency_over == "near" else most_accesses(batch)))
+
+
+@lru_cache(maxsize=64)
+def _score(settings: TwoPass, most: int | None) -> pl.Expr:
+    """The score of the second pass; building it takes longer than working it out for a few rows."""
+    covered = pl.lit(1.0)
+    if settings.kappa > 0:
+        covered = (1.0 + settings.kappa * pl.col("_coverage")) * (1.0 / (1.0 + settings.kappa))
+    weights = (settings.recency_weight, settings.frequency_weight, settings.authority_weight)
+    omega = authority(settings.recency, *weights, most)
+    score = omega * pl.col("score").clip(lower_bound=0.0) * covered * summary_quality(settings.summary_delta)
+    return score.clip(0.0, 1.0)
 
 
 def _by_cosine(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with their cosine for a score, and the number of their query."""
-    return frame.with_columns(score=share("cosine", least=-1.0), _query=pl.col("query_id").rle_id())
+    """The rows with their cosine for a score."""
+    return frame.with_columns(score=share("cosine", least=-1.0))
 
 
 def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
@@ -134,13 +153,6 @@ def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
     words = f"{cut} lets the first {n} through, down to {by} {{}}; it has {{}} and is number {{}}"
     told = ranked.with_columns(_last=last).filter(pl.col("rank") > n)
     return told_of(told, pl.format(words, pl.col("_last").round(4), pl.col("score").round(4), "rank"))
-
-
-def _kept(rows: pl.DataFrame, n: int, batch: Batch, is_near: pl.Expr) -> pl.DataFrame:
-    """The first `n` rows of each query by score, of which those that are near."""
-    # A frame is wide: two columns are sorted and cut, and the others looked up once.
-    places = Limit(n)(rows.select("query_id", "score").with_row_index("_place"), batch).filter(is_near)["_place"]
-    return rows[places]
 
 
 def authority(
@@ -187,10 +199,9 @@ def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords) -> pl.S
     Returns:
         Float64, in the order of the rows.
     """
-    terms = Terms(words)
-    texts = dict(zip(rows["document_id"], texts_of(batch, rows["document_id"]), strict=True))
-    words_of = map(set, terms.all_of_each(pl.Series(texts.values(), dtype=pl.String).fill_null("")))
-    said = dict(zip(texts, words_of, strict=True))
+    terms, ids = Terms(words), rows["document_id"]
+    unique = ids if is_one_query(rows) else ids.unique()
+    said = {name: set(terms.all_of(text or "")) for name, text in zip(unique, texts_of(batch, unique), strict=True)}
     asked = {name: set(terms.of(text)) for name, text in batch.queries.select("query_id", "text").iter_rows()}
     pairs = rows.select("query_id", "document_id").iter_rows()
     shares = [len(asked[query] & said[one]) / max(1, len(asked[query])) for query, one in pairs]

@@ -39,6 +39,26 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def first_places(frame: pl.DataFrame, n: int) -> npt.NDArray[np.int64]:
+    """The places of each query's first `n` rows, in the order of `best_first`, of rows without `deferred`.
+
+    Args:
+        frame: columns query_id, score; no score is null or no number.
+        n: at least 1.
+    """
+    losses = -frame["score"].to_numpy()
+    if not len(losses) or is_one_query(frame):
+        return np.argsort(losses, kind="stable")[:n]
+    queries = frame["query_id"].rle_id().to_numpy().astype(np.int64)
+    sizes = np.bincount(queries)
+    if len(sizes) * sizes.max(initial=0) <= _PADDED_ROWS * len(frame):
+        order = _order(losses, None, queries, sizes)
+    else:
+        order = np.lexsort((losses, queries))
+    rows: npt.NDArray[np.int64] = order[np.arange(len(order)) - (np.cumsum(sizes) - sizes)[queries] < n]
+    return rows
+
+
 def _is_ascending(losses: npt.NDArray[np.float64], queries: npt.NDArray[np.int64]) -> bool:
     """Say whether no row loses less than the one before it, of the same query."""
     return bool(np.all((losses[1:] >= losses[:-1]) | (queries[1:] != queries[:-1])))

@@ -1,8 +1,10 @@
 """Where an answer has failed, the raw turns that may mend it come behind it."""
 
 import logging
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import polars as pl
 
@@ -10,12 +12,12 @@ from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Recovery
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
+from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import best_first
-from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.retrieval.source.candidates import describe
 from lcm.retrieval.source.dense import dense_branch
 
 _MARKS = ("deferred", "is_recovered")
-_KEYS = ["query_id", "document_id"]
 _log = logging.getLogger(__name__)
 
 
@@ -51,50 +53,99 @@ class Fetch:
             _log.warning("nothing is recovered, for the queries have no vectors: %s", batch.embedding_error)
             batch.incidents["recovery without vectors"] += len(batch.queries)
             return marked
-        turns = _turns(batch)
-        users = turns.filter((pl.col("role") == "user") | (pl.col("kind") == "exchange"))
-        answers, added = _answers(marked), []
-        for asker in _askers(batch):
-            has_session = batch.is_in_session or not asker.own(batch.documents).is_empty()
+        turns, answers = _turns_of(batch), _answers(marked)
+        held = {query_id: {one.document_id for one in answer} for query_id, answer in answers.items()}
+        found: list[_Found] = []
+        for asker, positions in _askers(batch).items():
+            has_session = batch.is_in_session or turns.holds(asker)
             ids = batch.queries["query_id"]
-            said = {at: self.recovery.signals(answers.get(ids[at], ()), has_session) for at in asker.positions}
+            said = {at: self.recovery.signals(answers.get(ids[at], ()), has_session) for at in positions}
             failed = [at for at, signals in said.items() if signals.has_failed]
             elsewhere = [at for at, signals in said.items() if signals.is_elsewhere]
-            added += _nearest(batch, failed, asker.own(turns), self.session_k, marked)
-            added += _nearest(batch, elsewhere, users, self.user_k, marked)
-        return _beside(marked, added, batch) if added else marked
+            found += _nearest(batch, failed, turns.of(asker), self.session_k, held)
+            found += _nearest(batch, elsewhere, turns.users, self.user_k, held)
+        return _beside(marked, found, batch) if found else marked
 
 
-@dataclass(frozen=True, slots=True)
-class _QueryGroup:
-    """Queries from the same session, or conversation where they name no session."""
+class _Asker(NamedTuple):
+    """Whose session it is: a conversation where the query names no session; nobody's where it names neither."""
 
     session_id: str | None
     conversation_id: str | None
-    positions: list[int]
-    """Of the queries in their batch."""
-
-    def own(self, documents: pl.DataFrame) -> pl.DataFrame:
-        """What was said where they ask."""
-        if self.session_id is not None:
-            return documents.filter(pl.col("session_id") == self.session_id)
-        if self.conversation_id is not None:
-            return documents.filter(pl.col("conversation_id") == self.conversation_id)
-        return documents.clear()
 
 
-def _askers(batch: Batch) -> list[_QueryGroup]:
-    asked = batch.queries.select("session_id", "conversation_id").with_row_index("at")
-    groups = asked.group_by("session_id", "conversation_id", maintain_order=True).agg("at")
-    return [_QueryGroup(*row) for row in groups.select("session_id", "conversation_id", "at").iter_rows()]
+class _Found(NamedTuple):
+    """A turn for a query."""
+
+    position: int
+    """Of the query in its batch."""
+    document_id: str
+    cosine: float
+    dense_rank: int
+    index_tier: int | None
 
 
-def _turns(batch: Batch) -> pl.DataFrame:
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The ids of turns that a batch knows: of users, and by where they were said."""
+
+    users: tuple[str, ...]
+    of_sessions: Mapping[str, tuple[str, ...]]
+    of_conversations: Mapping[str, tuple[str, ...]]
+    places: frozenset[tuple[str, str]]
+    """`session` or `conversation` and its id, of every document that is seen, be it a turn or not."""
+
+    def of(self, asker: _Asker) -> tuple[str, ...]:
+        """What was said where somebody asks."""
+        if asker.session_id is not None:
+            return self.of_sessions.get(asker.session_id, ())
+        return () if asker.conversation_id is None else self.of_conversations.get(asker.conversation_id, ())
+
+    def holds(self, asker: _Asker) -> bool:
+        """Whether any document is of where somebody asks."""
+        if asker.session_id is not None:
+            return ("session", asker.session_id) in self.places
+        return asker.conversation_id is not None and ("conversation", asker.conversation_id) in self.places
+
+
+def _turns_of(batch: Batch) -> _Turns:
+    """Found once for the same documents."""
+    known = _known(batch.documents)
+    if not known or known[0][0]() is not batch.turns:
+        known[:] = [(_nothing if batch.turns is None else weakref.ref(batch.turns), _laid_out(batch))]
+    return known[0][1]
+
+
+def _nothing() -> None:
+    """Stands for a reference to a frame that there is not."""
+
+
+_known: KeptBeside[list[tuple[Callable[[], pl.DataFrame | None], _Turns]]] = KeptBeside(lambda _: [], 16)
+
+
+def _laid_out(batch: Batch) -> _Turns:
     columns = ("document_id", "kind", "role", "session_id", "conversation_id")
     known = batch.documents.select(columns)
+    places = {("session", name) for name in known["session_id"].unique() if name is not None}
+    places |= {("conversation", name) for name in known["conversation_id"].unique() if name is not None}
     if batch.turns is not None:
         known = pl.concat([known, batch.turns.select(columns)])
-    return known.filter(pl.col("kind").is_in(TURN_KINDS))
+    turns = known.filter(pl.col("kind").is_in(TURN_KINDS))
+    users = turns.filter((pl.col("role") == "user") | (pl.col("kind") == "exchange"))
+
+    def by(column: str) -> dict[str, tuple[str, ...]]:
+        groups = turns.drop_nulls(column).group_by(column, maintain_order=True).agg("document_id")
+        return {name: tuple(ids) for name, ids in groups.iter_rows()}
+
+    return _Turns(tuple(users["document_id"]), by("session_id"), by("conversation_id"), frozenset(places))
+
+
+def _askers(batch: Batch) -> dict[_Asker, list[int]]:
+    """The queries of each session, by their positions in the batch."""
+    groups: dict[_Asker, list[int]] = {}
+    for position, row in enumerate(batch.queries.select("session_id", "conversation_id").iter_rows()):
+        groups.setdefault(_Asker(*row), []).append(position)
+    return groups
 
 
 def _answers(frame: pl.DataFrame) -> dict[str, list[Recalled]]:
@@ -124,38 +175,46 @@ def _answers(frame: pl.DataFrame) -> dict[str, list[Recalled]]:
 
 
 def _nearest(
-    batch: Batch, positions: Sequence[int], turns: pl.DataFrame, k: int, frame: pl.DataFrame
-) -> list[pl.DataFrame]:
-    """Candidate rows of the turns nearest to some queries of the batch, of those that the frame does not hold for them;
-    no frame where there can be none."""
-    if not positions or turns.is_empty():
-        return []
-    places = list(positions)
-    queries = batch.queries[places]
-    held = frame.select(_KEYS).join(queries, on="query_id", how="semi", maintain_order="left")
-    sizes = held.group_by("query_id").agg(_most=pl.len() + k)
-    most = min(len(turns), 2 * max([k, *sizes["_most"]]))
-    part = replace(batch, queries=queries, vectors=batch.vectors[places], allowed=turns["document_id"].to_list())
-    rows = merge(dense_branch(part, most), branch([], "bm25", "lexical_rank"), part)
-    place = pl.int_range(pl.len()).over("query_id")
-    return [
-        rows.join(held, on=_KEYS, how="anti", maintain_order="left")
-        .join(sizes, on="query_id", how="left", maintain_order="left")
-        .filter(place < pl.col("_most").fill_null(k))
-        .drop("_most")
-    ]
+    batch: Batch, positions: Sequence[int], turns: tuple[str, ...], k: int, held: Mapping[str, set[str]]
+) -> Iterator[_Found]:
+    """The turns nearest to some queries of the batch, of those that their answers do not hold: so many as asked for,
+    and as many more as the answer holds documents."""
+    if not positions or not turns:
+        return
+    places, ids = list(positions), batch.queries["query_id"]
+    answers = [held.get(ids[at], set()) for at in places]
+    most = min(len(turns), 2 * (k + max(map(len, answers))))
+    part = replace(batch, queries=batch.queries[places], vectors=batch.vectors[places], allowed=turns)
+    rows = dense_branch(part, most)
+    tiers = rows["index_tier"] if "index_tier" in rows.columns else [None] * len(rows)
+    counts = [0] * len(places)
+    for query, document_id, cosine, rank, tier in zip(
+        rows["query"], rows["document_id"], rows["cosine"], rows["dense_rank"], tiers, strict=True
+    ):
+        if document_id not in answers[query] and counts[query] < k + len(answers[query]):
+            counts[query] += 1
+            yield _Found(places[query], document_id, cosine, rank, tier)
 
 
-def _beside(frame: pl.DataFrame, added: Sequence[pl.DataFrame], batch: Batch) -> pl.DataFrame:
-    """The frame with the rows that were added, those of each query together and the added ones last."""
-    found = pl.concat(added).unique(_KEYS, keep="first", maintain_order=True)
-    described = describe(found.with_columns(score="cosine"), batch)
-    marked = described.with_columns(pl.lit(True).alias(name) for name in _MARKS)
-    aligned = marked.match_to_schema(frame.schema, missing_columns="insert", extra_columns="ignore")
-    order = batch.queries.select("query_id").with_row_index("_at")
-    return (
-        pl.concat([frame, aligned])
-        .join(order, on="query_id", how="left", maintain_order="left")
-        .sort("_at", maintain_order=True)
-        .drop("_at")
+def _beside(frame: pl.DataFrame, found: Sequence[_Found], batch: Batch) -> pl.DataFrame:
+    """The frame with the turns that were found, those of each query together and the added ones last."""
+    once = list({(one.position, one.document_id): one for one in reversed(found)}.values())[::-1]
+    positions, ids, cosines, ranks, tiers = zip(*once, strict=True)
+    asked = batch.queries.select("query_id", "asked_at")[list(positions)]
+    added = asked.with_columns(
+        pl.Series("document_id", ids, pl.String),
+        pl.Series("cosine", cosines, pl.Float64),
+        pl.Series("score", cosines, pl.Float64),
+        pl.Series("dense_rank", ranks, pl.Int64),
+        pl.Series("index_tier", tiers, pl.Int64),
+        *(pl.lit(True).alias(name) for name in _MARKS),
     )
+    described = describe(added, batch)
+    whole = pl.concat(
+        [frame, described.match_to_schema(frame.schema, missing_columns="insert", extra_columns="ignore")]
+    )
+    if len(batch.queries) == 1:
+        return whole
+    order = batch.queries.select("query_id").with_row_index("_at")
+    placed = whole.join(order, on="query_id", how="left", maintain_order="left")
+    return placed.sort("_at", maintain_order=True).drop("_at")

@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Raw
+from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
 from lcm.writing.dream.query import asks_for_dreams
@@ -16,6 +17,8 @@ _POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
 _POOLED_BY_KIND = ("guidance", "authored", "dream")
 """Kinds of documents that are no part of the pools of scope classes."""
 _KEYS = ["query", "document_id"]
+_MOST_ASKERS = 16
+"""Whose pools are kept: live queries come from the same session, one after another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class ByScope:
         pools = [
             _nearest(batch, asker.positions, document_ids, getattr(self, f"{name}_pool_size"))
             for asker in _askers(batch)
-            for name, document_ids in _pools(batch, asker)
+            for name, document_ids in _pools_of(batch, asker).items()
         ]
         return merge(pooled([pool for pool in pools if pool is not None]), branch([], "bm25", "lexical_rank"), batch)
 
@@ -82,13 +85,29 @@ class _QueryGroup:
 
 
 def _askers(batch: Batch) -> Iterator[_QueryGroup]:
-    asked = batch.queries.select("session_id", "conversation_id").with_row_index("position")
     has_dreams = bool((batch.documents["kind"] == "dream").any())
-    dreams = pl.Series("dreams", [has_dreams and asks_for_dreams(text) for text in batch.queries["text"]], pl.Boolean)
-    keys = ["dreams", "session_id", "conversation_id"]
-    groups = asked.with_columns(dreams).group_by(keys, maintain_order=True).agg("position")
-    for is_dream, session_id, conversation_id, positions in groups.iter_rows():
-        yield _QueryGroup(pl.Series(positions, dtype=pl.UInt32), is_dream, session_id, conversation_id)
+    groups: dict[tuple[bool, str | None, str | None], list[int]] = {}
+    asked = batch.queries.select("text", "session_id", "conversation_id").iter_rows()
+    for position, (text, session_id, conversation_id) in enumerate(asked):
+        dreams = has_dreams and asks_for_dreams(text)
+        groups.setdefault((dreams, session_id, conversation_id), []).append(position)
+    for (dreams, session_id, conversation_id), positions in groups.items():
+        yield _QueryGroup(pl.Series(positions, dtype=pl.UInt32), dreams, session_id, conversation_id)
+
+
+def _pools_of(batch: Batch, asker: _QueryGroup) -> dict[str, tuple[str, ...]]:
+    """Pool -> the ids in it, of those that the asker may see; found once for who sees the same documents."""
+    known = _known_pools(batch.documents)
+    key = asker.dreams, asker.session_id, asker.conversation_id, batch.scopes is None
+    if key not in known:
+        if len(known) >= _MOST_ASKERS:
+            known.clear()
+        known[key] = {name: tuple(ids) for name, ids in _pools(batch, asker)}
+    return known[key]
+
+
+_Asker = tuple[bool, str | None, str | None, bool]
+_known_pools: KeptBeside[dict[_Asker, dict[str, tuple[str, ...]]]] = KeptBeside(lambda _: {}, 4)
 
 
 def _pools(batch: Batch, asker: _QueryGroup) -> Iterator[tuple[str, list[str]]]:
@@ -116,7 +135,9 @@ def _ids(batch: Batch, is_in: pl.Expr) -> list[str]:
     return batch.documents.filter(is_in)["document_id"].to_list()
 
 
-def _nearest(batch: Batch, positions: pl.Series, document_ids: list[str], size: int | None) -> pl.DataFrame | None:
+def _nearest(
+    batch: Batch, positions: pl.Series, document_ids: tuple[str, ...], size: int | None
+) -> pl.DataFrame | None:
     """The nearest of some documents to some queries of the batch, as `dense_branch` gives them; None of nothing."""
     size = len(document_ids) if size is None else min(size, len(document_ids))
     if not size:

@@ -51,6 +51,7 @@ OF_ANNOTATION = frozenset({"category", "importance", "temporal_type", "valid_unt
 SCOPE_CLASS = pl.Enum(SCOPE_CLASSES)
 
 _KEYS = ["query", "document_id"]
+_ASKED = ("query_id", "asked_at")
 RANKED_BY = {
     "cosine": pl.col("dense_rank"),
     "bm25": pl.col("lexical_rank"),
@@ -116,25 +117,21 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
 
     Within a query: dense rows in their order, then those that only the lexical branch found, in theirs.
     """
-    rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
-    if "contained" not in rows.columns:
-        rows = rows.with_columns(contained=pl.lit(None, pl.Float64))
-    if "index_tier" not in rows.columns:
-        rows = rows.with_columns(index_tier=pl.lit(None, pl.Int64))
+    if lexical.is_empty():  # nothing to join
+        rows = dense
+    else:
+        rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
     if len(batch.queries) > 1:
         rows = rows.sort("query", maintain_order=True)
-    asked = batch.queries.select("query_id", "asked_at")[rows["query"]]
+    places, schema = rows["query"], rows.schema
     return rows.select(
-        asked["query_id"],
-        asked["asked_at"],
-        "document_id",
-        "cosine",
-        "bm25",
-        "contained",
-        "index_tier",
-        "dense_rank",
-        "lexical_rank",
-        score=pl.lit(None, pl.Float64),
+        batch.queries["query_id"].gather(places),
+        batch.queries["asked_at"].gather(places),
+        *(
+            pl.col(name) if name in schema else pl.lit(None, dtype).alias(name)
+            for name, dtype in CANDIDATE_SCHEMA.items()
+            if name not in _ASKED
+        ),
     )
 
 

@@ -62,6 +62,7 @@ class Fts5Index:
         self._connection.executescript(_SCHEMA)
         self._row_ids: dict[str, int] = {}
         self._ids: dict[int, str] = {}
+        self._allowed: tuple[str, ...] | None = None  # what the table `allowed` holds the rows of
         self._next_row_id = 1  # no row id is given twice: they keep the order of adding
 
     def __len__(self) -> int:
@@ -88,6 +89,7 @@ class Fts5Index:
                 self._connection.executemany("INSERT INTO cjk (rowid, text) VALUES (?, ?)", cjk)
             self._row_ids.update(zip(ids, row_ids, strict=True))
             self._ids.update(zip(row_ids, ids, strict=True))
+            self._allowed = None
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget these documents.
@@ -102,6 +104,7 @@ class Fts5Index:
                 self._connection.execute("BEGIN")
                 self._connection.executemany("DELETE FROM words WHERE rowid = ?", rows)
                 self._connection.executemany("DELETE FROM cjk WHERE rowid = ?", rows)
+            self._allowed = None
             for (row_id,) in rows:
                 del self._row_ids[self._ids.pop(row_id)]
 
@@ -113,11 +116,16 @@ class Fts5Index:
             return [self._search(query, k, "" if allowed is None else _ALLOWED) for query in queries]
 
     def _allow(self, ids: Sequence[str]) -> None:
+        """Fill the table `allowed`; a tuple that is given again has filled it already."""
+        if self._allowed is ids:
+            return
+        self._allowed = None
         rows = sorted({self._row_ids[document_id] for document_id in ids if document_id in self._row_ids})
         with self._connection:
             self._connection.execute("BEGIN")
             self._connection.execute("DELETE FROM allowed")
             self._connection.executemany("INSERT INTO allowed VALUES (?)", [(row_id,) for row_id in rows])
+        self._allowed = ids if isinstance(ids, tuple) else None
 
     def _search(self, query: str, k: int, only: str) -> Ranked:
         words, runs = split_words(query)

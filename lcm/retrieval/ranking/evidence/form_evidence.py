@@ -1,15 +1,16 @@
 """How a turn is put: facts are long, rare-worded, full of names and in the first person; questions are not answers."""
 
 import re
-from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import standardised, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
+from lcm.retrieval.ranking.evidence.haystack import READ_TEXTS, Haystack, Numbers
+from lcm.retrieval.ranking.evidence.postings import TermIndex
 from lcm.retrieval.ranking.evidence.word_evidence import asks
 from lcm.retrieval.text_index.words import split_words
 
@@ -40,19 +41,22 @@ class FormEvidence:
 
 def _forms(haystack: Haystack) -> list[Numbers]:
     if FormEvidence not in haystack.cache:
-        said = [content.partition(_CAPTION)[0] for content in haystack.contents]
-        lengths = [len(words) + sum(map(len, runs)) for words, runs in map(split_words, haystack.contents)]
-        holders = Counter(stem for stems in haystack.stems for stem in set(stems))
-        count = len(haystack)
-        idf = {stem: np.log1p((count - n + 0.5) / (n + 0.5)) for stem, n in holders.items()}
-        rarity = [np.mean([idf[stem] for stem in stems]) if stems else 0.0 for stems in haystack.stems]
-        names = [len(_NAME.findall(text)) for text in said]
-        first = [float(not _FIRST_PERSON.isdisjoint(split_words(content)[0])) for content in haystack.contents]
-        length = standardised(np.log1p(np.array(lengths, dtype=np.float64)))
-        rare = standardised(np.array(rarity, dtype=np.float64))
-        named = standardised(np.log1p(np.array(names, dtype=np.float64)))
-        question = asks(haystack)
+        lengths, names, first = np.array([_form(content) for content in haystack.contents]).reshape(-1, 3).T
+        index = TermIndex.of(haystack.stems)
+        held = index.holder_counts()
+        idf = np.log1p((len(haystack) - held + 0.5) / (held + 0.5))
+        weights = index.counts * np.repeat(idf, held.astype(np.int64))
+        rarity = np.bincount(index.holders, weights, len(haystack)) / np.maximum(index.lengths, 1.0)
+        length, rare, named = map(standardised, (np.log1p(lengths), rarity, np.log1p(names)))
         is_talk = np.array([float(author is not None) for author in haystack.authors])
-        haystack.cache[FormEvidence] = [of_all * is_talk for of_all in (length, rare, named, np.array(first), question)]
+        haystack.cache[FormEvidence] = [one * is_talk for one in (length, rare, named, first, asks(haystack))]
     forms: list[Numbers] = haystack.cache[FormEvidence]
     return forms
+
+
+@lru_cache(maxsize=READ_TEXTS)
+def _form(content: str) -> tuple[float, float, float]:
+    """How many words a turn has and how many names, and whether it speaks of the speaker."""
+    words, runs = split_words(content)
+    names = len(_NAME.findall(content.partition(_CAPTION)[0]))
+    return float(len(words) + sum(map(len, runs))), float(names), float(not _FIRST_PERSON.isdisjoint(words))

@@ -1,7 +1,5 @@
 """What the vectors of a second embedder say, beside those of the memory's own."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,14 +9,14 @@ import polars as pl
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
-from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
+from lcm.retrieval.ranking.evidence.haystack import haystack_of
+from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
+from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
 from lcm.retrieval.ranking.evidence.vector_evidence import with_cosines
 
 _NAMES = {name: f"further_{name}" for name in ("meaning_passage", "meaning_window", "meaning_session")}
 COLUMNS = tuple(_NAMES.values())
-_KEPT = 50_000  # vectors: live talk grows by a few texts a question, and all others need not even be cut into windows
-_vectors: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
-_lock = threading.Lock()
+_kept = KeptVectors(50_000)  # texts that are kept need not even be cut into windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +36,22 @@ class FurtherVectorEvidence:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         name = self.embedder.name  # a model that is not there is no failure to be survived
 
-        def documents() -> Numbers:
-            cache = haystack_of(batch.documents).cache
-            if (FurtherVectorEvidence, name) not in cache:
-                texts = embedded_texts(batch.documents)
-                cache[FurtherVectorEvidence, name] = _of_texts(self.embedder, name, texts).astype(np.float64)
-            vectors: Numbers = cache[FurtherVectorEvidence, name]
-            return vectors
+        def laid() -> LaidVectors:
+            haystack = haystack_of(batch.documents)
+            key = FurtherVectorEvidence, name
+            if key not in haystack.cache:
+                vectors = _of_texts(self.embedder, name, embedded_texts(batch.documents))
+                haystack.cache[key] = LaidVectors.of(haystack, vectors)
+            known: LaidVectors = haystack.cache[key]
+            return known
 
-        return with_cosines(frame, batch, _NAMES, self.embedder, documents)
+        return with_cosines(frame, batch, _NAMES, self.embedder, laid)
 
 
 def _of_texts(embedder: Embedder, name: str, texts: Sequence[str]) -> Vectors:
-    """The vector of each text: the normalised mean of its windows; those embedded last are kept."""
-    with _lock:
-        known = {text: _vectors[name, text] for text in texts if (name, text) in _vectors}
-    missing = [text for text in dict.fromkeys(texts) if text not in known]
-    known |= zip(missing, map(mean_vector, embedded(embedder, missing)), strict=True)
-    with _lock:
-        for text in known:
-            _vectors[name, text] = known[text]
-            _vectors.move_to_end((name, text))
-        while len(_vectors) > _KEPT:
-            _vectors.popitem(last=False)
-    return np.concatenate([known[text] for text in texts])
+    """The vector of each text: the normalised mean of its windows."""
+
+    def made(missing: list[str]) -> Vectors:
+        return np.concatenate([mean_vector(windows) for windows in embedded(embedder, missing)])
+
+    return _kept.of(name, texts, made)

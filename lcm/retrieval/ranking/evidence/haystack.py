@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
+from sys import intern
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ import polars as pl
 import Stemmer
 
 from lcm.records.document import EXCHANGE_SPEAKER
+from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.turns import turn_of
 from lcm.retrieval.text_index.words import CJK, load_stop_words, split_words, windows
 
@@ -33,6 +35,8 @@ _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _CAMEL = re.compile(r"\b[A-Za-z]*[a-z][A-Z][A-Za-z]*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _KEPT = 4  # haystacks: live queries ask of the same one again and again
+READ_TEXTS = 50_000
+"""Texts of which is kept what was read in each: live talk grows by a few texts a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Haystack:
     contents: Sequence[str]
     """The texts without the name of the speaker before them."""
     authors: Sequence[str | None]
+    speakers: frozenset[str]
+    """All authors."""
     names: frozenset[str]
     """The words of all authors' names, folded; in Cyrillic letters, their stems."""
     roles: Sequence[str | None]
@@ -93,6 +99,18 @@ class Haystack:
         found[takers[alike]] = values[lenders[alike]]
         return found
 
+    def around(self, radius: int) -> Places:
+        """Shape (n, 2 radius + 1): the places of each turn and of those up to `radius` before and behind it in its
+        session, -1 where there is none."""
+        found = np.full((len(self), 2 * radius + 1), -1)
+        found[:, radius] = np.arange(len(self))
+        for distance in range(1, min(radius, len(self) - 1) + 1):
+            lenders, takers = self.talk[:-distance], self.talk[distance:]
+            alike = self.sessions[lenders] == self.sessions[takers]
+            found[takers[alike], radius - distance] = lenders[alike]
+            found[lenders[alike], radius + distance] = takers[alike]
+        return found
+
     def best_of(self, groups: Places, values: Numbers) -> Numbers:
         """For each turn the highest value in its group, as `sessions` or `sections` number them."""
         return highest(groups, values)[groups]
@@ -111,7 +129,7 @@ class Haystack:
         """The authors that a query names."""
         runs = split_words(text)[1]
         said = {*_name_words(text), *(name for name in self.names if any(name in run for run in runs))}
-        return frozenset(a for a in set(self.authors) if a is not None and said & _name_words(a))
+        return frozenset(a for a in self.speakers if said & _name_words(a))
 
 
 def highest(groups: Places, values: Numbers) -> Numbers:
@@ -123,6 +141,10 @@ def highest(groups: Places, values: Numbers) -> Numbers:
 
 def haystack_of(documents: pl.DataFrame) -> Haystack:
     """Lay out documents; the last few haystacks are kept, by all that they were made of."""
+    return _by_frame(documents)
+
+
+def _by_content(documents: pl.DataFrame) -> Haystack:
     key = documents.select(_READ).hash_rows().to_numpy().tobytes()
     with _lock:
         if key in _haystacks:
@@ -138,6 +160,7 @@ def haystack_of(documents: pl.DataFrame) -> Haystack:
 
 _lock = threading.Lock()
 _haystacks: OrderedDict[bytes, Haystack] = OrderedDict()
+_by_frame = KeptBeside(_by_content, _KEPT)  # hashing every row costs what a query does
 
 
 def _laid_out(documents: pl.DataFrame) -> Haystack:
@@ -152,9 +175,10 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
     authors = [author if author is not None and counts[author] >= least else None for author in begun]
     for row, author in zip(firsts, authors, strict=True):
         texts[row] = texts[row] if author is None else texts[row][len(author) + 2 :]
-    names = frozenset(word for author in set(authors) if author is not None for word in _name_words(author))
-    words = [[word for word in content_words(text) if _uninflected(word) not in names] for text in texts]
-    stems = [[stem_of(word) for word in of_one] for of_one in words]
+    speakers = frozenset(author for author in authors if author is not None)
+    names = frozenset(word for author in speakers for word in _name_words(author))
+    words = [_without(content_words(text), names) for text in texts]
+    stems = [list(map(stem_of, of_one)) for of_one in words]
     heads = documents[firsts]
     place = heads.select(
         group=pl.struct("conversation_id", "session_id").rank("dense").cast(pl.Int64) - 1,
@@ -171,6 +195,7 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
         passage_stems=stems,
         contents=["\n".join(passages) for passages in _by_turn(texts, turns)],
         authors=authors,
+        speakers=speakers,
         names=names,
         roles=place["role"].to_list(),
         words=[list(chain.from_iterable(passages)) for passages in _by_turn(words, turns)],
@@ -213,17 +238,23 @@ def _progress(heads: pl.DataFrame) -> Numbers:
     return heads.select(place / place.max().clip(1)).to_series().to_numpy()
 
 
-def content_words(text: str) -> list[str]:
+@lru_cache(maxsize=READ_TEXTS)
+def content_words(text: str) -> tuple[str, ...]:
     """Words without stop words, in order, then runs of CJK characters as pairs of neighbours, then the parts of
     identifiers in camel case, which are one word before."""
     words, runs = split_words(text)
     stop_words = load_stop_words("english")
     parts = [part.lower() for word in _CAMEL.findall(text) for part in _PART.findall(word)]
-    return [
-        *(word for word in words if word not in stop_words),
-        *(pair for run in runs for pair in windows(run, _CJK_WINDOW)),
-        *(part for part in parts if part not in stop_words),
-    ]
+    kept = chain(
+        (word for word in words if word not in stop_words),
+        (pair for run in runs for pair in windows(run, _CJK_WINDOW)),
+        (part for part in parts if part not in stop_words),
+    )
+    return tuple(map(intern, kept))
+
+
+def _without(words: Sequence[str], names: frozenset[str]) -> Sequence[str]:
+    return [word for word in words if _uninflected(word) not in names] if names else words
 
 
 @lru_cache(maxsize=100_000)

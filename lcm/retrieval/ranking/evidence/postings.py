@@ -1,9 +1,12 @@
-"""BM25 over lists of terms, every document scored: of turns, and of the windows and sessions around them."""
+"""BM25 over lists of terms, every place scored: of documents, and of the turns, windows and sessions that they make up.
+
+One inverted index of the documents serves them all: a place holds what the documents hold that count in it.
+"""
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -13,51 +16,102 @@ _K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Postings:
-    """Term -> the places that hold it, and what it weighs there.
+class TermIndex:
+    """Which documents hold each term, and how often."""
 
-    Source: Lucene's BM25: idf = ln(1 + (N - n + .5) / (n + .5)), weight = f (k1 + 1) / (f + k1 (1 - b + b length /
-    mean length)), k1 = 1.2, b = .75.
+    numbers: Mapping[str, int]
+    """Term -> its number."""
+    begun: Places
+    """Where the documents of each term begin in `holders`, and where those of the last one end."""
+    holders: Places
+    """The documents of each term in ascending order, one term after another."""
+    counts: Numbers
+    """How often each of them holds it."""
+    lengths: Numbers
+    """Terms of each document."""
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[str]]) -> "TermIndex":
+        numbers: dict[str, int] = {}
+        sizes = np.array([len(terms) for terms in lists], dtype=np.int64)
+        flat = (numbers.setdefault(term, len(numbers)) for term in chain.from_iterable(lists))
+        terms = np.fromiter(flat, np.int64, int(sizes.sum()))
+        owners = np.repeat(np.arange(len(lists)), sizes)
+        pairs, counts = np.unique(terms * max(1, len(lists)) + owners, return_counts=True)
+        held, holders = np.divmod(pairs, max(1, len(lists)))
+        begun = np.searchsorted(held, np.arange(len(numbers) + 1))
+        return cls(numbers, begun, holders, counts.astype(np.float64), sizes.astype(np.float64))
+
+    def held(self, term: str) -> tuple[Places, Numbers]:
+        """The documents that hold a term, and how often."""
+        number = self.numbers.get(term)
+        if number is None:
+            return self.holders[:0], self.counts[:0]
+        here = slice(self.begun[number], self.begun[number + 1])
+        return self.holders[here], self.counts[here]
+
+    def holders_of(self, number: int) -> Places:
+        """The documents that hold the term of a number."""
+        return self.holders[self.begun[number] : self.begun[number + 1]]
+
+    def holder_counts(self) -> Numbers:
+        """How many documents hold each term, by the term's number."""
+        return np.diff(self.begun).astype(np.float64)
+
+
+class Postings:
+    """BM25 of places.
+
+    Source: Lucene's: idf = ln(1 + (N - n + .5) / (n + .5)), weight = f (k1 + 1) / (f + k1 (1 - b + b length / mean
+    length)), k1 = 1.2, b = .75.
     """
 
-    count: int
-    """Of the places."""
-    entries: dict[str, tuple[Places, Numbers]]
-
-    def idf(self, term: str) -> float:
-        holders = len(self.entries[term][0]) if term in self.entries else 0
-        return math.log(1 + (self.count - holders + 0.5) / (holders + 0.5))
+    def __init__(self, index: TermIndex, takers: Places | None = None) -> None:
+        """
+        Args:
+            index: of the documents.
+            takers: shape (documents, any): the places that each document counts in, -1 = none; None = every document
+                is a place.
+        """
+        self._index, self._takers = index, takers
+        lengths = index.lengths
+        if takers is not None:
+            self.count = int(takers.max(initial=-1)) + 1
+            lengths = self._taken(np.arange(len(takers)), lengths)
+        self.count = len(lengths)
+        self._norms = _K1 * (1 - _B + _B * lengths / (lengths.mean() or 1.0)) if len(lengths) else lengths
 
     def scores(self, terms: Sequence[str]) -> Numbers:
         """BM25 of every place; terms that come twice count once."""
         found = np.zeros(self.count)
-        for term in dict.fromkeys(terms):
-            if term in self.entries:
-                places, weights = self.entries[term]
-                found[places] += self.idf(term) * weights
+        for idf, places, times in self._found(terms):
+            found[places] += idf * (times * (_K1 + 1) / (times + self._norms[places]))
         return found
 
     def coverage(self, terms: Sequence[str]) -> Numbers:
         """The share of the terms that are anywhere, weighed by their idf, that each place holds."""
         found, total = np.zeros(self.count), 0.0
-        for term in dict.fromkeys(terms):
-            if term in self.entries:
-                found[self.entries[term][0]] += self.idf(term)
-                total += self.idf(term)
+        for idf, places, _ in self._found(terms):
+            found[places] += idf
+            total += idf
         return found / total if total else found
 
+    def _found(self, terms: Sequence[str]) -> Iterator[tuple[float, Places, Numbers]]:
+        """Of each term that is anywhere its idf, the places that hold it, and how often."""
+        for term in dict.fromkeys(terms):
+            places, times = self._index.held(term)
+            if self._takers is not None and len(places):
+                taken = self._taken(places, times)
+                places = np.flatnonzero(taken)
+                times = taken[places]
+            if len(places):
+                yield math.log(1 + (self.count - len(places) + 0.5) / (len(places) + 0.5)), places, times
 
-def postings_of(lists: Sequence[Sequence[str]]) -> Postings:
-    lengths = np.array([len(terms) for terms in lists], dtype=np.float64)
-    norms = _K1 * (1 - _B + _B * lengths / (lengths.mean() or 1.0)) if len(lists) else lengths
-    entries: dict[str, tuple[list[int], list[int]]] = {}
-    for place, terms in enumerate(lists):
-        for term, times in Counter(terms).items():
-            places, counts = entries.setdefault(term, ([], []))
-            places.append(place)
-            counts.append(times)
-    weighed = {}
-    for term, (found, counts) in entries.items():
-        at, times_there = np.array(found, dtype=np.int64), np.array(counts, dtype=np.float64)
-        weighed[term] = at, times_there * (_K1 + 1) / (times_there + norms[at])
-    return Postings(len(lists), weighed)
+    def _taken(self, documents: Places, numbers: Numbers) -> Numbers:
+        """What every place gets of a number of each of these documents."""
+        assert self._takers is not None
+        takers = self._takers[documents]
+        is_one = takers >= 0
+        gifts = np.broadcast_to(numbers[:, np.newaxis], takers.shape)[is_one]
+        found: Numbers = np.bincount(takers[is_one], weights=gifts, minlength=self.count).astype(np.float64)
+        return found

@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import with_evidence
-from lcm.retrieval.ranking.evidence.haystack import USERS, Haystack, Numbers
+from lcm.retrieval.ranking.evidence.haystack import USERS, Haystack, Numbers, Places
 
 COLUMNS = ("asked_speaks", "other_speaks", "asker_speaks")
 _ASKER = re.compile(
@@ -32,17 +32,25 @@ class SpeakerEvidence:
         texts = batch.queries["text"]
 
         def evidence(haystack: Haystack, row: int) -> list[Numbers]:
+            speakers, is_asker, numbers = _laid(haystack)
             named = haystack.named(texts[row])
-            says_i = _ASKER.search(texts[row]) is not None
-            speakers = zip(haystack.authors, haystack.roles, strict=True)
-            asker = np.array([float(says_i and author is None and role in USERS) for author, role in speakers])
+            asker = is_asker * float(_ASKER.search(texts[row]) is not None)
             if len(named) != 1:
                 return [np.zeros(len(haystack)), np.zeros(len(haystack)), asker]
             (asked,) = named
-            return [
-                np.array([float(author == asked) for author in haystack.authors]),
-                np.array([float(author is not None and author != asked) for author in haystack.authors]),
-                asker,
-            ]
+            speaks = speakers == numbers[asked]
+            return [speaks.astype(np.float64), ((speakers >= 0) & ~speaks).astype(np.float64), asker]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
+
+
+def _laid(haystack: Haystack) -> tuple[Places, Numbers, dict[str, int]]:
+    """The number of each turn's author, -1 of one without; in which turns the user speaks, unnamed; and the authors'
+    numbers."""
+    if SpeakerEvidence not in haystack.cache:
+        numbers = {author: number for number, author in enumerate(haystack.speakers)}
+        speakers = np.array([-1 if author is None else numbers[author] for author in haystack.authors], np.int64)
+        said_by_user = np.array([role in USERS for role in haystack.roles], np.bool_)
+        haystack.cache[SpeakerEvidence] = speakers, ((speakers < 0) & said_by_user).astype(np.float64), numbers
+    laid: tuple[Places, Numbers, dict[str, int]] = haystack.cache[SpeakerEvidence]
+    return laid

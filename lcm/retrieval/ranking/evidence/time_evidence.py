@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
+from lcm.retrieval.ranking.evidence.haystack import READ_TEXTS, Haystack, Numbers
 from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
 from lcm.retrieval.text_index.words import split_words
 
@@ -79,12 +80,17 @@ class TimeEvidence:
 def _laid(haystack: Haystack) -> tuple[Numbers, range]:
     """Which documents tell a time, and the years in which something was said."""
     if TimeEvidence not in haystack.cache:
-        tells = np.array([float(not _TIME_WORDS.isdisjoint(split_words(text)[0])) for text in haystack.contents])
+        tells = np.array([_tells_time(text) for text in haystack.contents], np.float64)
         known = haystack.days[haystack.days > 0]
         years = range(_year(known.min()), _year(known.max()) + 1) if len(known) else range(0)
         haystack.cache[TimeEvidence] = tells, years
     laid: tuple[Numbers, range] = haystack.cache[TimeEvidence]
     return laid
+
+
+@lru_cache(maxsize=READ_TEXTS)
+def _tells_time(text: str) -> bool:
+    return not _TIME_WORDS.isdisjoint(split_words(text)[0])
 
 
 def _year(days: float) -> int:

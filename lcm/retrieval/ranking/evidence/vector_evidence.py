@@ -1,26 +1,26 @@
 """What vectors say: a query without names, against turns less what all turns of one speaker share."""
 
 import logging
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder
-from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import on_grid, standardised, with_evidence
+from lcm.protocols.retrieval import Batch, VectorIndex
+from lcm.retrieval.ranking.columns import dot_products, on_grid, standardised, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_of, highest
+from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
 
 _log = logging.getLogger(__name__)
 COLUMNS = (
     "meaning_passage", "meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window", "meaning_section",
     "meaning_session",
 )  # fmt: skip
-_FEW = 5  # turns of one speaker whose mean is no better known than that of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,12 @@ class VectorEvidence:
     makes = COLUMNS
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return with_cosines(
-            frame, batch, dict(zip(COLUMNS, COLUMNS, strict=True)), self.embedder, lambda: _of_memory(batch)
-        )
+        names = dict(zip(COLUMNS, COLUMNS, strict=True))
+        return with_cosines(frame, batch, names, self.embedder, lambda: _of_memory(batch))
 
 
 def with_cosines(
-    frame: pl.DataFrame, batch: Batch, names: Mapping[str, str], embedder: Embedder, documents: Callable[[], Numbers]
+    frame: pl.DataFrame, batch: Batch, names: Mapping[str, str], embedder: Embedder, laid: Callable[[], LaidVectors]
 ) -> pl.DataFrame:
     """Add some of what `VectorEvidence` makes, under other names.
 
@@ -59,34 +58,35 @@ def with_cosines(
         batch: what they were asked of.
         names: a column of `COLUMNS` -> what it is called.
         embedder: of the queries.
-        documents: gives a vector of it for each of the batch's documents.
+        laid: gives the vectors of the batch's documents by it.
     """
     try:
         asked = _asked(embedder, frame, batch)
-        vectors = documents() if asked else None
+        known = laid() if asked else None
     except LcmError as error:
         if is_of_machine(error):
             raise
         _log.warning("queries without names could not be embedded, other evidence ranks alone: %s", error)
         batch.incidents["vector evidence failed"] += frame["query_id"].n_unique()
-        vectors = None
-    if vectors is None:
+        known = None
+    if known is None:
         return frame.with_columns(pl.lit(0.0).alias(name) for name in names.values())
-    haystack = haystack_of(batch.documents)
-    mean, passages, windows, wide_windows = _laid(haystack, vectors)
 
     def evidence(haystack: Haystack, row: int) -> list[Numbers]:
-        query = asked[row] - mean
+        query = asked[row] - known.mean
         length = np.linalg.norm(query)
         query = on_grid(query / length if length else query)
-        of_passages = passages @ query
+        of_passages = dot_products(known.passages, query)
         scores = standardised(highest(haystack.turns, of_passages))
+        of_turns = known.of_turns(haystack, of_passages)
+        near = of_turns + haystack.beside(of_turns, 1) + haystack.beside(of_turns, -1)
+        wide = near + haystack.beside(of_turns, 2) + haystack.beside(of_turns, -2)
         found = {
             "meaning_passage": standardised(of_passages),
             "meaning_before": haystack.beside(scores, 1),
             "meaning_behind": haystack.beside(scores, -1),
-            "meaning_window": standardised(windows @ query),
-            "meaning_wide_window": standardised(wide_windows @ query),
+            "meaning_window": standardised(near * known.per_window),
+            "meaning_wide_window": standardised(wide * known.per_wide_window),
             "meaning_section": standardised(haystack.best_of(haystack.sections, scores)),
             "meaning_session": standardised(haystack.best_of(haystack.sessions, scores)),
         }
@@ -95,8 +95,15 @@ def with_cosines(
     return with_evidence(frame, batch, list(names.values()), evidence)
 
 
-def _of_memory(batch: Batch) -> Numbers:
-    return batch.document_vectors(batch.documents["document_id"].to_list()).astype(np.float64)
+def _of_memory(batch: Batch) -> LaidVectors:
+    """Laid out once a haystack, for the index that was asked last: another may hold other vectors."""
+    haystack = haystack_of(batch.documents)
+    known: tuple[weakref.ref[VectorIndex], LaidVectors] | None = haystack.cache.get(VectorEvidence)
+    if known is None or known[0]() is not batch.vector_index:
+        vectors = batch.document_vectors(batch.documents["document_id"].to_list())
+        known = weakref.ref(batch.vector_index), LaidVectors.of(haystack, vectors)
+        haystack.cache[VectorEvidence] = known
+    return known[1]
 
 
 def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, Numbers]:
@@ -107,29 +114,3 @@ def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, N
     texts = batch.queries["text"]
     vectors = embedder.embed([haystack.without_names(texts[row]) for row in rows], "query")
     return dict(zip(rows, vectors.astype(np.float64), strict=True))
-
-
-def _laid(haystack: Haystack, vectors: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """The mean vector; and unit vectors, means taken away, of each document, and of the windows around each turn."""
-    mean = vectors.mean(axis=0)
-    own = vectors - mean
-    speakers = [author or f"\n{role}" for author, role in zip(haystack.authors, haystack.roles, strict=True)]
-    numbers = {speaker: number for number, speaker in enumerate(dict.fromkeys(speakers))}
-    owners = np.array([numbers[speaker] for speaker in speakers], dtype=np.int64)[haystack.turns]
-    for number in range(len(numbers)):
-        said = np.flatnonzero(owners == number)
-        if len(said) >= _FEW:
-            own[said] -= own[said].mean(axis=0)
-    passages = _unit(own)
-    turns = np.zeros((len(haystack), passages.shape[1]))
-    np.add.at(turns, haystack.turns, passages)
-    turns = turns if len(turns) == len(passages) else _unit(turns)
-    near = turns + haystack.beside(turns, 1) + haystack.beside(turns, -1)
-    wide = near + haystack.beside(turns, 2) + haystack.beside(turns, -2)
-    return mean, passages, _unit(near), _unit(wide)
-
-
-def _unit(rows: npt.NDArray[np.float64]) -> Numbers:
-    """Rows of unit length, on the grid; what is next to nothing becomes nothing."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return on_grid(np.where(lengths > 1e-6, rows / np.maximum(lengths, 1e-6), 0.0))

@@ -9,8 +9,8 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import standardised, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, content_words, stem_of
-from lcm.retrieval.ranking.evidence.postings import Postings, postings_of
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, content_words, stem_of
+from lcm.retrieval.ranking.evidence.postings import Postings, TermIndex
 
 COLUMNS = (
     "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
@@ -64,13 +64,14 @@ class WordEvidence:
     def _postings(self, haystack: Haystack) -> "_TurnPostings":
         key = (WordEvidence, self)
         if key not in haystack.cache:
-            turns = postings_of(haystack.stems)
+            index, turns = TermIndex.of(haystack.passage_stems), haystack.turns
+            passages = Postings(index)
             haystack.cache[key] = _TurnPostings(
-                turns,
-                turns if len(haystack.passage_stems) == len(haystack) else postings_of(haystack.passage_stems),
-                postings_of(_around(haystack, self.window)),
-                postings_of(_around(haystack, self.wide_window)),
-                postings_of(_together(haystack, haystack.sessions)),
+                passages if len(turns) == len(haystack) else Postings(index, turns[:, np.newaxis]),
+                passages,
+                Postings(index, haystack.around(self.window)[turns]),
+                Postings(index, haystack.around(self.wide_window)[turns]),
+                Postings(index, haystack.sessions[turns][:, np.newaxis]),
                 asks(haystack),
             )
         laid: _TurnPostings = haystack.cache[key]
@@ -95,22 +96,3 @@ def asks(haystack: Haystack) -> Numbers:
     """1 where the first line of a turn ends in a question mark."""
     first_lines = (content.partition("\n")[0].rstrip() for content in haystack.contents)
     return np.array([float(line.endswith(("?", "？", "؟"))) for line in first_lines])
-
-
-def _together(haystack: Haystack, groups: Places) -> list[list[str]]:
-    """The stems of each group's turns, in the order of the talk."""
-    found: list[list[str]] = [[] for _ in range(int(groups.max(initial=-1)) + 1)]
-    for place in haystack.talk:
-        found[groups[place]] += haystack.stems[place]
-    return found
-
-
-def _around(haystack: Haystack, radius: int) -> list[list[str]]:
-    """The stems of each turn and of those up to `radius` places beside it in its session."""
-    found: list[list[str]] = [[] for _ in range(len(haystack))]
-    talk, sessions = haystack.talk, haystack.sessions
-    for at, place in enumerate(talk):
-        for other in talk[max(0, at - radius) : at + radius + 1]:
-            if sessions[other] == sessions[place]:
-                found[place] += haystack.stems[other]
-    return found

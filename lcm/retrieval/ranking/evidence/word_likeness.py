@@ -1,21 +1,29 @@
 """Words that are no match but alike: each word of a query against the word of a turn that is nearest to it."""
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import polars as pl
+from scipy.sparse import csc_array
 
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
-from lcm.protocols.models import Embedder
+from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import on_grid, standardised, with_evidence
+from lcm.retrieval.ranking.columns import Rows, dot_products, standardised, units, with_evidence
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, content_words, haystack_of
+from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
+from lcm.retrieval.ranking.evidence.postings import TermIndex
 
 _log = logging.getLogger(__name__)
+_kept = KeptVectors(100_000)  # of words
 COLUMNS = ("alike_session", "alike_sum")
 _LEAST = 0.3  # likeness that says nothing
+_ROUGH = 1e-4  # that a cosine in single precision may be off
+_KEPT_NUMBERS = 10_000_000  # likenesses, of all words that were asked
 _IDF_LIMIT = 4.5  # a word that is nowhere weighs no more
 
 
@@ -48,7 +56,7 @@ class WordLikeness:
         }
         try:
             words = _words(haystack, self.embedder)
-            words.learn({word for of_one in asked.values() for word in of_one}, self.embedder)
+            words.learn(dict.fromkeys(chain.from_iterable(asked.values())), self.embedder)
         except LcmError as error:
             if is_of_machine(error):
                 raise
@@ -59,13 +67,13 @@ class WordLikeness:
         def evidence(haystack: Haystack, row: int) -> list[Numbers]:
             raw, total = np.zeros(len(haystack)), np.zeros(words.sums.shape[1])
             for word in asked[row]:
-                likeness = words.likeness(word)
+                likeness = words.likenesses[word]
                 frequency = likeness.sum()
                 raw += np.log1p((len(haystack) - frequency + 0.5) / (frequency + 0.5)) * likeness
                 total += words.idf(word) * words.vectors[word]
             return [
                 standardised(haystack.best_of(haystack.sessions, raw)),
-                standardised(words.sums @ _centred(total[np.newaxis], np.zeros(len(total)))[0]),
+                standardised(dot_products(words.sums, units(total[np.newaxis])[0].astype(np.float64))),
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
@@ -77,77 +85,67 @@ class _Words:
 
     count: int
     mean: Numbers
-    vectors: dict[str, Numbers]
+    vectors: dict[str, Rows]
     """Word -> unit vector, the mean taken away; the documents' first."""
-    matrix: Numbers
+    matrix: Rows
     """Shape (words, dim): of the documents' words."""
-    holders: Numbers
-    """How many documents hold each of them."""
-    numbers: dict[str, int]
-    flat: Places
-    """The numbers of each document's words, one document after another."""
-    begun: Places
-    """Where the words of each document that has any begin in `flat`."""
-    worded: Places
-    """The documents that have any."""
-    sums: Numbers
+    index: TermIndex
+    """Which documents hold each of them."""
+    sums: Rows
     """Shape (n, dim): each document's word vectors, weighed by idf, to unit length."""
     likenesses: dict[str, Numbers] = field(default_factory=dict)
 
-    def learn(self, words: set[str], embedder: Embedder) -> None:
-        unknown = sorted(words - self.vectors.keys())
+    def learn(self, words: Collection[str], embedder: Embedder) -> None:
+        """Embed words that were not asked before, and compare them with those of the documents."""
+        unknown = sorted(word for word in words if word not in self.vectors)
         if unknown:
-            self.vectors.update(
-                zip(unknown, _centred(embedder.embed(unknown, "document").astype(np.float64), self.mean), strict=True)
-            )
+            rows = _vectors_of(unknown, embedder) - self.mean
+            self.vectors.update(zip(unknown, units(rows), strict=True))
+        if len(self.likenesses) * self.count > _KEPT_NUMBERS:
+            self.likenesses.clear()
+        new = [word for word in words if word not in self.likenesses]
+        if new:
+            rough = self.matrix @ np.stack([self.vectors[word] for word in new]).T
+            for word, row in zip(new, rough.T, strict=True):
+                self.likenesses[word] = self._likeness(word, np.flatnonzero(row > _LEAST - _ROUGH))
 
     def idf(self, word: str) -> float:
-        holders = self.holders[self.numbers[word]] if word in self.numbers else 0.0
-        return min(float(np.log1p((self.count - holders + 0.5) / (holders + 0.5))), _IDF_LIMIT)
+        return min(float(np.log1p((self.count - (n := len(self.index.held(word)[0])) + 0.5) / (n + 0.5))), _IDF_LIMIT)
 
-    def likeness(self, word: str) -> Numbers:
-        """Of every document, in [0, 1]."""
-        if word not in self.likenesses:
-            found = np.zeros(self.count)
-            if len(self.flat):
-                cosines = self.matrix @ self.vectors[word]
-                found[self.worded] = np.maximum.reduceat(cosines[self.flat], self.begun)
-            self.likenesses[word] = np.maximum(found - _LEAST, 0.0) / (1 - _LEAST)
-        return self.likenesses[word]
+    def _likeness(self, word: str, near: Places) -> Numbers:
+        """Of every document, in [0, 1], where some words are all that may be alike enough."""
+        cosines = dot_products(self.matrix[near], self.vectors[word].astype(np.float64))
+        found = np.full(self.count, _LEAST)
+        for place in np.argsort(cosines):  # the best word of a document is written last
+            if cosines[place] > _LEAST:
+                found[self.index.holders_of(near[place])] = cosines[place]
+        return (found - _LEAST) / (1 - _LEAST)
 
 
 def _words(haystack: Haystack, embedder: Embedder) -> _Words:
     key = (WordLikeness, embedder.name)
     if key not in haystack.cache:
-        lists = [list(dict.fromkeys(words)) for words in haystack.words]
-        numbers: dict[str, int] = {}
-        for words in lists:
-            for word in words:
-                numbers.setdefault(word, len(numbers))
-        rows = embedder.embed(list(numbers), "document").astype(np.float64)
+        index = TermIndex.of([list(dict.fromkeys(words)) for words in haystack.words])
+        rows = _vectors_of(list(index.numbers), embedder).astype(np.float64)
         mean = rows.mean(axis=0) if len(rows) > 1 else np.zeros(embedder.dim)
-        matrix = _centred(rows, mean)
-        flat = np.array([numbers[word] for words in lists for word in words], dtype=np.int64)
-        sizes = np.array([len(words) for words in lists], dtype=np.int64)
-        worded = np.flatnonzero(sizes)
-        holders = np.bincount(flat, minlength=len(numbers)).astype(np.float64)
-        idf = np.minimum(np.log1p((len(lists) - holders + 0.5) / (holders + 0.5)), _IDF_LIMIT)
-        sums = np.zeros((len(lists), embedder.dim))
-        np.add.at(sums, np.repeat(np.arange(len(lists)), sizes), matrix[flat] * idf[flat, np.newaxis])
+        matrix = units(rows - mean)
+        holders = index.holder_counts()
+        idf = np.minimum(np.log1p((len(haystack) - holders + 0.5) / (holders + 0.5)), _IDF_LIMIT)
+        weights = csc_array(
+            (np.repeat(idf, holders.astype(np.int64)), index.holders, index.begun), (len(haystack), len(matrix))
+        )
         haystack.cache[key] = _Words(
-            count=len(lists), mean=mean, vectors=dict(zip(numbers, matrix, strict=True)), matrix=matrix,
-            holders=holders, numbers=numbers, flat=flat, begun=(np.cumsum(sizes) - sizes)[worded], worded=worded,
-            sums=_centred(sums, np.zeros(embedder.dim)),
+            count=len(haystack), mean=mean, vectors=dict(zip(index.numbers, matrix, strict=True)), matrix=matrix,
+            index=index, sums=units(weights @ matrix.astype(np.float64)),
         )  # fmt: skip
     kept: _Words = haystack.cache[key]
     return kept
 
 
-def _centred(rows: Numbers, mean: Numbers) -> Numbers:
-    """Rows less the mean, to unit length, on the grid."""
-    less = rows - mean
-    lengths = np.linalg.norm(less, axis=1, keepdims=True)
-    return on_grid(np.where(lengths > 1e-6, less / np.maximum(lengths, 1e-6), 0.0))
+def _vectors_of(words: list[str], embedder: Embedder) -> Vectors:
+    if not words:
+        return np.empty((0, embedder.dim), dtype=np.float32)
+    return _kept.of(embedder.name, words, lambda missing: embedder.embed(missing, "document"))
 
 
 def _query_words(haystack: Haystack, text: str) -> list[str]:

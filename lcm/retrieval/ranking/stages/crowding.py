@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.turns import turn_of
+
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,38 @@ class Crowding:
         return told_of(frame.with_columns(cost=cost).filter(pl.col("cost") > 0), told)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        rows = frame.with_columns(_query=pl.col("query_id").rle_id())
-        place = ["_query", "conversation_id", "session_id"]
+        if frame.is_empty():
+            return frame
+        scores = frame["score"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        queries = frame["query_id"].rle_id().to_numpy().astype(np.int64)
+        places, is_placed = self._places(frame, queries)
+        better = np.where(is_placed, _ranks(places, scores), 0)
+        cost = self.penalty * better * _spreads(scores, queries)[queries]
+        return frame.with_columns(score=pl.col("score") - pl.Series(cost))
+
+    def _places(self, frame: pl.DataFrame, queries: Places) -> tuple[Places, npt.NDArray[np.bool_]]:
+        """The number of each row's place, of no other query's, and which rows stand in one."""
         if self.within == "turn":
-            rows, place = rows.with_columns(_turn=turn_of(frame, "query_id")), ["_query", "_turn"]
-        better = (pl.col("score").rank("ordinal", descending=True) - 1).over(place).fill_null(0)
-        is_placed = pl.all_horizontal(pl.col(place).is_not_null())
-        finite = pl.when(pl.col("score").is_finite()).then("score")
-        spread = finite.std(ddof=0).over("_query").fill_null(0.0)
-        cost = self.penalty * pl.when(is_placed).then(better).otherwise(0) * spread
-        return rows.with_columns(score=pl.col("score") - cost).drop("_query", "_turn", strict=False)
+            return turn_of(frame, "query_id").to_numpy(), np.ones(len(frame), dtype=np.bool_)
+        session = pl.struct("conversation_id", "session_id")
+        is_placed = pl.all_horizontal(pl.col("conversation_id", "session_id").is_not_null())
+        known = frame.select(number=session.rank("dense").cast(pl.Int64), is_placed=is_placed)
+        numbers = known["number"].to_numpy()
+        return queries * (numbers.max(initial=0) + 1) + numbers, known["is_placed"].to_numpy()
+
+
+def _ranks(places: Places, scores: npt.NDArray[np.float64]) -> Places:
+    """How many rows of its own place each row has before it, by score, then as they stand; what is no number last."""
+    order = np.lexsort((-scores, places))
+    sizes = np.bincount(np.unique(places, return_inverse=True)[1])
+    ranks = np.empty(len(places), dtype=np.int64)
+    ranks[order] = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return ranks
+
+
+def _spreads(scores: npt.NDArray[np.float64], queries: Places) -> npt.NDArray[np.float64]:
+    """The standard deviation of the finite scores of each query; 0 of none."""
+    starts = np.flatnonzero(np.diff(queries, prepend=-1))
+    parts = np.split(scores, starts[1:])
+    finite = (part[np.isfinite(part)] for part in parts)
+    return np.array([part.std() if len(part) else 0.0 for part in finite])

@@ -39,17 +39,21 @@ class NearDuplicates:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ordered = best_first(frame)
-        texts = rows_of(batch.documents, ordered["document_id"], ["role", "text"])
-        ids = ordered["document_id"].to_list()
-        stands_for: list[list[str]] = [[] for _ in ids]
-        is_like = np.zeros(len(ids), dtype=np.bool_)
+        ids = ordered["document_id"]
+        likes: list[tuple[int, int]] = []
         first = 0
         for length in ordered["query_id"].rle().struct.field("len"):
-            for row, better in self._found(texts[first : first + length].select("role", "text").iter_rows()):
-                stands_for[first + better].append(ids[first + row])
-                is_like[first + row] = True
+            found = self._found(self._texts(batch, ids[first : first + length]))
+            likes += [(first + row, first + better) for row, better in found]
             first += length
         deferred = pl.col("deferred") if "deferred" in ordered.columns else pl.lit(False)
+        if not likes:
+            return ordered.with_columns(deferred=deferred, stands_for=pl.lit([], pl.List(pl.String)))
+        stands_for: list[list[str]] = [[] for _ in ids]
+        is_like = np.zeros(len(ids), dtype=np.bool_)
+        for row, better in likes:
+            stands_for[better].append(ids[row])
+            is_like[row] = True
         return ordered.with_columns(
             deferred=deferred | pl.Series(is_like), stands_for=pl.Series(stands_for, dtype=pl.List(pl.String))
         )
@@ -61,6 +65,11 @@ class NearDuplicates:
         return better.explode("stands_for").drop_nulls("stands_for").select(
             "query_id", pl.col("stands_for").alias("document_id"), told.alias("reason"), "like_id"
         )  # fmt: skip
+
+    def _texts(self, batch: Batch, ids: pl.Series) -> Iterator[tuple[str | None, str | None]]:
+        """Role and text of each document, read as far as they are asked for: few are looked at of many."""
+        for first in range(0, len(ids), 2 * self.n):
+            yield from rows_of(batch.documents, ids[first : first + 2 * self.n], ["role", "text"]).iter_rows()
 
     def _found(self, texts: Iterable[tuple[str | None, str | None]]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of texts, which come best first."""

@@ -13,16 +13,18 @@ from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.ranking.columns import dot_products
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
 from lcm.retrieval.ranking.evidence.haystack import haystack_of, stem_of
-from lcm.retrieval.ranking.evidence.postings import postings_of
+from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
+from lcm.retrieval.ranking.evidence.postings import Postings, TermIndex
 from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
 from lcm.retrieval.ranking.evidence.time_evidence import TimeEvidence
 from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
 from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
 from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
-from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness
+from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness, _words
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.extraction.steps import Steps
@@ -74,7 +76,7 @@ def evidence() -> list[Stage]:
 
 
 def test_a_bm25_of_one_term_is_idf_times_weight() -> None:
-    postings = postings_of([["rome", "rome", "trip"], ["tea"], ["trip", "tea"]])
+    postings = Postings(TermIndex.of([["rome", "rome", "trip"], ["tea"], ["trip", "tea"]]))
     idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
     weight = 2 * (1.2 + 1) / (2 + 1.2 * (1 - 0.75 + 0.75 * 3 / 2))
     assert postings.scores(["rome", "rome"]).tolist() == pytest.approx([idf * weight, 0, 0])
@@ -299,3 +301,54 @@ def test_a_haystack_is_laid_out_once_and_anew_when_a_text_changes() -> None:
 def test_settings_out_of_range_are_refused(build: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()  # type: ignore[operator]
+
+
+def test_a_word_is_as_like_to_a_turn_as_to_the_nearest_of_its_words() -> None:
+    embedder = Hashing()
+    with Memory.open(system()) as memory:
+        said = ("running shoes", "a runner runs", "tea", "kettle and runway")
+        memory.ingest(
+            Transcript("talk", tuple(Message(f"m{i}", "user", text, "s", STARTED) for i, text in enumerate(said)))
+        )
+        haystack = haystack_of(memory.documents)
+    words = _words(haystack, embedder)
+    words.learn(["runs", "kettles", "nowhere"], embedder)
+    vectors = {word: words.vectors[word].astype(np.float64) for word in words.vectors}
+    for asked in ("runs", "kettles", "nowhere"):
+        nearest = [max(vectors[asked] @ vectors[word] for word in own) for own in haystack.words]
+        assert words.likenesses[asked] == pytest.approx([max(0.0, one - 0.3) / 0.7 for one in nearest])
+    assert words.likenesses["runs"].max() > 0.5
+
+
+def test_windows_are_as_near_as_the_sum_of_their_turns() -> None:
+    messages = tuple(
+        Message(f"m{i}", "user", f"{word} tea. " * (1 + 30 * (i == 2)), "s" if i < 4 else "t", STARTED)
+        for i, word in enumerate(("red", "green", "blue", "black", "white", "grey"))
+    )
+    with Memory.open(system(extraction=Steps(passage_characters=200))) as memory:
+        memory.ingest(Transcript("talk", messages))
+        haystack = haystack_of(memory.documents)
+        vectors = memory.live.indexes.vector_index.vectors_of(memory.documents["document_id"].to_list())
+    laid = LaidVectors.of(haystack, vectors)
+    assert len(laid.passages) > len(haystack) == len(messages)
+    query = laid.passages[0].astype(np.float64)
+    cosines = laid.of_turns(haystack, dot_products(laid.passages, query))
+    turns = np.array([laid.passages[haystack.turns == turn].sum(axis=0) for turn in range(len(haystack))])
+    turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+    assert cosines == pytest.approx(turns @ query)
+    near = np.array([turns[[place for place in row if place >= 0]].sum(axis=0) for row in haystack.around(1)])
+    window = cosines + haystack.beside(cosines, 1) + haystack.beside(cosines, -1)
+    assert window * laid.per_window == pytest.approx(near @ query / np.linalg.norm(near, axis=1))
+
+
+def test_vectors_of_another_index_are_laid_out_anew() -> None:
+    messages = tuple(Message(f"m{i}", "user", text, "s", STARTED) for i, (_, text) in enumerate(TALK))
+    found = []
+    for seed in (0, 1):  # two memories of the same documents, whose vectors differ
+        embedder = Hashing(seed=seed)
+        with Memory.open(system(embedder=embedder)) as memory:
+            memory.ingest(Transcript("talk", messages))
+            (batch,) = memory.batches([Query("q", "a trip to Rome", STARTED)])
+            frame = pl.DataFrame({"query_id": ["q"] * len(messages), "document_id": memory.documents["document_id"]})
+            found.append(VectorEvidence(embedder)(frame, batch)["meaning_passage"].to_list())
+    assert found[0] != found[1]

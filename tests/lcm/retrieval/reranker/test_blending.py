@@ -92,7 +92,7 @@ def test_whatever_comes_in_a_score_between_0_and_1_comes_out(
 def test_a_row_never_loses_more_than_its_floor_says(score: float, lexical: float | None, s: float | None) -> None:
     after = scores(blended(*([] if s is None else [RerankItem(0, s)]), rows=frame(("q0", "tea", score, lexical))))
     assert after["tea"] >= 0.5 * score
-    assert after["tea"] <= max(score, s or 0)
+    assert after["tea"] <= max(score, s or 0) + 1e-15  # .6 x + .4 x may be the next number above x
 
 
 def test_a_window_keeps_the_best_of_each_query() -> None:

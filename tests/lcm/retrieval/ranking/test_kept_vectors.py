@@ -1,0 +1,33 @@
+"""Vectors that are kept: each text is made once while it is among those asked for last."""
+
+import numpy as np
+
+from lcm.protocols.models import Vectors
+from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
+
+
+def lengths(texts: list[str]) -> Vectors:
+    return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+
+
+def test_only_what_is_not_kept_is_made_and_each_text_has_its_row() -> None:
+    asked: list[list[str]] = []
+
+    def make(texts: list[str]) -> Vectors:
+        asked.append(texts)
+        return lengths(texts)
+
+    kept = KeptVectors(3)
+    assert kept.of("a", ["x", "yy", "x"], make)[:, 0].tolist() == [1, 2, 1]
+    assert kept.of("a", ["yy", "zzz"], make)[:, 0].tolist() == [2, 3]
+    assert kept.of("b", ["x"], make)[:, 0].tolist() == [1]  # of another embedder: x of the first goes
+    assert kept.of("a", ["zzz", "yy"], make)[:, 0].tolist() == [3, 2]
+    assert kept.of("a", ["x"], make)[:, 0].tolist() == [1]
+    assert asked == [["x", "yy"], ["zzz"], ["x"], ["x"]]
+
+
+def test_more_texts_at_once_than_are_kept_are_all_given() -> None:
+    kept = KeptVectors(2)
+    texts = ["a", "bb", "ccc", "dddd"]
+    assert kept.of("a", texts, lengths)[:, 0].tolist() == [1, 2, 3, 4]
+    assert kept.of("a", texts[::-1], lengths)[:, 0].tolist() == [4, 3, 2, 1]
