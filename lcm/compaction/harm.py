@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.candidates import content_words
 from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
-from lcm.compaction.summarizer.passages import read_source
+from lcm.compaction.summarizer.passages import in_code, read_source
 from lcm.records.conversation import Message
 from lcm.records.summary import FALLBACK_MARK
 
@@ -83,9 +83,14 @@ def rules_of_messages(messages: Sequence[Message]) -> list[str]:
         for message in messages
         if message.role == "user" and not any(part.part_type == "tool" for part in message.parts)
         if may_hold_rule(message.content)
-        for piece in sentences(message.content)
+        for piece in sentences(_without_code(message.content))
     )
     return list(dict.fromkeys(filter(is_user_rule, said)))
+
+
+def _without_code(text: str) -> str:
+    lines = text.splitlines()
+    return "\n".join(line for line, is_code in zip(lines, in_code(lines), strict=True) if not is_code)
 
 
 def rules_of_summaries(contents: Sequence[str]) -> list[str]:

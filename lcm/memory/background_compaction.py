@@ -27,7 +27,7 @@ ABANDONED = "background compaction dropped: it had not ended when the memory was
 FAILED = "background compaction failed"
 UNDER_WAY = "compaction under way"
 _log = logging.getLogger(__name__)
-_WAITS = "tokens from which a turn waits for compaction"
+WAITS = "tokens from which a turn waits for compaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class BackgroundCompaction:
         name, before = live.conversation_id, live.tokens
         told = self._replayed_clock(name, now) if clock is None else clock
         began, is_full = told(), self._is_full(live, live_tokens)
-        seen = TriggerReading(_WAITS, max(before, live_tokens), round(self._scheduling.hard_tokens))
+        seen = TriggerReading(WAITS, max(before, live_tokens), round(self._scheduling.hard_tokens))
         reports: list[CompactionReport] = []
         if name in self._plans and (is_full or self._plans[name].is_ready()):
             reports.append(self._ended(name))

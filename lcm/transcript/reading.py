@@ -144,6 +144,8 @@ def reader_of(
 
 
 def _unknown(file: RecordedFile) -> str:
+    if not file.path.stat().st_size:
+        return "an empty file"
     name = foreign_name(file)
     return "not a known transcript format" if name is None else f"{name}, which is not a format that lcm reads"
 

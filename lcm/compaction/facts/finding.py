@@ -1,7 +1,9 @@
 """All finders over one text, once."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import accumulate
 from types import MappingProxyType
 
 from lcm.compaction.facts.changes import Changes
@@ -68,16 +70,35 @@ def statements_in(text: str) -> tuple[Statement, ...]:
     return tuple(_found(read_text(text), tuple(FINDERS)))
 
 
+class Spans:
+    """Stretches of a text, of which is asked whether one of them holds another: a long message has thousands."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        """
+        Args:
+            spans: where each begins and ends.
+        """
+        ordered = sorted(spans)
+        self._starts = [start for start, _ in ordered]
+        self._ends = list(accumulate((end for _, end in ordered), max))
+        """Of each the end that lies farthest on, of it and those that begin before it."""
+
+    def hold(self, start: int, end: int) -> bool:
+        """Whether one of them begins no later and ends no earlier."""
+        place = bisect_right(self._starts, start)
+        return place > 0 and self._ends[place - 1] >= end
+
+
 def _found(read: ReadText, kinds: tuple[Kind, ...]) -> Iterator[Statement]:
     """Each statement once, where it stands last; what stands within other kinds' words, by `_WITHIN`, is left out."""
     found: dict[Kind, list[Statement]] = {}
     for kind in kinds if read.text.strip() else ():
         found[kind] = list(FINDERS[kind].find(read))
     for kind, statements in found.items():
-        spans = [(one.start, one.end) for outer in _WITHIN.get(kind, ()) for one in found.get(outer, ())]
+        spans = Spans((one.start, one.end) for outer in _WITHIN.get(kind, ()) for one in found.get(outer, ()))
         last: dict[tuple[str, str], Statement] = {}
         for one in statements:
-            if not any(first <= one.start and one.end <= end for first, end in spans):
+            if not spans.hold(one.start, one.end):
                 last.pop((one.key, one.value), None)
                 last[one.key, one.value] = one
         yield from last.values()

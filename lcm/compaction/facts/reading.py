@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from lcm.compaction.facts.statement import Call, ReadText
 from lcm.compaction.sentences import sentences
+from lcm.encoding import well_formed
 from lcm.records.conversation import Message
 from lcm.transcript.passages import passages
 from lcm.transcript.plain_text import RESULT_TYPES, block_type
@@ -38,8 +39,13 @@ def read_message(message: Message) -> ReadMessage:
     """A message; who uses tools and who is asked by them lay down no rules."""
     told = passages(message)
     words = [passage.text for passage in told if passage.kind == "words"]
+    printed = shell_output(message)
+    if printed:
+        words = [message.content.removesuffix(printed).rstrip()]
     calls = [passage.text for passage in told if passage.kind == "calls"]
     results = [passage.text for passage in told if passage.kind == "results"]
+    if printed:
+        results = [printed, *results]
     if is_result(message):
         words, results = [], words + results
     spoken = "\n".join(words)
@@ -59,6 +65,15 @@ def is_result(message: Message) -> bool:
     """Whether a message brings what tools gave back, and nothing that somebody said."""
     kinds = [block_type(part.metadata.get("raw")) in RESULT_TYPES for part in message.parts]
     return message.role == "tool" or (bool(kinds) and all(kinds))
+
+
+def shell_output(message: Message) -> str:
+    """What a shell printed, of a message that is one command with its output; else empty."""
+    native = message.envelope.get("native")
+    if not isinstance(native, Mapping) or "content" in native or not isinstance(native.get("command"), str):
+        return ""
+    command = well_formed(f"$ {native['command']}\n")
+    return message.content.removeprefix(command) if message.content.startswith(command) else ""
 
 
 def _calls(message: Message, text: str, start: int) -> Iterator[Call]:

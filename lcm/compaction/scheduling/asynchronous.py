@@ -27,7 +27,8 @@ class Asynchronous:
 
     def __post_init__(self) -> None:
         check_range(self, "budget_tokens", ge=1)
-        check_range(self, "hard_threshold", "closing_seconds", ge=0)
+        check_range(self, "hard_threshold", ge=0, le=1)
+        check_range(self, "closing_seconds", ge=0)
 
     @property
     def hard_tokens(self) -> float:

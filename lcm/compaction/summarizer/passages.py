@@ -32,6 +32,7 @@ _MARKER = re.compile(r"(?:[-*+•>]|#{1,6})[ \t]+(?=\S)")
 _TREE = re.compile(r"[│├└]")
 _NUMBERED = re.compile(r"\d+[:|](?!\d)")  # a line of a file, as viewers number them
 _BARE_PATH = re.compile(r"[^\s/\\]*[/\\]\S*|[0-9a-fA-F]{16,}")
+_COMMENT = re.compile(r"#(?!#)|//|/\*|\*(?=\s)|--(?=\s)|<!--")
 _LEAST_FENCED = 4  # lines; a shorter block is quoted
 _LEAST_RUN = 4
 _MOST_ERRORS = 3  # lines of a block that are told beside its name
@@ -178,6 +179,7 @@ def _read_lines(text: str) -> tuple[list[_Line], list[str]]:
 def _message(lines: Sequence[_Line]) -> Iterator[Sentence]:
     """The sentences of the lines of what somebody said, or of one step."""
     parts = list(_blocks(lines))
+    pasted = in_code([line.text for line, _ in parts])
     is_output = parts[0][1] is not None or (len(parts) > 1 and _is_code(lines[0].text) and not lines[0].is_step)
     for number, (line, block) in enumerate(parts):
         speaker = "" if is_output and is_user(line.speaker) else line.speaker
@@ -191,7 +193,7 @@ def _message(lines: Sequence[_Line]) -> Iterator[Sentence]:
             bare = bare[marker.end() :]
         for piece in [bare] if line.is_step else [piece.strip() for piece in sentences(bare)]:
             kind = kind_of(piece, speaker)
-            if is_within and kind == "instruction":
+            if (is_within and kind == "instruction") or pasted[number]:
                 kind = "plain"
             yield Sentence(
                 piece, line.turn, line.place, line.is_step or (not is_indented and _is_prose(piece)), line.speaker,
@@ -270,6 +272,18 @@ def _action(step: str) -> tuple[str, str, int]:
     start = bare.rfind("`: ") + 1 if bare.startswith("ran `") else bare.find(": ")
     action, outcome = (bare[:start], bare[start + 2 :]) if start > 0 else (bare, "")
     return action, outcome, int(times[1]) if times else 1
+
+
+def in_code(lines: Sequence[str]) -> list[bool]:
+    """Of each line of what somebody said, whether it is code, or a comment, beside code: it lays down no rule, whatever
+    it says. Code that stands alone, between prose, is a quotation within a sentence."""
+    said = [place for place, line in enumerate(lines) if line.strip()]
+    is_code = [not _is_prose(lines[place].strip()) for place in said]
+    found = [False] * len(lines)
+    for number, place in enumerate(said):
+        is_beside = any(is_code[other] for other in (number - 1, number + 1) if 0 <= other < len(said))
+        found[place] = is_beside and (is_code[number] or _COMMENT.match(lines[place].strip()) is not None)
+    return found
 
 
 def _is_code(line: str) -> bool:

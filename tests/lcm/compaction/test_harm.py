@@ -38,7 +38,9 @@ def test_a_rule_is_kept_where_a_line_holds_three_of_five_of_its_words() -> None:
     # push, main, asking (never, without and me are stop words or negations of none): two of three are enough
     assert list(lost_rules("user: never push to main", [RULE])) == []
     assert list(lost_rules("The parser was mended.\nMain matters.", [RULE])) == [RULE]
+    assert list(lost_rules("The parser was mended.\nuser: never push to main", [RULE])) == [], "one line is enough"
     assert list(lost_rules("", [])) == []
+    assert list(lost_rules("", [RULE])) == [RULE]
 
 
 def test_rules_are_those_of_users() -> None:
@@ -47,6 +49,16 @@ def test_rules_are_those_of_users() -> None:
     pasted = replace(message(4, RULE), parts=(Part("tool", RULE, tool_call_id="1"),))
     assert rules_of_messages([pasted]) == [], "what a tool returned, in formats that give it to the user"
     assert rules_of_summaries([f"[2026-01-05 09:00 UTC] user: {RULE}\nassistant: {RULE}"]) == [RULE]
+
+
+def test_what_a_pasted_program_says_is_no_rule() -> None:
+    pasted = (
+        "This fails:\n# Define the maximum allowed image size in KB\nMAX_SIZE = 500\n\n"
+        "    return jsonify({'error': 'All fields are required'}), 400\n\n" + RULE
+    )
+    assert rules_of_messages([message(1, pasted)]) == [RULE]
+    listed = f"Mind:\n    - {RULE}\nNever call parse(x, y); use read(x).\nThanks."
+    assert len(rules_of_messages([message(1, listed)])) == 2, "indented rules, and code within one, are no program"
 
 
 def test_each_harm_is_an_incident() -> None:

@@ -390,7 +390,7 @@ def test_a_scheduling_of_another_kind_is_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"hard_threshold": -0.1}, "hard_threshold must be >= 0, got -0.1"),
+        ({"hard_threshold": -0.1}, "hard_threshold must be in \\[0, 1\\], got -0.1"),
         ({"budget_tokens": 0}, "budget_tokens must be >= 1, got 0"),
         ({"closing_seconds": -1}, "closing_seconds must be >= 0, got -1"),
     ],

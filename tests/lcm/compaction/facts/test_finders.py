@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.compaction.facts.finding import FINDERS, statements_in, statements_of
+from lcm.compaction.facts.finding import FINDERS, Spans, statements_in, statements_of
 from lcm.compaction.facts.reading import read_message, read_text
 from lcm.compaction.facts.statement import KINDS, Kind
 from lcm.records.conversation import Message, Part
@@ -133,3 +133,13 @@ def test_a_sentence_states_the_same_wherever_it_stands(sentence: str, lines: int
         one[:4] for one in statements_in("\n".join(["It rained."] * lines + [f"- {sentence}", "It rained again."]))
     }
     assert alone == among
+
+
+STRETCHES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8)
+
+
+@given(spans=STRETCHES, start=st.integers(0, 20), end=st.integers(0, 20))
+def test_a_stretch_is_held_where_one_begins_no_later_and_ends_no_earlier(
+    spans: list[tuple[int, int]], start: int, end: int
+) -> None:
+    assert Spans(spans).hold(start, end) == any(first <= start and end <= last for first, last in spans)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lcm.compaction.facts.ledger import Fact, Ledger
 from lcm.compaction.facts.statement import Kind
 from lcm.records.conversation import Message, Part, Role
+from lcm.transcript.parts import decompose
 
 SAID: tuple[tuple[Role, str], ...] = (
     ("user", "The request timeout is 30 s and Tuva owns src/app/main.py."),
@@ -92,3 +93,10 @@ def test_a_ledger_depends_on_what_was_said_alone(said: list[tuple[Role, str]]) -
         assert one.message_ids
         assert known.issuperset(one.message_ids)
         assert one.value not in one.former
+
+
+def test_what_a_shell_printed_is_no_fact_but_its_command_is() -> None:
+    native = {"role": "bashExecution", "command": "find docs", "output": "docs/a.md\ndocs/b.md", "exitCode": 0}
+    said = decompose(native)
+    ledger = Ledger.of([Message("m0", said.role, said.content, "s", parts=said.parts, envelope=said.envelope)])
+    assert {kind for kind, _ in ledger.facts} == {"command"}
