@@ -81,6 +81,11 @@ class Comparison:
         return next(found.iter_rows(named=True), None)
 
     @property
+    def unit(self) -> str:
+        """What sides are paired by."""
+        return "conversations" if self.baseline.side.is_of_conversations else "judged questions"
+
+    @property
     def judged(self) -> int:
         """Of the questions, those that the measure that decides judges."""
         return int(self.baseline.means[self.by]["n"] or 0) if self.by in self.baseline.means else 0

@@ -55,7 +55,7 @@ def headline(comparison: Comparison) -> list[str]:
 def explained(comparison: Comparison) -> str:
     """How the table came about, in a line."""
     return (
-        f"{comparison.judged:,} judged questions of {comparison.queries:,}, paired; best first by {comparison.by}; "
+        f"{comparison.judged:,} {comparison.unit} of {comparison.queries:,}, paired; best first by {comparison.by}; "
         f"{100 * comparison.confidence:g} % "
         "bootstrap intervals; p: permutation test, corrected over all rows (Holm); better, worse: p < "
         f"{comparison.alpha:g}"

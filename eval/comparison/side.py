@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from eval.experiment.conversation_means import conversation_direction, conversation_means, conversation_values
 from eval.experiment.run_folder import CONFIG, directions, read_config, read_summary, read_table
 from eval.measures.measure import Direction
 from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
@@ -16,6 +17,8 @@ from lcm.redaction import redacted
 
 _AGAIN = "run `lcm evaluate` again with this lcm"
 _QUERY_COLUMNS = ("query_id", "workspace_id", "category", "text", "evidence")
+CONVERSATION = "a conversation"
+"""The category of what stands for a question, where conversations do."""
 _ORIGIN = "origin"
 """The column of queries that says which workspace a query comes from, where several may be pooled; older runs have
 none, and pool nothing."""
@@ -30,13 +33,19 @@ class Side:
     folder: Path
     summary: Mapping[str, Any]
     queries: pl.DataFrame
-    """query_id, workspace_id (that the query comes from), category, text, evidence (message ids)."""
+    """query_id, workspace_id (that the query comes from), category, text, evidence (message ids). Of a run in which no
+    question was judged, conversations stand for them."""
     values: pl.DataFrame
     """query_id, measure, value: of the system, one a judged query; nothing where there is no number."""
     directions: Mapping[str, Direction]
     """Measure -> which way it is better; empty where the run does not say."""
     config: Mapping[str, Any] | None
     """The whole configuration; None where it is not at hand."""
+
+    @property
+    def is_of_conversations(self) -> bool:
+        """Whether conversations stand for questions."""
+        return not self.queries.is_empty() and bool((self.queries["category"] == CONVERSATION).all())
 
     @property
     def measures(self) -> list[str]:
@@ -74,8 +83,18 @@ def read_side(folder: Path, name: str) -> Side:
     queries = _read(folder / "queries.parquet", name, _QUERY_COLUMNS, _ORIGIN)
     if _ORIGIN in queries.columns:
         queries = queries.with_columns(workspace_id=_ORIGIN)
-    asked = queries.select(_QUERY_COLUMNS)
-    return Side(redacted(name), folder, summary, asked, values, directions(folder), _config(folder))
+    asked, ways = queries.select(_QUERY_COLUMNS), directions(folder)
+    if values.is_empty() and conversation_means(summary):
+        told = conversation_values(folder, summary)
+        asked = told.select(query_id=pl.col("conversation_id").unique(maintain_order=True)).with_columns(
+            workspace_id="query_id",
+            category=pl.lit(CONVERSATION),
+            text=pl.lit(""),
+            evidence=pl.lit(None, asked.schema["evidence"]),
+        )
+        values = told.rename({"conversation_id": "query_id"}).filter(pl.col("value").is_finite())
+        ways = {measure: conversation_direction(measure) for measure in values["measure"].unique(maintain_order=True)}
+    return Side(redacted(name), folder, summary, asked, values, ways, _config(folder))
 
 
 def ranking_of(side: Side) -> pl.DataFrame | None:

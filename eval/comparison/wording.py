@@ -7,10 +7,10 @@ from eval.comparison.changed_query import ChangedQuery
 
 
 def number(value: float | None, is_cost: bool) -> str:
-    """Of a cost to one place, else to three; `-` where there is none."""
+    """Of a cost above 1 to one place, else to three; `-` where there is none."""
     if value is None:
         return "-"
-    return f"{value:,.1f}" if is_cost else f"{value:.3f}"
+    return f"{value:,.1f}" if is_cost and (value == 0 or abs(value) >= 1) else f"{value:.3f}"
 
 
 def signed(value: float, is_cost: bool) -> str:

@@ -80,7 +80,7 @@ class Personamem:
 
     card: ClassVar[Card] = Card(
         name="personamem",
-        title="PersonaMem v1: chats of personas, multiple-choice questions; 365 of 12 in the development part",
+        title="PersonaMem v1: chats of 20 personas, 589 questions with options; 12 with 365 in the development part",
         licence="MIT on the data card; the repackaging of the development part names none: not shipped",
         origin="bowen-upenn/PersonaMem-v1; the development part by vectorize-io/agent-memory-benchmark de83fa7816ab",
         how_to_get="`lcm datasets get personamem release=v1_32k`, or by hand questions_32k.csv and "

@@ -174,6 +174,7 @@ class Experiment:
         ]
         compacted = contexts_compacted(contexts)
         decisions = pl.concat([one.decisions for one in results])
+        seen = contexts if self._reads_replay() else []  # measures that play sessions themselves tell of their own
         return Outcome(
             run=run,
             documents=documents.drop("kind", "is_durable", "session_id").join(
@@ -204,14 +205,14 @@ class Experiment:
                 *flags_of_run(
                     run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}
                 ),
-                *flags_of_contexts(contexts),
+                *flags_of_contexts(seen),
                 *flags_of_parts(
                     evaluator.system,
                     {*acted, *(["session"] if self._has_session_acted(results) else [])},
                     pl.concat([one.ranked[SYSTEM_ARM] for one in results]) if len(dataset.queries) else None,
                     documents,
                     decisions,
-                    contexts,
+                    seen,
                     getattr(evaluator.replay, "is_per_turn", False),
                 ),
                 *self._flags(QueryMeasure, values, documents),
@@ -221,6 +222,10 @@ class Experiment:
             seconds={},
             directions=directions_of(evaluator.measures),
         )
+
+    def _reads_replay(self) -> bool:
+        """Whether a measure reads what was replayed; not those that take sessions in themselves."""
+        return not all(isinstance(one, SystemMeasure) for one in self.evaluator.measures.values())
 
     def _has_session_acted(self, results: Sequence[WorkspaceResult]) -> bool:
         """Whether a text was taken out of its context as a large file, or a conversation left out."""

@@ -7,6 +7,9 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.names import SYSTEM_ARM
+from lcm.compaction.lossless.lossless import SWEEPS
+from lcm.compaction.lossless.modes import HOT_TOKENS, TAIL_GROWTH
+from lcm.memory.background_compaction import WAITS
 from lcm.memory.system import System
 from lcm.records.summary import ContextReading
 from lcm.retrieval.source.candidates import OF_USE
@@ -51,7 +54,19 @@ def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
     why = f"; {len(left)} reached that, and all that may be folded there gave nothing shorter" if left else ""
     return (
         f"{sum(compacted.values())} of {len(compacted)} contexts compacted; the largest had {', and '.join(told)}{why}",
+        *_inverted_thresholds(contexts),
     )
+
+
+def _inverted_thresholds(contexts: Sequence[ContextReading]) -> Iterator[str]:
+    """That turns wait before there is anything to wait for."""
+    hard = max((one.threshold or 0 for one in contexts if one.what == WAITS), default=0)
+    soft = max((one.threshold or 0 for one in contexts if one.what == SWEEPS), default=0)
+    if 0 < hard < soft:
+        yield (
+            f"a turn waits from {hard:,} tokens on (scheduling.hard_threshold), before compaction is due at {soft:,}: "
+            "nothing is left to the background"
+        )
 
 
 def flags_of_parts(
@@ -94,6 +109,7 @@ def flags_of_parts(
     guidance = getattr(system.compaction, "guidance", None)
     if guidance is not None and not getattr(guidance, "is_off", False) and documents.filter(kind="guidance").is_empty():
         idle.append("guidance (no message that was folded states a rule)")
+    idle += _idle_in_contexts(contexts)
     actions = set(decisions["action"].unique())
     if not system.admission.is_off and "reject" not in actions and documents["is_durable"].all():
         idle.append("admission (nothing was turned away)")
@@ -104,6 +120,21 @@ def flags_of_parts(
     if system.session.idle_because is None and "session" not in acted:
         idle.append("session (no text is large, no conversation left out; the rest is asked in live sessions alone)")
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
+
+
+_KEPT_NOTHING = {
+    TAIL_GROWTH: "fresh tail by novelty (it was never longer than its count: compaction.fresh_tail_novelty)",
+    HOT_TOKENS: "hot spots (nothing that later messages come back to fits: compaction.hot_spot_share, hot_spot_heat)",
+}
+
+
+def _idle_in_contexts(contexts: Sequence[ContextReading]) -> Iterator[str]:
+    """What may keep messages from being folded and kept none, in all contexts that were compacted."""
+    compacted = [one for one in contexts if one.is_compacted]
+    for what, told in _KEPT_NOTHING.items():
+        readings = [one.tokens for one in compacted if one.what == what]
+        if readings and not any(readings):
+            yield told
 
 
 def _has_idle_vectors(system: System, slots: Collection[str], idle: Sequence[str]) -> bool:

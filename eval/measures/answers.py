@@ -120,10 +120,14 @@ class Answers:
             "offer options": sum(bool(one.options) for one in _wanted(dataset).values()),
         }
         counts = ", ".join(f"{n:,} {what}" for what, n in kinds.items() if n)
+        if not counts:
+            return (f"answers: no query of {len(dataset.queries):,} has a reference answer, options, or no answer",)
         what = "what was ranked" if self.reads == "documents" else "the context"
         asked = f"of {len(dataset.queries):,} queries {counts}"
         who = type(self.answering).__name__.lower()
-        return (f"answers: {asked}; {who} read at most {self.budget_tokens:,} tokens of {what} for each",)
+        told = f"answers: {asked}; {who} read at most {self.budget_tokens:,} tokens of {what} for each"
+        offered = [one for one in _wanted(dataset).values() if one.options]
+        return (told, *([_without_reading(offered)] if offered else []))
 
     def _shown(self, reading: MemoryReading, asked: Sequence[Query]) -> dict[str, list[Excerpt]]:
         """Query id -> what the answerer is shown of it."""
@@ -178,6 +182,16 @@ class Answers:
         except UnansweredError:
             incidents[UNJUDGED] += 1
             return None
+
+
+def _without_reading(offered: Sequence[_Wanted]) -> str:
+    """What choosing options gives to who reads nothing: a level of `choice_accuracy` says little beside it."""
+    chance = sum(sum(text in one.correct for text in one.options.values()) / len(one.options) for one in offered)
+    longest = sum(max(one.options.values(), key=len) in one.correct for one in offered)
+    return (
+        f"answers: choice_accuracy without reading anything: {chance / len(offered):.3f} by chance, "
+        f"{longest / len(offered):.3f} by always choosing the longest option"
+    )
 
 
 def _wanted(dataset: Dataset) -> dict[str, _Wanted]:

@@ -116,6 +116,12 @@ class Resume:
         named = pl.when(pl.col("budget").is_null()).then("arm").otherwise(pl.format("{}@{}", "arm", "budget"))
         return Means().of_conversations(rows.with_columns(arm=named))
 
+    def notes(self, rows: pl.DataFrame) -> list[str]:
+        """Where there is nothing to bring back."""
+        if not rows.is_empty():
+            return []
+        return ["resume: no assistant mentions again what was said before, so there was nothing to bring back"]
+
     def _of(
         self, system: System, transcript: Transcript, incidents: Counter[str]
     ) -> dict[tuple[str, int | None], dict[str, float]]:

@@ -11,9 +11,10 @@ many compactions. There, under each budget, each fact is exactly one of:
 - `mutated`: another value stands, one that it never had, or its words distorted;
 - `stale`: a value stands that it had before, and the last one is gone.
 
-`facts` is how many there are, `context_tokens` what the context costs, `filler_tokens` what those of its sentences cost
-that state no fact. The arms beside the system see the raw history: `whole_history`, without a budget; `last_n`, its
-newest messages; `truncate`, its beginning; `oracle`, the messages that state most facts a token.
+`facts` is how many there are, `summaries` how many stand in the context, `context_tokens` what it costs,
+`filler_tokens` what those of its sentences cost that state no fact. The arms beside the system see the raw history:
+`whole_history`, without a budget; `last_n`, its newest messages; `truncate`, its beginning; `oracle`, the messages that
+state most facts a token.
 """
 
 from collections import Counter, defaultdict
@@ -101,6 +102,31 @@ class Survival:
         named = pl.when(pl.col("budget").is_null()).then("arm").otherwise(pl.format("{}@{}", "arm", "budget"))
         return Means().of_conversations(at_end.with_columns(arm=named))
 
+    def notes(self, rows: pl.DataFrame) -> list[str]:
+        """Where the system's contexts hold no summary, and where they cost more than they may."""
+        own = rows.filter(pl.col("arm") == SYSTEM_ARM, pl.col("kind") == ALL_KINDS)
+        if own.is_empty():
+            return []
+        at_end = own.filter(pl.col("cycle") == pl.col("cycle").max().over("conversation_id"))
+        notes = []
+        if not own.filter(measure="summaries")["value"].sum():
+            notes.append("survival: no context held a summary: compaction made none, or no budget let one in")
+        costs, is_over = at_end.filter(measure="context_tokens").sort("budget"), pl.col("value") > pl.col("budget")
+        counts = costs.group_by("budget", maintain_order=True).agg(
+            over=is_over.sum(), of=pl.len(), mean=pl.col("value").filter(is_over).mean()
+        )
+        told = [
+            f"{over} of {n} at {budget:,} (on average {mean:,.0f})"
+            for budget, over, n, mean in counts.filter(pl.col("over") > 0).iter_rows()
+        ]
+        if told:
+            notes.append(
+                f"survival: contexts of the system that cost more than their budget of tokens, as no arm's does: "
+                f"{', '.join(told)}; what is always shown, as a fresh tail, costs that much "
+                "(compaction.fresh_tail_count, assembly.fresh_tail_*, assembly.tail.*)"
+            )
+        return notes
+
     def _read(self, stop: SessionStop) -> Iterator[tuple[str, int | None, Mapping[tuple[str, str], float]]]:
         """Arm, budget, and the values of each kind and of all."""
         if not stop.ledger.facts:
@@ -154,6 +180,8 @@ class _StopReading:
             if paid := costs.get(kind):
                 values[kind, "steps"] = sum(steps for steps, _ in paid) / len(paid)
                 values[kind, "recall_tokens"] = sum(tokens for _, tokens in paid) / len(paid)
+        if summaries is not None:
+            values[ALL_KINDS, "summaries"] = len(summaries)
         values[ALL_KINDS, "context_tokens"] = shown.tokens
         values[ALL_KINDS, "filler_tokens"] = filler_tokens(shown, self.ways.said)
         return values

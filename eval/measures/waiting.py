@@ -77,7 +77,12 @@ class Waiting:
         }
 
     def notes(self, rows: pl.DataFrame) -> list[str]:
-        """Where nothing ever waited, no number tells what the background is worth."""
+        """Where nothing ever waited, or nothing was ready in time, no number tells what the background is worth."""
+        behind = rows.filter(arm=ASYNCHRONOUS)
+        if rows["waited_seconds"].max() and not behind["is_compacted"].any():
+            plans = behind.select((pl.col("unfinished") + pl.col("dropped")).sum()).item()
+            remedy = "messages without dates take no time; set scheduling.replayed.seconds_a_turn"
+            return [f"waiting: of {plans:,} plans in the background none was ready before its talk ended: {remedy}"]
         if rows.is_empty() or rows["waited_seconds"].max():
             return []
         why = "none made a summary due (the soft threshold is the trigger of compaction)"

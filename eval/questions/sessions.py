@@ -64,7 +64,7 @@ def read_sessions(
         workspace_id: the workspace of each file.
 
     Raises:
-        DatasetError: if none is named, or a conversation is in two files.
+        DatasetError: if none is named, none holds a transcript, or a conversation is in two files.
         TranscriptError: if a file that was named is no transcript.
     """
     if not paths:
@@ -98,6 +98,13 @@ def read_sessions(
             with opened_as_is(path) as content:
                 digests.append(hashlib.file_digest(content, "sha256").hexdigest())
     notes = (*_notes("put aside", aside), *_notes("passed over", passed_over))
+    if not any(file.transcripts for file in files):
+        holds = f"{paths[0]} holds" if len(paths) == 1 else f"{', '.join(paths):.300} hold"
+        first = f" ({notes[0]:.300})" if notes else ""
+        raise DatasetError(
+            f"{holds} no transcript that lcm reads{first}; name recorded sessions, or folders that hold them "
+            "(docs/transcripts.md lists the formats)"
+        )
     return Sessions(tuple(files), tuple(digests), notes)
 
 
@@ -111,17 +118,9 @@ def read_workspaces(
     """Read files and folders that something is asked about, as `read_sessions` does, into workspaces by a rule.
 
     Raises:
-        DatasetError: as `read_sessions`; or if none of them holds a transcript.
+        DatasetError: as `read_sessions`.
     """
-    sessions = read_sessions(paths, format, strict, _workspace_names(paths, rule, whole))
-    if not any(file.transcripts for file in sessions.files):
-        holds = f"{paths[0]} holds" if len(paths) == 1 else f"{', '.join(paths):.300} hold"
-        first = f" ({sessions.notes[0]:.300})" if sessions.notes else ""
-        raise DatasetError(
-            f"{holds} no transcript that lcm reads{first}; name recorded sessions, or folders that hold them "
-            "(docs/transcripts.md lists the formats)"
-        )
-    return sessions
+    return read_sessions(paths, format, strict, _workspace_names(paths, rule, whole))
 
 
 def _workspace_names(paths: Sequence[str], rule: WorkspaceRule, whole: str) -> Callable[[RecordedFile], str]:

@@ -15,6 +15,7 @@ from eval.measures.names import SYSTEM_ARM
 from eval.report.answer_tables import answer_tables
 from eval.report.column import Column
 from eval.report.contexts import contexts_section
+from eval.report.conversations import conversation_headline, conversation_sections, of_conversations
 from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, intervals, lines, shares
 from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Source, Table
@@ -40,7 +41,8 @@ def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, car
     told = [
         section
         for section in (
-            _what(config),
+            _what(config, summary),
+            *conversation_sections(folder, summary),
             Section("dataset", "What it was asked", _dataset(summary, card)),
             _quality(summary, shown, directions),
             _categories(summary, shown, directions),
@@ -105,7 +107,8 @@ def configuration(folder: Path) -> Section | None:
 def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) -> list[str]:
     judged, first = summary["counts"].get("judged_queries"), next(iter(shown), None)
     if first is None or not judged:
-        return ["No question is judged: there is nothing to say of its quality."]
+        told = conversation_headline(summary)
+        return told or ["No question is judged: there is nothing to say of its quality."]
     entry = summary["measures"][first]
     share = f"{summary['interval']['confidence']:.0%}"
     bounds = "" if entry["low"] is None else f" ({share} interval {entry['low']:.3f} to {entry['high']:.3f})"
@@ -114,12 +117,12 @@ def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) ->
     return lines_told if against is None else [*lines_told, f"{sentence(against)}."]
 
 
-def _what(config: Mapping[str, Any] | None) -> Section | None:
+def _what(config: Mapping[str, Any] | None, summary: Mapping[str, Any]) -> Section | None:
     if config is None:
         return Section(
             "system", "What was run", [Notes(["The folder has no config.yaml: nothing is known of the system."])]
         )
-    flow = system_flow(config)
+    flow = system_flow(config, is_asked=bool(summary["counts"]["queries"]))
     return Section("system", "What was run", [flow], "The system as data passes through it; what is off is not drawn.")
 
 
@@ -266,7 +269,8 @@ def _answers(summary: Mapping[str, Any], directions: Mapping[str, str]) -> Secti
 
 def _others(summary: Mapping[str, Any]) -> Section | None:
     """What measures of something else than questions tell."""
-    parts = list(_tables_of(sections(summary)))
+    shown = of_conversations(summary)
+    parts = list(_tables_of({name: one for name, one in sections(summary).items() if name not in shown}))
     if decided := summary.get("decisions"):
         total = sum(decided.values())
         rows = [(action, f"{n:,}", f"{n / total:.1%}") for action, n in decided.items()]

@@ -17,13 +17,17 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 """Where a word of a class name begins; an abbreviation at its end (`MiniLM`) is part of the word before it."""
 
 
-def system_flow(config: Mapping[str, Any]) -> Flow:
-    """Lanes of components: from messages to documents, to a ranking, to summaries, to a context."""
+def system_flow(config: Mapping[str, Any], *, is_asked: bool = True) -> Flow:
+    """Lanes of components: from messages to documents, to a ranking, to summaries, to a context.
+
+    Args:
+        is_asked: whether any question was; else no ranking is drawn.
+    """
     ranking = config.get("ranking") or {}
     lanes: dict[str, list[Step]] = {
         "messages become documents": _steps(config, _WRITING),
         "documents are indexed": _steps(config, _INDEXES),
-        "a question is ranked": _ranking(ranking, config.get("reinforcement")),
+        "a question is ranked": _ranking(ranking, config.get("reinforcement")) if is_asked else [],
         "old messages are folded": _steps(config, _FOLDING) if is_on(config.get("compaction")) else [],
         "a context is packed": _steps(config, _SHOWING),
     }

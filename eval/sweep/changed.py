@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from eval.experiment.conversation_means import conversation_means
 from eval.experiment.run_folder import sections
 from eval.measures.names import kind_of
 from eval.sweep.results import CONFIDENCE, DECIDED, PointResult
@@ -55,7 +56,7 @@ def why_equal(results: Sequence[PointResult]) -> list[str]:
     if len(finished) < 2 or any(_found(one) != _found(finished[0]) for one in finished[1:]):
         return []
     swept = list(dict.fromkeys(key for result in results for key in result.settings))
-    told = f"all {len(finished)} points are equal by every measure, so none is best"
+    told = f"all {len(finished)} points are equal by every mean, so none is best"
     return [
         f"{told}: {', '.join(swept)} changed nothing here",
         *_reasons(swept, [result.summary or {} for result in finished]),
@@ -74,7 +75,7 @@ def _reasons(swept: Iterable[str], summaries: Sequence[Any]) -> list[str]:
     groups = {key.partition(".")[0] for key in swept}
     counts = [summary.get("counts") or {} for summary in summaries]
     reasons = []
-    if groups.intersection(FOLDING):
+    if groups.intersection(FOLDING) and not any(map(conversation_means, summaries)):  # these play sessions themselves
         if not any(one.get("contexts") for one in counts):
             reasons.append("nothing is compacted in any point: choose compaction=lossless or another")
         elif not any(one.get("contexts_compacted") for one in counts):

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import generated_label
+from eval.experiment.conversation_means import conversation_direction, conversation_means
 from eval.measures.means import Entry, written
 from eval.measures.measure import Direction
 
@@ -42,8 +43,8 @@ class PointResult:
 
     @property
     def measures(self) -> Mapping[str, Mapping[str, float | None]] | None:
-        """Measure -> value, n, low, high."""
-        return None if self.summary is None else self.summary["measures"]
+        """Measure -> value, n, low, high: of queries, or where none was judged of conversations."""
+        return None if self.summary is None else self.summary["measures"] or conversation_means(self.summary)
 
     @property
     def messages_a_query(self) -> float | None:
@@ -106,7 +107,10 @@ def marked(results: Sequence[PointResult], measure: str) -> float | None:
 
 def is_cost(results: Sequence[PointResult], measure: str) -> bool:
     """Whether less of it is better."""
-    return any(result.directions.get(measure) == "lower" for result in results)
+    if any(result.directions.get(measure) == "lower" for result in results):
+        return True
+    is_of_conversations = any(measure in conversation_means(result.summary or {}) for result in results)
+    return is_of_conversations and conversation_direction(measure) == "lower"
 
 
 def generated_labels(results: Sequence[PointResult]) -> str:

@@ -236,10 +236,10 @@ def _late(compaction: Compaction) -> object:
 
 @cache
 def spoken(number: int = 330) -> list[Message]:
-    """Some 800 tokens each: words, calls with their results, pictures."""
+    """Some 800 tokens each: words, calls with their results, pictures; every sixtieth comes back to one file."""
     found = []
     for i in range(number):
-        words = f"{i} the {TOPICS[i % 6]} " * (60 + 37 * i % 240)
+        words = f"{i} the {TOPICS[i % 6]} " * (60 + 37 * i % 240) + ("" if i % 60 else "in src/app.py")
         kinds: tuple[Callable[[], Message], ...] = (
             lambda words=words: user(words),
             lambda words=words: assistant(words),

@@ -78,6 +78,7 @@ def test_a_folder_is_read_as_it_is_ingested(tmp_path: Path) -> None:
 def test_only_some_of_the_files_passed_over_are_told(tmp_path: Path) -> None:
     for number in range(7):
         (tmp_path / f"{number}.md").write_text("# Notes\n")
+    (tmp_path / "talk.jsonl").write_text(HELLO)
     notes = Transcripts([str(tmp_path)]).load().notes
     assert (len(notes), notes[-1]) == (6, "passed over: 2 more")
 
@@ -95,3 +96,11 @@ def test_the_digest_is_also_that_of_sub_agents_and_of_what_is_noted_on_them(tmp_
     (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
     digests.add(Transcripts([str(tmp_path / "s.jsonl")]).load().digest)
     assert len(digests) == 4
+
+
+def test_a_folder_without_a_transcript_is_refused_with_what_lies_there(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(
+        DatasetError, match=r"holds no transcript that lcm reads \(passed over: .*empty.jsonl: an empty"
+    ):
+        Transcripts(paths=[str(tmp_path)]).load()

@@ -10,19 +10,22 @@ from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.experiment import Outcome
 from eval.experiment.flags import flags_of_contexts, flags_of_parts
 from eval.experiment.workspace import large_files
+from eval.measures.survival import Survival
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.lossless.lossless import SWEEPS, Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.memory.background_compaction import WAITS
 from lcm.memory.memory import Memory
 from lcm.memory.session.preparer import live_message
 from lcm.memory.session.rules import SessionRules
 from lcm.protocols.compaction import Compaction
+from lcm.records.conversation import Transcript
 from lcm.records.summary import ContextReading
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
@@ -33,6 +36,7 @@ from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.lexical import Lexical
 from lcm.token_estimator.utf16_units import Utf16Units
+from tests.lcm.compaction.contexts import NOW, message
 from tests.support import experiments
 from tests.support.workspaces import LINES, minute, queries, ranking, system, transcript
 
@@ -58,7 +62,7 @@ def told(compaction: Compaction, replay: Replay) -> list[str]:
     return [flag for flag in outcome(compaction, replay).flags if "compacted" in flag]
 
 
-def lossless(**settings: int) -> Lossless:
+def lossless(**settings: Any) -> Lossless:
     return Lossless(Truncate(), Utf16Units(), fresh_tail_count=1, min_leaf_tokens=0, **settings)
 
 
@@ -124,6 +128,29 @@ def test_parts_that_found_nothing_to_do_are_named() -> None:
         assert idle == f"parts that found nothing to do: compaction, and with it {through} (no context was folded)"
     folded = outcome(lossless(budget_tokens=20), PerTurn()).flags
     assert not any(flag.startswith("parts ") for flag in folded)
+
+
+@pytest.mark.parametrize(
+    ("fields", "idle"),
+    [
+        ({}, None),
+        ({"hot_spot_share": 0.5, "hot_spot_heat": 50}, "hot spots (nothing that later messages come back to fits"),
+        ({"hot_spot_share": 0.5, "hot_spot_heat": 1}, None),
+        ({"fresh_tail_max_count": 3, "fresh_tail_novelty": 1.0}, "fresh tail by novelty (it was never longer than"),
+        ({"fresh_tail_max_count": 3, "fresh_tail_novelty": 0.0}, None),
+    ],
+)
+def test_what_may_keep_messages_and_never_kept_one_is_named(fields: dict[str, Any], idle: str | None) -> None:
+    talk = ["src/db.py and so on " * 4, "It is in src/db.py " * 4, *(f"Matter {n} is another " * 4 for n in range(6))]
+    heard = Transcript("talk", tuple(message(n, text) for n, text in enumerate(talk, 1)), "workspace 8")
+    asked = replace(queries()[0], workspace_id="workspace 8", asked_at=NOW)
+    judged = pl.DataFrame([(asked.query_id, "c-m1", 1)], schema=QRELS_SCHEMA, orient="row")
+    dataset = Dataset("tiny", "tiny", "0", (heard,), (asked,), judged)
+    folding = lossless(budget_tokens=200, leaf_chunk_tokens=60, **fields)
+    flags = experiments.outcome(dataset, replace(system(), compaction=folding), replay=PerTurn()).flags
+    assert any(flag.startswith("1 of 1 contexts compacted") for flag in flags)
+    told = [flag for flag in flags if "hot spots (" in flag or "fresh tail by novelty (" in flag]
+    assert [flag.startswith(f"parts that found nothing to do: {idle}") for flag in told] == [True] * (idle is not None)
 
 
 def test_session_rules_that_changed_nothing_of_what_was_taken_in_are_named() -> None:
@@ -217,3 +244,17 @@ def test_a_ranking_says_whether_it_compares_vectors() -> None:
     assert not Ranking(Lexical()).compares_vectors
     assert Ranking(Lexical(), {"diversity": Diversity()}).compares_vectors
     assert Ranking(Dense()).compares_vectors
+
+
+def test_contexts_of_a_replay_that_no_measure_reads_are_not_told() -> None:
+    dataset = Dataset("tiny", "tiny", "0", (transcript(),), (), pl.DataFrame(schema=QRELS_SCHEMA))
+    folding = replace(system(), compaction=lossless(budget_tokens=4000, leaf_chunk_tokens=1000))
+    found = experiments.outcome(dataset, folding, measures={"survival": Survival((500,), 1)}, replay=Bulk())
+    assert not [flag for flag in found.flags if "compacted" in flag or "folded" in flag]
+    assert found.sections["survival"]
+
+
+@pytest.mark.parametrize(("hard", "is_told"), [(500, True), (3000, False), (0, False)])
+def test_a_hard_threshold_below_the_soft_one_is_told(hard: int, is_told: bool) -> None:
+    read = [ContextReading("a", False, SWEEPS, 20, 2000), ContextReading("a", False, WAITS, 20, hard)]
+    assert any("nothing is left to the background" in flag for flag in flags_of_contexts(read)) is is_told

@@ -184,7 +184,9 @@ def test_a_dataset_without_judgements_is_measured_by_what_it_offers() -> None:
 
 
 def test_the_denominators_are_told() -> None:
-    (note,) = Answers(Extractive()).notes(dataset())
+    note, without_reading = Answers(Extractive()).notes(dataset())
+    told = "answers: choice_accuracy without reading anything: 0.667 by chance, 1.000 by always choosing the longest"
+    assert without_reading == f"{told} option"
     assert note == (
         "answers: of 5 queries 2 have reference answers, 1 are answered by nothing, 1 offer options; extractive read "
         "at most 2,000 tokens of what was ranked for each"
@@ -215,3 +217,10 @@ def test_an_arm_that_ranked_nothing_is_not_scored() -> None:
     """Without judgements the oracle knows nothing, which says nothing of an answerer."""
     offered = replace(dataset(), qrels=pl.DataFrame(schema=QRELS_SCHEMA))
     assert values(found(Extractive(), offered), "oracle") == {}
+
+
+def test_what_a_reader_pays_is_better_low() -> None:
+    measure = Answers(Extractive())
+    assert {name: measure.direction(name) for name in measure.value_names() if measure.direction(name) == "lower"} == {
+        "answer_tokens": "lower"
+    }

@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 from eval.measures.measure import REPORT_TOKENS
+from eval.measures.recall_ways import DEFAULT_RECALL, RecallWays
 from eval.measures.resume import RESUME_SCHEMA, Resume, probes_of
 from eval.measures.session_play import played
 from lcm.records.conversation import Message, Role, Transcript
 from tests.eval.measures.test_survival import dataset, folding
-from tests.support.workspaces import minute
+from tests.support.workspaces import minute, transcript
 
 SAID: tuple[tuple[Role, str], ...] = (
     (
@@ -91,3 +92,43 @@ def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(ValueError, match="tasks must be"):
         Resume(tasks=0)
     assert not Resume(budgets=()).is_measured(folding(), dataset())
+
+
+def test_sessions_that_mention_nothing_again_are_told() -> None:
+    resume = Resume((100,), 2)
+    rows = resume.of_system(folding(), dataset(transcript(("Hello there.", "And good day."))), incidents=Counter())
+    assert resume.notes(rows) == [
+        "resume: no assistant mentions again what was said before, so there was nothing to bring back"
+    ]
+
+
+def test_what_is_new_or_otherwise_than_before_is_no_probe_and_what_is_mentioned_twice_is_one() -> None:
+    url = "https://example.org/notes/2026"
+    last = f"The notes are at {url}, yes, at {url}; the port is 9090, and more lies at https://example.org/other/2027."
+    said: tuple[tuple[Role, str], ...] = (
+        ("user", f"The notes lie at {url}. The port is 8080."),
+        ("assistant", "Noted."),
+        ("user", "And where was that?"),
+        ("assistant", last),
+    )
+    stops = played(folding(), talk(said), 1, stops_at_turns=True)
+    assert [[probe.fact.key for probe in probes_of(stop)] for stop in stops] == [[url], []]
+
+
+def test_a_search_costs_what_it_shows_and_the_message_that_is_read() -> None:
+    stops = played(folding(10_000), talk(), 1)
+    stop = next(stops)
+    said = {one.message_id: one for one in stop.said}
+    ways = RecallWays(stop.memory, stop.conversation_id, DEFAULT_RECALL, said)
+    way = ways.best(["m0"], ["harbour wall"], ())
+    assert way is not None
+    assert (way.steps, way.message_ids) == (2, ("m0",))
+    assert way.tokens > said["m0"].tokens
+    later = ways.best(["m0"], ["no such words", "harbour wall"], ())
+    assert later is not None
+    assert (later.steps, later.tokens > way.tokens) == (3, True)
+
+
+def test_a_stop_knows_what_the_user_asks_next_and_at_the_end_what_he_asked_last() -> None:
+    prompts = [stop.prompt for stop in played(folding(), talk(), 1, stops_at_turns=True)]
+    assert prompts == [SAID[2][1], SAID[4][1], SAID[4][1]]

@@ -199,3 +199,31 @@ def test_filler_is_what_states_nothing() -> None:
     _, (first, second) = heard(["It rained again. Tuva wrote to us. It rained.", "Tuva has the key."])
     assert first.filler_tokens == TOKENS.count(["It rained again. It rained."])[0]
     assert second.filler_tokens == 0
+
+
+def test_contexts_over_their_budget_are_told() -> None:
+    survival = Survival((5, 4000), 1)
+    (note,) = survival.notes(measured(survival, folding()))
+    assert "1 of 1 at 5 (on average " in note
+    assert "4,000" not in note
+
+
+def test_contexts_without_a_summary_are_told() -> None:
+    survival = Survival((4000,), 1)
+    rows = measured(survival, system(assembly=LosslessAssembly(TOKENS, fresh_tail_count=1)))
+    assert survival.notes(rows) == [
+        "survival: no context held a summary: compaction made none, or no budget let one in"
+    ]
+    folded = measured(survival, folding())
+    assert folded.filter(measure="summaries")["value"].sum() > 0
+    assert survival.notes(folded) == []
+
+
+def test_what_costs_just_the_budget_fits() -> None:
+    ledger, said = heard(LINES)
+    last, tokens = said[-1], said[-1].tokens + said[-2].tokens
+    assert last_messages(said, tokens).message_ids == (last.message_id, said[-2].message_id)
+    assert last_messages(said, tokens - 1).message_ids == (last.message_id,)
+    assert truncated(said, said[0].tokens).message_ids == (said[0].message_id,)
+    whole = whole_history(said).tokens
+    assert set(oracle_selection(said, ledger, whole).message_ids) >= {said[4].message_id, said[6].message_id}

@@ -91,3 +91,10 @@ def test_where_nothing_is_scheduled_nothing_is_measured(system: System) -> None:
     assert not Waiting().is_measured(system, dataset())
     assert measured(system).is_empty()
     assert Waiting().section(measured(system)) == {}
+
+
+def test_a_background_that_is_never_ready_in_time_is_told() -> None:
+    rows = measured(scheduled(seconds_a_turn=0.0))
+    (note,) = Waiting().notes(rows)
+    assert note.startswith("waiting: of 1 plans in the background none was ready before its talk ended: ")
+    assert Waiting().notes(measured(scheduled())) == []

@@ -74,7 +74,7 @@ def test_equal_points_say_that_no_context_was_compacted(tmp_path: Path, capsys: 
     points = [point("compaction.budget_tokens", v, counts=counts, flags=[FULL, "x"]) for v in "12"]
     notes = why_equal(points)
     assert notes == [
-        "all 2 points are equal by every measure, so none is best: compaction.budget_tokens changed nothing here",
+        "all 2 points are equal by every mean, so none is best: compaction.budget_tokens changed nothing here",
         f"no context reached what triggers compaction, in any point; point 0: {FULL}",
     ]
     show_points(points, tmp_path)
