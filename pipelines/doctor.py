@@ -171,7 +171,9 @@ def _opened(path: Path) -> sqlite3.Connection:
         raise StoreError(f"{path} cannot be read: {error}") from error
     if found != known:
         connection.close()
-        remedy = "write to it once, with lcm ingest or lcm compact" if 0 < found < known else "name a store of this one"
+        if not found:
+            raise LcmError(f"{path} is no store of lcm (its schema has no version): name one that lcm wrote")
+        remedy = "write to it once, with lcm ingest or lcm compact" if found < known else "name a store of this one"
         raise LcmError(f"{path} has schema version {found}, this program checks {known}: {remedy}")
     return connection
 

@@ -42,7 +42,8 @@ def misfits(node: Any, key: str, locate: Callable[[str], Any]) -> Iterator[tuple
             elif value is None and _is_component(hints.get(name)):
                 yield path, "must be a component, got null: choose one, or set what holds it to null"
             elif not fits(value, hints.get(name, Any)):
-                yield path, f"must be {expected(hints[name])}, got {_shown(value)}"
+                remedy = _bracketed(hints[name], path, value)
+                yield path, f"must be {expected(hints[name])}, got {_shown(value)}{remedy}"
             else:
                 yield from misfits(value, path, locate)
     elif isinstance(node, list):
@@ -82,6 +83,12 @@ def expected(annotation: Any) -> str:
     if _is(origin, Sequence):
         return f"a list, each {expected(arguments[0])}"
     return "a component"
+
+
+def _bracketed(annotation: Any, path: str, value: Any) -> str:
+    """How a list of one is written, where its only value was given."""
+    is_list = _is(get_origin(annotation), Sequence) and fits([value], annotation)
+    return f"; a list of one is {path}=[{value}]" if is_list else ""
 
 
 def _is_component(annotation: Any) -> bool:

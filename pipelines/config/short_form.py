@@ -34,6 +34,8 @@ def written_out(arguments: Sequence[str]) -> list[str]:
         raise LcmError(f"{words[0]} names sessions of your own, but {keys['dataset']} is chosen: leave one out")
     if "dataset.paths" in keys:
         raise LcmError(f"{words[0]} names sessions, and so does {keys['dataset.paths']}: leave one out")
+    if "measures" in keys and "dataset.questions" not in keys and not _of_questions(words):
+        return ["dataset=transcripts", f"dataset.paths={quoted(words)}", *overrides]  # it may need no questions
     paths, questions = (words, None) if "dataset.questions" in keys else _told_apart(words)
     if not paths:
         raise LcmError(f"name the sessions that {questions} is about: {_HOW}")
@@ -62,9 +64,7 @@ def _is_word(argument: str) -> bool:
 
 def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
     """The sessions, and the file of questions."""
-    from eval.questions.files import looks_like_questions
-
-    found = [word for word in words if looks_like_questions(Path(word).expanduser())]
+    found = _of_questions(words)
     if len(found) > 1:
         raise LcmError(
             f"{found[0]} and {found[1]} both look like questions; name one, dataset.questions={found[0]}, beside the "
@@ -76,9 +76,16 @@ def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
         named = " ".join(words)
         raise LcmError(
             f"there are no questions: name a file of them last, {_HOW} (docs/own_data.md says what it holds), or let "
-            f"`lcm questions make {named} into=questions.jsonl` make some"
+            f"`lcm questions make {named} into=questions.jsonl` make some; measures=survival needs none"
         )
     return [word for word in words if word not in found], found[0]
+
+
+def _of_questions(words: Sequence[str]) -> list[str]:
+    """The files that hold questions."""
+    from eval.questions.files import looks_like_questions
+
+    return [word for word in words if looks_like_questions(Path(word).expanduser())]
 
 
 def _is_no_session(path: Path) -> bool:

@@ -17,7 +17,7 @@ from lcm.store.conversations import number_of
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
 from pipelines.config.arguments import CommandArguments
-from pipelines.views.terminal import warn
+from pipelines.views.terminal import survived, warn
 
 STORE_VARIABLE = "LCM_DATABASE_PATH"
 
@@ -105,7 +105,7 @@ def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
         reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
         yield recall, reader
         for what, times in reader.incidents.items():
-            warn(f"survived: {what}, {times} times")
+            warn(survived(what, times))
 
 
 def conversation_named(command: CommandArguments, reader: Reader) -> str | int | None:

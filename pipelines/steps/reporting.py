@@ -197,7 +197,9 @@ class Reporter:
     def _explore(
         self, page: ReportPage, folder: Path, columns: Sequence[Column], queries: pl.DataFrame, notes: Sequence[str]
     ) -> None:
-        """Pack the explorer into a page."""
+        """Pack the explorer into a page; not where nothing was asked."""
+        if queries.is_empty():
+            return
         dataset, missing = self._dataset(folder)
         told = [*notes, *([missing] if missing else [])]
         if any(column.ranking.is_empty() for column in columns):

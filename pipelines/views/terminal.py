@@ -29,6 +29,7 @@ from eval.measures.names import (
 )
 from eval.report.answer_tables import answer_tables
 from eval.report.contexts import UNCHANGED, are_in_question
+from eval.report.conversations import COUNTS
 from eval.report.plain import counted
 from eval.sweep.changed import changed_measures, repeated_notes, why_equal
 from eval.sweep.gain import CONFIDENCE, PAIRED, Gain, next_commands, with_baseline
@@ -148,7 +149,7 @@ def show_run(
         f"{dataset['name']} ({dataset['protocol']}): {held}; "
         f"{counts['judged_queries']} of {counts['queries']} queries are judged"
     )
-    if counts["judged_queries"]:
+    if counts["judged_queries"] and names:
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}", costs)
@@ -181,7 +182,12 @@ def show_run(
 def show_incidents(incidents: Mapping[str, int]) -> None:
     """What failed and was survived, by name and times."""
     for what, times in incidents.items():
-        say(f"survived: {what}, {times} times")
+        say(survived(what, times))
+
+
+def survived(what: str, times: int) -> str:
+    """What failed and was survived, and how often."""
+    return f"survived: {what}, {'once' if times == 1 else f'{times:,} times'}"
 
 
 def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[str]) -> None:
@@ -214,7 +220,7 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
         means = [entry for entries in arms for entry in entries.values()]
         if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
             names = list(dict.fromkeys(name for entries in arms for name in entries))
-            tokens = [name for name in names if name.endswith("_tokens")]
+            tokens = [name for name in names if name.endswith("_tokens") or name in COUNTS]
             title = _SECTION_TITLES.get(name, "mean over conversations")
             _print_table(out, name.replace("_", " "), section, names, title, tokens)
 

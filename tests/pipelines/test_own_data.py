@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from eval.sweep.gain import PAIRED
+from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.short_form import written_out
 from tests.conftest import ROOT
@@ -124,6 +125,17 @@ def test_words_are_written_out_as_overrides(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.jsonl"
     damaged.write_text('{"question": "Where?", "evid')
     assert f'dataset.questions="{damaged}"' in written_out([SESSIONS, str(damaged)])
+
+
+def test_sessions_without_questions_are_measured_by_what_needs_none() -> None:
+    assert written_out([SESSIONS, "measures=survival"]) == [
+        "dataset=transcripts",
+        f'dataset.paths=["{SESSIONS}"]',
+        "measures=survival",
+    ]
+    assert "dataset=own" in written_out([SESSIONS, QUESTIONS, "measures=survival"])
+    with pytest.raises(LcmError, match="measures=survival needs none"):
+        written_out([SESSIONS])
 
 
 @pytest.mark.full

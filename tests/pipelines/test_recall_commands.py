@@ -42,7 +42,7 @@ def test_a_search_that_failed_and_was_survived_is_told(lcm: Lcm, memory: tuple[s
         connection.execute("DROP TABLE messages_fts")
     finished = lcm("grep", "kettle", store)
     assert "msg#1" in finished.stdout
-    assert "survived: full_text_error, 1 times" in finished.stderr
+    assert "survived: full_text_error, once" in finished.stderr
 
 
 def test_an_expansion_gives_the_messages(lcm: Lcm, memory: tuple[str, str]) -> None:
