@@ -99,7 +99,7 @@ def test_what_is_hot_stays_within_its_tokens_and_no_message_is_lost(
         assert hot.keys() | tail <= raw(store)
         assert beneath(store) == Counter(f"c-m{n}" for n in range(1, len(texts) + 1))
         before = store.context(CONVERSATION)
-        if rules == "corrected":  # the original condenses a single summary where the fanout is 1, and ends where one grew
+        if rules == "corrected":  # the original condenses single summaries at a fanout of 1, and ends where one grew
             assert not folded(store, folding, is_forced=True).summary_ids
             assert store.context(CONVERSATION) == before
 
