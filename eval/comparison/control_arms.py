@@ -11,23 +11,27 @@ from eval.comparison.pairing import Pairing
 from eval.comparison.side import read_side
 from eval.comparison.wording import interval
 from eval.experiment.run_folder import read_table
-from eval.measures.names import SYSTEM_ARM
+from eval.measures.names import ANSWER_HEADLINE, SYSTEM_ARM
 
-BY = ("recall@10", "session.recall@10", "recall@5", "session.recall@5")
-"""The first of these that a run has is what its arms are held by."""
+BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
+"""Of rankings and of answers: the first of each that a run has is what its arms are held by."""
 
 
-def against_controls(folder: Path, summary: Mapping[str, Any]) -> str | None:
-    """One line: by recall@10 better than which arms, by how much, worse than which, and which it cannot be told from.
+def against_controls(folder: Path, summary: Mapping[str, Any]) -> list[str]:
+    """A line for rankings and one for answers: by recall@10 better than which arms, by how much, worse than which, and
+    which it cannot be told from.
 
-    The system is held against each arm query by query, as `lcm compare` holds systems.
-
-    Returns:
-        None where there is no arm, or nothing that both are measured by.
+    The system is held against each arm query by query, as `lcm compare` holds systems. None is told where there is no
+    arm, or nothing that both are measured by.
     """
-    measure = next((name for name in BY if name in summary["measures"]), None)
+    measures = [next((name for name in names if name in summary["measures"]), None) for names in BY]
+    told = (_against(folder, summary, measure) for measure in measures if measure is not None)
+    return [line for line in told if line is not None]
+
+
+def _against(folder: Path, summary: Mapping[str, Any], measure: str) -> str | None:
     arms = [arm for arm, measures in summary["arms"].items() if measure in measures]
-    if measure is None or not arms:
+    if not arms:
         return None
     system = read_side(folder, SYSTEM_ARM)
     values = read_table(folder / "per_query.parquet", ["arm", "query_id", "measure", "value"])
@@ -39,7 +43,7 @@ def against_controls(folder: Path, summary: Mapping[str, Any]) -> str | None:
     named = _named(arms, rows)
     words = {"worse": "better than", "better": "worse than", "cannot tell": "not told from", "same": "the same as"}
     parts = [f"{word} {', '.join(named[verdict])}" for verdict, word in words.items() if verdict in named]
-    corrected = f" (paired by query, p < {pairing.alpha:g} over {len(rows)} arms)" if len(rows) > 1 else ""
+    corrected = f" (paired by query, p < {pairing.alpha:g}, Holm over {len(rows)} arms)" if len(rows) > 1 else ""
     return f"by {measure} the system is {'; '.join(parts)}{corrected}"
 
 

@@ -217,7 +217,7 @@ class Experiment:
                 ),
                 *self._flags(QueryMeasure, values, documents),
                 *self._notes(others),
-                *self._notes_of_arms(),
+                *self._notes_of_arms(results),
             ),
             seconds={},
             directions=directions_of(evaluator.measures),
@@ -316,10 +316,13 @@ class Experiment:
                 found[name] = section
         return found
 
-    def _notes_of_arms(self) -> Iterator[str]:
-        for measure in self.evaluator.measures.values():
+    def _notes_of_arms(self, results: Sequence[WorkspaceResult]) -> Iterator[str]:
+        silent = sorted(self.evaluator.rankings.keys() - self._arms_that_answer(results))
+        for name, measure in self.evaluator.measures.items():
             if isinstance(measure, ArmMeasure):
                 yield from measure.notes(self.evaluator.dataset)
+                if silent:
+                    yield f"{name}: without {', '.join(silent)}, which ranked nothing"
 
     def _notes(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[str]:
         for name, rows in frames.items():

@@ -106,15 +106,14 @@ def configuration(folder: Path) -> Section | None:
 
 def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) -> list[str]:
     judged, first = summary["counts"].get("judged_queries"), next(iter(shown), None)
+    against = [f"{sentence(line)}." for line in against_controls(folder, summary)]
     if first is None or not judged:
-        told = conversation_headline(summary)
+        told = conversation_headline(summary) or against
         return told or ["No question is judged: there is nothing to say of its quality."]
     entry = summary["measures"][first]
     share = f"{summary['interval']['confidence']:.0%}"
     bounds = "" if entry["low"] is None else f" ({share} interval {entry['low']:.3f} to {entry['high']:.3f})"
-    lines_told = [f"{first} is {entry['value']:.3f}{bounds}, over {counted(judged, 'judged question')}."]
-    against = against_controls(folder, summary)
-    return lines_told if against is None else [*lines_told, f"{sentence(against)}."]
+    return [f"{first} is {entry['value']:.3f}{bounds}, over {counted(judged, 'judged question')}.", *against]
 
 
 def _what(config: Mapping[str, Any] | None, summary: Mapping[str, Any]) -> Section | None:

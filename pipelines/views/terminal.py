@@ -131,13 +131,13 @@ def log_and_report(log: Log, folder: Path, parent: Path | None = None) -> bool:
 
 
 def show_run(
-    summary: Mapping[str, Any], folder: Path, directions: Mapping[str, Direction], against: str | None = None
+    summary: Mapping[str, Any], folder: Path, directions: Mapping[str, Direction], against: Sequence[str] = ()
 ) -> None:
     """The run's tables: arms, then categories, then times.
 
     Args:
         directions: measure of queries -> which way it is better.
-        against: which arms the system is better and worse than, in a line.
+        against: which arms the system is better and worse than, a line by rankings and one by answers.
     """
     out = console()
     counts, dataset = summary["counts"], summary["dataset"]
@@ -153,8 +153,8 @@ def show_run(
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}", costs)
-    if against is not None:
-        say(against)
+    for line in against:
+        say(line)
     if summary["categories"] and names:
         title = _labelled("the system, by category", label)
         _print_table(out, "category", summary["categories"], names, title, costs)

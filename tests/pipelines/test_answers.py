@@ -43,6 +43,16 @@ def test_personamem_is_evaluated_by_its_options(lcm: Lcm, tmp_path: Path) -> Non
     assert done.summary["measures"]["choice_accuracy"]["value"] == pytest.approx(1 / 3)
     assert "choice_accuracy" in done.stdout
     assert "of 3 queries 3 offer options" in done.stdout
+    assert "ranked nothing" not in done.stdout
+
+
+def test_an_arm_that_ranks_nothing_is_told_and_the_others_are_held_against(lcm: Lcm, tmp_path: Path) -> None:
+    folder = personamem(tmp_path)
+    settings = [one for one in QUICK if one != "arms=none"]
+    done = lcm(*settings, "dataset=personamem", f"dataset.directory={folder}", "measures=answers")
+    assert done.code == 0, done.stderr
+    assert "answers: without oracle, which ranked nothing" in done.stdout
+    assert "by choice_accuracy the system is " in done.stdout
 
 
 def test_rankings_stand_beside_answers_whatever_is_chosen(lcm: Lcm) -> None:
