@@ -28,13 +28,24 @@ class FrameCache:
             stage: what it is.
             key: the digest of all that it is made from.
             make: makes it.
-            at_hand: whether it will be asked for again and again in this process.
+            in_memory: whether it will be asked for again and again in this process.
         """
         if self.cache is None or key is None:
             return make()
         if in_memory:
             return self.cache.in_memory(stage, key, lambda: _sized(self._read_or_made(stage, key, make)))
         return self._read_or_made(stage, key, make)
+
+    def at_hand(self, stage: str, key: str, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+        """What is made faster than read, and so is kept in this process alone."""
+        if self.cache is None:
+            return make()
+
+        def made() -> tuple[pl.DataFrame, int]:
+            frame = make()
+            return frame, int(frame.estimated_size())
+
+        return self.cache.in_memory(stage, key, made)
 
     def _read_or_made(self, stage: str, key: str, make: Callable[[], Made]) -> Made:
         assert self.cache is not None

@@ -10,6 +10,7 @@ import polars as pl
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache
 from lcm.protocols.retrieval import Batch, Ranker, Source
+from lcm.retrieval.source.candidates import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +27,29 @@ class CachedSource:
         return self.source.needs_vectors
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
+        key = self._key(batch)
+        return self.source.candidates(batch) if key is None else self._pool(key, batch)
+
+    def described(self, batch: Batch) -> pl.DataFrame:
+        """The candidates with their documents' columns beside them, as all points of a sweep begin."""
+        key = self._key(batch)
+        if key is None:
+            return describe(self.source.candidates(batch), batch)
+        candidates = self._pool(key, batch)
+        return self.frames.at_hand("described", key, lambda: describe(candidates, batch))
+
+    def _key(self, batch: Batch) -> str | None:
+        """The digest of all that the candidates depend on; None = something in the source has no identity."""
         identity = Fingerprint()
         try:
             settings = identity.of(self.source)
         except Unidentified:
-            return self.source.candidates(batch)
+            return None
         asked = [identity.of(batch.queries), batch.scopes, batch.is_in_session, batch.embedding_error is None]
         seen = batch.documents.select("document_id").hash_rows(seed=0).to_numpy()
-        key = digest([self.memory_key, settings, asked, identity.of(seen)], identity.modules)
+        return digest([self.memory_key, settings, asked, identity.of(seen)], identity.modules)
 
+    def _pool(self, key: str, batch: Batch) -> pl.DataFrame:
         def made() -> tuple[pl.DataFrame, Counter[str]]:
             before = Counter(batch.incidents)
             frame = self.source.candidates(batch)

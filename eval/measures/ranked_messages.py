@@ -8,6 +8,8 @@ def with_near_duplicates(run: pl.DataFrame) -> pl.DataFrame:
     run says so."""
     if "stands_for" not in run.columns:
         return run
+    if not (run["stands_for"].list.len() > 0).any():  # nothing stands for another, as under most rankings
+        return run.drop("stands_for")
     shown = pl.concat_list("document_id", pl.col("stands_for").fill_null([]))
     return run.with_columns(document_id=shown).drop("stands_for").explode("document_id")
 

@@ -19,6 +19,8 @@ _BROAD, _NARROW = 720, 360
 _LETTER = 7
 """How wide one of a tick is."""
 _LONGEST_LABEL = 30
+_LABELS = 214
+"""Where the labels before a broad figure end: room for the longest."""
 COLOURS = 8
 """How many series the style tells apart."""
 
@@ -48,7 +50,7 @@ def _intervals(rows: Sequence[Interval], zero: float | None, width: int) -> "_Dr
     is_narrow = width == _NARROW
     ends = [end for row in rows for end in (row.low, row.value, row.high) if end is not None]
     first, last = min(ends, default=0.0), max(ends, default=1.0)
-    start, end = (10, width - 56) if is_narrow else (200, width - 60)
+    start, end = (24, width - 56) if is_narrow else (_LABELS + 10, width - 60)
     axis = _Axis.over(min(first, 0.0), max(last, 0.0) if zero is not None else last, start, end)
     tall = _TALL_ROW if is_narrow else _ROW
     height = tall * len(rows) + 34
@@ -64,7 +66,7 @@ def _intervals(rows: Sequence[Interval], zero: float | None, width: int) -> "_Dr
         if row.low is not None and row.high is not None:
             told += f" [{_number(row.low)}, {_number(row.high)}]"
             whisker = f'<line x1="{axis.at(row.low):.1f}" x2="{axis.at(row.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        place = f'x="0" y="{y - 12:.1f}"' if is_narrow else f'x="190" y="{y + 4}" text-anchor="end"'
+        place = f'x="0" y="{y - 12:.1f}"' if is_narrow else f'x="{_LABELS}" y="{y + 4}" text-anchor="end"'
         drawn.append(
             f'<g class="{"own" if row.is_own else "other"}"><title>{_text(told)}</title>'
             f"<text {place}>{_text(_short(row.label))}</text>{whisker}"
@@ -109,7 +111,7 @@ def _lines(
             for px, py in line
         )
         joined = "" if name in loose else f'<polyline points="{path}"/>'
-        key_x, key_y = (left, 348 + 20 * number) if is_narrow else (510, 44 + 20 * number)
+        key_x, key_y = (left, 348 + 20 * number) if is_narrow else (494, 44 + 20 * number)
         drawn.append(
             f'<g class="c{number % COLOURS}">{joined}{dots}<circle cx="{key_x}" cy="{key_y - 4}" r="5"/>'
             f'<text x="{key_x + 12}" y="{key_y}">{_text(_short(name))}</text></g>'
@@ -124,13 +126,13 @@ def shares(rows: Mapping[str, Mapping[str, float]], title: str) -> Markup:
 
 def _shares(rows: Mapping[str, Mapping[str, float]], width: int) -> "_Drawing":
     is_narrow = width == _NARROW
-    tall, left, columns = (_TALL_ROW, 0.0, 1) if is_narrow else (_ROW, 200.0, 3)
+    tall, left, columns = (_TALL_ROW, 0.0, 1) if is_narrow else (_ROW, _LABELS + 10.0, 3)
     names = list(dict.fromkeys(name for parts in rows.values() for name in parts))
     most = max((sum(parts.values()) for parts in rows.values()), default=1) or 1
     drawn = []
     for number, (label, parts) in enumerate(rows.items()):
         y, at = 6 + tall * number, left
-        place = f'x="0" y="{y + 12}"' if is_narrow else f'x="190" y="{y + 16}" text-anchor="end"'
+        place = f'x="0" y="{y + 12}"' if is_narrow else f'x="{_LABELS}" y="{y + 16}" text-anchor="end"'
         drawn.append(f"<text {place}>{_text(_short(label))}</text>")
         y += tall - _ROW
         for name, value in parts.items():

@@ -192,6 +192,15 @@ class Source(Protocol):
     def candidates(self, batch: Batch) -> pl.DataFrame: ...
 
 
+@runtime_checkable
+class DescribedSource(Source, Protocol):
+    """A source that keeps what its candidates are, so that it can put the documents' columns beside them itself."""
+
+    def described(self, batch: Batch) -> pl.DataFrame:
+        """The candidates as `describe` gives them."""
+        ...
+
+
 Raw = Literal["cosine", "bm25", "score"]
 """The column of a candidate frame that holds what a source orders its rows by."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 import polars.selectors as cs
 
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.source.candidates import asked, describe, found_by
 
@@ -137,6 +137,8 @@ class Ranking:
         return pl.concat(told)
 
     def _candidates(self, batch: Batch) -> pl.DataFrame:
+        if isinstance(self.source, DescribedSource):
+            return self.source.described(batch)
         return describe(self.source.candidates(batch), batch)
 
     def _steps(self) -> Iterator[tuple[str, Stage | Expansion]]:
