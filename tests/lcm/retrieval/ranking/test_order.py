@@ -143,6 +143,27 @@ def test_a_missing_cosine_stands_with_the_lowest_of_its_own_query(cosines: list[
     assert found[2] == found[0] < found[1]
 
 
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.1, 0.3, 0.7, -0.2, 1e-3, None]), min_size=1, max_size=40), min_size=1, max_size=6
+    )
+)
+def test_standard_scores_are_the_same_to_the_bit_whoever_asks_beside(queries: list[list[float | None]]) -> None:
+    names = [f"q{number}" for number, raw in enumerate(queries) for _ in raw]
+    together = pl.DataFrame(
+        {"query_id": names, "cosine": [x for raw in queries for x in raw], "bm25": [1.0] * len(names)},
+        schema_overrides={"cosine": pl.Float64},
+    )
+    alone = [ZScore()(query, BATCH) for query in together.partition_by("query_id", maintain_order=True)]
+    assert ZScore()(together, BATCH)["dense_score"].to_list() == pl.concat(alone)["dense_score"].to_list()
+
+
+@pytest.mark.parametrize("rows", [3, 7, 100])
+def test_standard_scores_of_equal_rows_are_zero_whatever_their_mean_rounds_to(rows: int) -> None:
+    equal = pl.DataFrame({"query_id": ["q"] * rows, "cosine": [0.1] * rows, "bm25": [0.3] * rows})
+    assert ZScore()(equal, BATCH)["dense_score"].to_list() == [0.0] * rows
+
+
 def test_two_queries_never_lend_to_each_other() -> None:
     assert lent(talk(query_id=["q", "r"], seq=[1, 2], dense_score=[1.0, 10.0])) == [1.0, 10.0]
     asked_by_both = talk(query_id=["q", "q", "r", "r"], seq=[1, 2, 1, 2], dense_score=[1.0, 10.0, 100.0, 1000.0])
