@@ -126,7 +126,12 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
     if is_json and name in _TELLS_JSON:
         rest = [*rest, "json=true"]
     with consented(rest) as asked:
-        return _run(name, asked)
+        if not any("://" in argument for argument in asked):
+            return _run(name, asked)
+        from pipelines.steps.urls import mirrored
+
+        with mirrored(name, asked) as placed:
+            return _run(name, placed)
 
 
 def _run(name: str, arguments: list[str]) -> int:

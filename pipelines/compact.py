@@ -39,6 +39,7 @@ from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, shards_of
 from eval.executor.executor import Executor, FailedItem
 from eval.experiment.run_folder import config_hash, write_frame
+from eval.mirror import Mirror, origin_of
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session.preparer import MessagePreparer
@@ -105,8 +106,11 @@ def main(arguments: Sequence[str]) -> int:
                 raise LcmError("no file to take in: name transcripts, or folders that hold some")
             workers = getattr(executor, "workers", 1)
             shards = shards_of(files, into, number, settings, workers)
-            work = ShardWork(into, parts, triggers, ours["format"])
+            mirrored = origin_of(into)
+            work = ShardWork(into, parts, triggers, ours["format"], mirrored.url if mirrored else None)
             outcome = _run(executor, work, shards)
+            if mirrored:
+                Mirror.of(mirrored.url).fetch()  # what other machines have sent
             rows = read_rows([into / f"{shard.name}.jsonl" for shard in shards])
             write_frame(into / REPORT, rows)
             digests = sorted(source.digest for shard in shards for source in shard.sources)

@@ -44,6 +44,7 @@ FLOORS = {
             "stopwatch",
             "loopback",
             "download",
+            "mirror",
             "worker_process",
             "exchange",
             "questions",

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +17,12 @@ from eval.batch.reading import SourceReader, opened
 from eval.batch.replay import Replay, ReplayParts, Triggers
 from eval.batch.report import conversation_row, refused_row
 from eval.batch.sharding import Shard, TranscriptSource
+from eval.mirror import Mirror
 from lcm.compaction import progress
 from lcm.compaction.lockstep import in_lockstep
 from lcm.errors import LcmError, StoreError
 from lcm.faults import counting, made_again, refuse_emptied
+from lcm.files import private
 from lcm.protocols.compaction import Summarizer, Work
 from lcm.records.conversation import Transcript
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
@@ -64,22 +66,40 @@ class ShardWork:
     """Reads and compacts one shard, as an executor runs it; going on with a shard repeats nothing that was written."""
 
     into: Path
+    """Of the stores; where it mirrors a URL and is not on the machine of the worker, that has a mirror of its own."""
     parts: Callable[[], ReplayParts]
     """Builds the components, in the worker's own process."""
     triggers: Triggers
     format: str = "auto"
+    url: str | None = None
+    """Of `into`."""
 
     def __call__(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         if not self.into.is_dir():
-            raise LcmError(
-                f"{self.into} is not there where {shard.name} is worked on: on a cluster, name a folder that all "
-                "machines see at this path, and keep the transcripts in such a one"
-            )
+            yield from self._away(shard)
+            return
         try:
             with FileLock(self.into / f"{shard.name}.lock", timeout=_LOCK_WAIT_S), _failures_told_together():
                 yield from self._work(shard)
         except Timeout as error:
             raise LcmError(f"{shard.name} of {self.into} is being worked on; try again when that is done") from error
+
+    def _away(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
+        """The work on another machine: what is known of the shard is fetched there, and sent from there."""
+        if self.url is None:
+            raise LcmError(
+                f"{self.into} is not there where {shard.name} is worked on: on a cluster, name a URL such as "
+                "s3://BUCKET/FOLDER, or a folder that all machines see at this path, and keep the transcripts likewise"
+            )
+        mirror = Mirror.of(self.url)
+        mirror.fetch(f"{shard.name}.")
+        with private():
+            mirror.place.mkdir(parents=True, exist_ok=True)
+        brought = replace(shard, sources=tuple(source.here() for source in shard.sources))
+        try:
+            yield from replace(self, into=mirror.place)(brought)
+        finally:
+            mirror.send(f"{shard.name}.")
 
     def earlier_reports(self, shard: Shard) -> list[SourceReport] | None:
         """What an earlier run told of the shard, where nothing is left to do: known without a worker."""

@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eval.batch.settings import differences
 from eval.experiment.run_folder import config_hash
+from eval.mirror import Origin, origin_of
 from lcm.derived import sealed, unsealed
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
@@ -35,6 +36,12 @@ class TranscriptSource:
     size_bytes: int
     part: int = 0
     parts: int = 1
+    origin: Origin | None = None
+    """Where it comes from, if that is no place on this machine."""
+
+    def here(self) -> "TranscriptSource":
+        """The source where it is worked on: on another machine it is fetched there."""
+        return self if self.origin is None or self.path.exists() else replace(self, path=self.origin.path())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,8 @@ def shards_of(
     sized = sorted(((file.path.stat().st_size, file) for file in files), key=lambda pair: -pair[0])
     for is_known in (True, False):
         for size, file in sized:
-            key = well_formed(str(file.path.resolve()))
+            origin = origin_of(file.path)
+            key = well_formed(origin.url if origin else str(file.path.resolve()))
             if (key in dealt) is not is_known:
                 continue
             digest = digest_of(file.path)
@@ -92,11 +100,13 @@ def shards_of(
                 dealt.setdefault(key, -1)
                 for part in range(number):
                     own = hashlib.sha256(f"{digest} {part}/{number}".encode()).hexdigest()
-                    sources[part].append(TranscriptSource(file.path, file.name, own, size // number, part, number))
+                    sources[part].append(
+                        TranscriptSource(file.path, file.name, own, size // number, part, number, origin)
+                    )
                     loads[part] += size // number
                 continue
             shard = dealt.setdefault(key, min(range(number), key=loads.__getitem__))
-            sources[shard].append(TranscriptSource(file.path, file.name, digest, size))
+            sources[shard].append(TranscriptSource(file.path, file.name, digest, size, origin=origin))
             loads[shard] += size
     into.mkdir(parents=True, exist_ok=True)
     with written_whole(into / PLAN) as stream:

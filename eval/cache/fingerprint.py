@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from eval.mirror import local
 from lcm.errors import ModelError
 from lcm.protocols.models import CallsServer, ReadsModel
 
@@ -187,10 +188,11 @@ def content_of(text: str) -> list[str]:
         Empty where it names nothing that is there.
     Raises:
         Unidentified: if it names a folder of so many files that it must mean something else.
+        LcmError: if it is a URL where nothing lies, or that cannot be reached.
     """
     if not text or len(text) > _LONGEST_PATH or "\n" in text or "\x00" in text:
         return []
-    path = Path(text).expanduser()
+    path = local(text)
     try:
         if path.is_file():
             return [_file_digest(path, *_state(path))]

@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
 
 from eval.dataset.card import Card
 from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, QUOTATIONS_SCHEMA, Dataset
+from eval.mirror import local
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
 from eval.questions.overlap import OF_OVERLAP, overlap
@@ -112,7 +112,7 @@ class Own:
 
     def read(self) -> tuple[QuestionsFile, Sessions]:
         """The questions and the sessions, not yet held against each other."""
-        file = read_file(Path(self.questions or "").expanduser())
+        file = read_file(local(self.questions or ""))
         return file, self.sessions()
 
     def sessions(self) -> Sessions:
@@ -123,7 +123,7 @@ class Own:
         self, file: QuestionsFile, sessions: Sessions
     ) -> tuple[tuple[LocatedQuestion, ...], tuple[Unresolved, ...]]:
         """The questions whose evidence was found, and those whose evidence was not."""
-        store = None if self.store is None else Path(self.store).expanduser()
+        store = None if self.store is None else local(self.store)
         found = locate(file, sessions, self.similarity, store)
         return found.questions, found.unresolved
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from eval.mirror import local
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
 from lcm.given import opened_as_is
@@ -72,7 +73,7 @@ def read_sessions(
     conversations: dict[str, Path] = {}
     files: list[SessionFile] = []
     digests, aside, passed_over = list[str](), list[str](), list[str]()
-    named = [Path(path).expanduser() for path in paths]
+    named = [local(path) for path in paths]
     for file in recorded_files(named, strict=strict):
         try:
             reader = reader_of(file, format)
@@ -137,7 +138,7 @@ def _workspace_names(paths: Sequence[str], rule: WorkspaceRule, whole: str) -> C
     def place(path: Path) -> Path:
         return path.parent.resolve() if rule == "folder" else path.parent.resolve() / without_ending(path)
 
-    places = {place(file.path) for file in recorded_files([Path(path).expanduser() for path in paths])}
+    places = {place(file.path) for file in recorded_files([local(path) for path in paths])}
     deepest = max((len(one.parts) for one in places), default=1)
     ends = (dict(_ends(places, length)) for length in range(1, deepest + 1))
     names = next((found for found in ends if len(set(found.values())) == len(places)), {})

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from eval.mirror import is_url, local
 from eval.questions.question import ENDINGS
 from lcm.errors import LcmError, TranscriptError
 from pipelines.config.composition import quoted
@@ -44,6 +45,8 @@ def written_out(arguments: Sequence[str]) -> list[str]:
 
 
 def _is_there(argument: str) -> bool:
+    if is_url(argument):
+        return True  # whoever reads it finds out
     path = os.path.expanduser(argument)  # noqa: PTH111 - which takes any text, as exists does
     return os.path.exists(path)  # noqa: PTH110
 
@@ -70,7 +73,7 @@ def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
             f"{found[0]} and {found[1]} both look like questions; name one, dataset.questions={found[0]}, beside the "
             "sessions"
         )
-    if not found and _is_no_session(Path(words[-1]).expanduser()):
+    if not found and _is_no_session(local(words[-1])):
         found = [words[-1]]  # reading it says what is wrong with it
     if not found:
         named = " ".join(words)
@@ -85,7 +88,7 @@ def _of_questions(words: Sequence[str]) -> list[str]:
     """The files that hold questions."""
     from eval.questions.files import looks_like_questions
 
-    return [word for word in words if looks_like_questions(Path(word).expanduser())]
+    return [word for word in words if looks_like_questions(local(word))]
 
 
 def _is_no_session(path: Path) -> bool:
