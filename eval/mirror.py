@@ -231,13 +231,14 @@ class Mirror:
 
     def _asked(self, method: str, *arguments: Any, **named: Any) -> Any:
         """What the storage answers; what it complains of is told in one line, by whichever client."""
+        complaints: tuple[type[Exception], ...] = (OSError, ValueError, *_client_errors())
         try:
             return getattr(self._storage, method)(*arguments, **named)
         except FileNotFoundError:
             if method == "find":
                 return {}
             raise
-        except (OSError, ValueError, *_client_errors()) as error:
+        except complaints as error:
             told = " ".join(str(error).split()) or type(error).__name__
             raise LcmError(
                 f"{self.url}: its storage refuses ({told:.300}): look after address and credentials"
