@@ -57,7 +57,8 @@ def plan_ingest(
         incidents: counts what is survived.
     """
     wanted = {message_id for candidate in candidates for message_id in candidate.source_message_ids}
-    sources = {message.message_id: message for message in messages if message.message_id in wanted}
+    places = _places(messages, wanted)
+    sources = {message_id: messages[place] for message_id, place in places.items()}
 
     def document_of(candidate: Candidate, _: datetime) -> Document:
         return new_document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id)
@@ -71,7 +72,7 @@ def plan_ingest(
     def embed(texts: Sequence[str]) -> Vectors:
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
 
-    around = IntakeContext(messages, comparison_set(), document_of, embed)
+    around = IntakeContext(messages, comparison_set(), document_of, embed, places)
     plan = IngestPlan()
     for places in _extractions(candidates):
         taken = intake.take_in(
@@ -106,6 +107,17 @@ def write_plan(plan: IngestPlan, conversation_id: str, store: Store, token_estim
     store.end_documents(plan.ends)
     store.annotate_documents(plan.notes)
     store.add_decisions(conversation_id, plan.decisions)
+
+
+def _places(messages: Sequence[Message], wanted: Collection[str]) -> dict[str, int]:
+    """Where some messages stand, looked for from the end: what is new stands there, however long the conversation is."""
+    found: dict[str, int] = {}
+    for place in range(len(messages) - 1, -1, -1):
+        if len(found) == len(wanted):
+            break
+        if (message_id := messages[place].message_id) in wanted:
+            found.setdefault(message_id, place)
+    return found
 
 
 def _unjudged(

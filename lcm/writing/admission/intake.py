@@ -6,7 +6,7 @@ Source: memory-lancedb-pro, smart-extractor.
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -65,12 +65,8 @@ class IntakeContext:
     """The document that a candidate becomes when it is said at that instant."""
     embed: Callable[[Sequence[str]], Vectors]
     """One row of unit length a text."""
-    places: Mapping[str, int] = field(init=False)
-    """Of the messages, by id: made once for all extractions."""
-
-    def __post_init__(self) -> None:
-        places = {message.message_id: place for place, message in enumerate(self.messages)}
-        object.__setattr__(self, "places", places)
+    places: Mapping[str, int]
+    """Of the messages that the candidates were made of, by id."""
 
 
 @dataclass(frozen=True, slots=True)

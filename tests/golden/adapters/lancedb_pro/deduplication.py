@@ -115,7 +115,7 @@ def process_candidate(case: dict[str, Any]) -> dict[str, Any]:
     # What was said is not among the inputs: to go by the candidates that were refused, it supports none of them.
     said = Message("m", "user", "", SESSION, created_at=now)
     table = _Rows(list(map(_neighbour, case["existing"])), {row["id"]: row["vector"] for row in case["existing"]})
-    around = IntakeContext([said], table, _new_document, _embed)
+    around = IntakeContext([said], table, _new_document, _embed, {said.message_id: 0})
     vector = None if case["embedding_fails"] else _embed([words.text])
     intake = Intake(_admission(case["admission"]), _by_model(case["llm_reply"], case["merge_reply"]))
     (taken,) = intake.take_in([candidate], [vector], [now], around, incidents=Counter())

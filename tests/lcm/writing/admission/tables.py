@@ -120,4 +120,6 @@ def messages(*words: str) -> list[Message]:
 
 
 def around(table: Table, *words: str) -> IntakeContext:
-    return IntakeContext(messages(*words or ("hello",)), table, document_of, embed)
+    said = messages(*words or ("hello",))
+    places = {message.message_id: place for place, message in enumerate(said)}
+    return IntakeContext(said, table, document_of, embed, places)
