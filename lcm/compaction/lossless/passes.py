@@ -144,7 +144,7 @@ class Passes:
     def condense(self, progress: CompactionProgress, chunk: Chunk) -> Made:
         """Summarise summaries of one depth."""
         sources = progress.window.summaries([entry.item_id for entry in chunk.entries])
-        source = source_of_summaries(sources, self.timezone)
+        source = source_of_summaries(sources, self.limits.rules, self.timezone)
         lineage = SummaryLineage(
             min(one.earliest_at or one.created_at for one in sources),
             max(one.latest_at or one.created_at for one in sources),

@@ -1,6 +1,7 @@
 """What a summarizer is given to read."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from lcm.clock import EPOCH
@@ -8,6 +9,7 @@ from lcm.compaction.lossless.media import annotated, has_media, words_beside_med
 from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.compaction.lossless.steps import step
 from lcm.compaction.summarizer.kinds import TOOL
+from lcm.compaction.summarizer.passages import UNDATED
 from lcm.javascript import trim
 from lcm.records.conversation import Message, Part
 from lcm.records.rules import Rules
@@ -29,13 +31,13 @@ class ChunkText(NamedTuple):
 def source_of_messages(messages: Sequence[Message], rules: Rules, timezone: str) -> ChunkText:
     """Messages as text: `[time]`, a line break and the words of each, with blank lines between them.
 
-    `corrected`: who speaks stands behind the time; what a tool did is a line of `steps`, where its result stands;
+    `corrected`: of a message of an unknown time `[undated]`; who speaks stands behind it; what a tool did is a line of `steps`, where its result stands;
     messages without words are left out; reasoning is invisible. `original`: of a message only the words
     that lossless-claw 0.6.3 stores, without who said them; tools and reasoning are invisible.
     """
     said = _told(messages, rules)
     text = "\n\n".join(
-        f"[{prompt_time(one.message.created_at or EPOCH, timezone)}]{one.speaker}\n{one.words}"
+        f"[{_when(one.message.created_at or EPOCH, rules, timezone)}]{one.speaker}\n{one.words}"
         for one in said
         if rules == "original" or trim(one.words)
     )
@@ -49,16 +51,24 @@ def has_words(messages: Sequence[Message], rules: Rules) -> bool:
     return any(trim(one.words) for one in _told(messages, rules))
 
 
-def source_of_summaries(summaries: Sequence[Summary], timezone: str) -> ChunkText:
-    """Summaries as text: `[from - to]`, a line break and the words of each, with blank lines between them."""
+def source_of_summaries(summaries: Sequence[Summary], rules: Rules, timezone: str) -> ChunkText:
+    """Summaries as text: `[from - to]`, a line break and the words of each, with blank lines between them.
+
+    `corrected`: of an unknown time `[undated - undated]`.
+    """
     text = "\n\n".join(
-        f"[{prompt_time(summary.earliest_at or summary.created_at, timezone)} - "
-        f"{prompt_time(summary.latest_at or summary.created_at, timezone)}]\n{summary.content}"
+        f"[{_when(summary.earliest_at or summary.created_at, rules, timezone)} - "
+        f"{_when(summary.latest_at or summary.created_at, rules, timezone)}]\n{summary.content}"
         for summary in summaries
     )
     # A file that only a source's own sources name is known by its file_ids alone.
     known = tuple(file_id for summary in summaries for file_id in (*summary.file_ids, *file_ids_in(summary.content)))
     return ChunkText(text, tuple(dict.fromkeys(known)))
+
+
+def _when(instant: datetime, rules: Rules, timezone: str) -> str:
+    """An instant as a summarizer reads it; the store dates at the epoch what has no time."""
+    return UNDATED if rules == "corrected" and instant == EPOCH else prompt_time(instant, timezone)
 
 
 class _Told(NamedTuple):

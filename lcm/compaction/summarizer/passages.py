@@ -15,7 +15,12 @@ from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL, Kind, is_user
 FURTHER = "  "
 """What a summary writes before a further line of a turn."""
 
-_TIME = re.compile(r"[ \t]*\[(?P<from>\d{4}-\d\d-\d\d[^\[\]\n]{0,40}?)(?P<to> - [^\[\]\n]{1,40})?\]:?[ \t]*")
+UNDATED = "undated"
+"""What stands in place of a time that nobody knows."""
+
+_TIME = re.compile(
+    rf"[ \t]*\[(?P<from>(?:\d{{4}}-\d\d-\d\d|{UNDATED})[^\[\]\n]{{0,40}}?)(?P<to> - [^\[\]\n]{{1,40}})?\]:?[ \t]*"
+)
 _ROLE = r"(?: \((?:user|assistant|system|tool)\))?"
 _LABEL = re.compile(rf"(#?\w[\w .'@-]{{0,30}}#?{_ROLE}):[ \t]+(?=\S)")
 _SPEAKER = re.compile(r"(?:.{1,80} \()?(?:user|assistant|system|tool)\)?")
@@ -106,7 +111,7 @@ class _Line:
 def read_source(text: str, previous: str = "") -> Passages:
     """Read a source.
 
-    A time is `[2026-01-01 00:05 UTC]`, or a range of two, at the beginning of a line: it holds until the next. A
+    A time is `[2026-01-01 00:05 UTC]` or `[undated]`, or a range of two, at the beginning of a line: it holds until the next. A
     speaker is what stands before a colon at the beginning of a line: a role behind a time, alone, for all lines up to
     the next time; else anybody for his line, if he stands behind a time, or if half of all lines have such a beginning
     that others share, or as a role where one stands behind a time; and for lines indented by two blanks below it. The

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from lcm.clock import EPOCH
 from lcm.compaction.lossless.media import ALONE, BESIDE, OMITTED
 from lcm.compaction.lossless.source_text import has_words, source_of_messages, source_of_summaries
 from lcm.records.conversation import Message
@@ -28,6 +29,15 @@ def recorded(native: dict[str, Any]) -> Message:
 def test_content_shows_times_and_words_alone() -> None:
     source = source_of_messages([message(1, "one"), message(2, "two", "assistant")], "original", "UTC")
     assert source.text == "[2026-01-05 09:07 UTC]\none\n\n[2026-01-05 09:14 UTC]\ntwo"
+
+
+def test_what_has_no_time_is_not_dated() -> None:
+    said = [replace(message(1, "one"), created_at=None), replace(message(2, "two"), created_at=EPOCH)]
+    assert source_of_messages(said, "corrected", "Asia/Tokyo").text == "[undated] user:\none\n\n[undated] user:\ntwo"
+    assert source_of_messages(said[:1], "original", "UTC").text == "[1970-01-01 00:00 UTC]\none"
+    summary = Summary("s", "c", "leaf", 0, "both", 1, EPOCH, earliest_at=EPOCH, latest_at=EPOCH)
+    assert source_of_summaries([summary], "corrected", "UTC").text == "[undated - undated]\nboth"
+    assert source_of_summaries([summary], "original", "UTC").text.startswith("[1970-01-01 00:00 UTC - ")
 
 
 def test_labelled_shows_who_speaks_and_what_tools_were_called_but_no_reasoning() -> None:
@@ -110,7 +120,7 @@ def test_summaries_show_their_range_or_when_they_were_made() -> None:
     known = Summary(
         "s1", "c", "leaf", 0, f"one {FILE_A}", 1, later, earliest_at=BEGIN, latest_at=later, file_ids=(FILE_B,)
     )
-    source = source_of_summaries([known, Summary("s2", "c", "leaf", 0, "two", 1, later)], "UTC")
+    source = source_of_summaries([known, Summary("s2", "c", "leaf", 0, "two", 1, later)], "corrected", "UTC")
     assert source.text == (
         f"[2026-01-05 09:00 UTC - 2026-01-05 11:00 UTC]\none {FILE_A}\n\n"
         "[2026-01-05 11:00 UTC - 2026-01-05 11:00 UTC]\ntwo"

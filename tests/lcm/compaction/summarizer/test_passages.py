@@ -14,6 +14,14 @@ def test_a_time_holds_until_the_next_and_a_range_begins_anew() -> None:
     ]
 
 
+def test_a_time_that_nobody_knows_stands_where_times_do() -> None:
+    source = read_source("[undated] user:\nOne.\n\n[undated - undated]\n[undated] assistant: Two.")
+    assert [(s.text, s.speaker, s.place, s.hint) for s in source.sentences] == [
+        ("One.", "user", 0, "[undated] "),
+        ("Two.", "assistant", 0, "[undated] "),
+    ]
+
+
 def test_a_speaker_stands_behind_a_time_or_in_a_dialogue() -> None:
     def speakers(text: str) -> list[str]:
         return [sentence.speaker for sentence in read_source(text).sentences]
