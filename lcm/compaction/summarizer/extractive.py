@@ -26,7 +26,6 @@ _METHOD = "extractive"
 _READ_CHARACTERS = 1000  # of a sentence, by the embedder: beyond stand logs and encoded files
 _LEAST_SHARE_FOR_SENTENCES = 0.5  # of the length aimed at
 _FILES_SHARE = 0.3
-_FOOTER_SHARE = 0.3
 _WORDS_TOUCH = re.compile(r"([。！？｡．」』）】]) ")  # CJK sentences follow each other without a space
 
 
@@ -52,6 +51,8 @@ class Extractive:
     """Add the line `Files: …`."""
     footer: bool = True
     """Add the last line `Expand for details about: …`."""
+    footer_share: float = 0.3
+    """Of the length, what the last line may take; it and the line of files together take at most half."""
     centrality: float = 1.0
     coverage: float = 1.0
     position: float = 0.5
@@ -88,7 +89,7 @@ class Extractive:
             "cost_exponent",
             ge=0,
         )
-        check_range(self, "code_share", "previous_share", ge=0, le=1)
+        check_range(self, "footer_share", "code_share", "previous_share", ge=0, le=1)
         check_range(self, "aggressive_share", gt=0, le=1)
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
@@ -172,7 +173,7 @@ class Extractive:
             files = "\n" + files_line(file_operations(source), share, self.token_estimator)
         if self.footer:
             most = math.floor((1 - _LEAST_SHARE_FOR_SENTENCES) * budget) - self._tokens(files)
-            footer_tokens = max(least_footer, min(most, math.floor(_FOOTER_SHARE * budget)))
+            footer_tokens = max(least_footer, min(most, math.floor(self.footer_share * budget)))
         return list(dict.fromkeys([(files, footer_tokens), (files, 0), ("", 0)]))
 
     def _known(

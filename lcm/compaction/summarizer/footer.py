@@ -20,7 +20,8 @@ _SHORTEST_WORD = 3
 _PAIR_WEIGHT = 2.0  # two words that stand together twice say more than either
 _SPECIAL_WEIGHT = 3.0  # names and identifiers
 _DULL = re.compile(r"^\d|^[0-9a-f]{16,}$|['’]")  # numbers, digests, "here's"
-_LONGEST_NAME = 60  # characters: of a longer path the file's name
+_LONGEST_NAME = 60  # characters
+_LONGEST_PATH = 30  # characters: of a longer path its end, which finds it too
 _FILLERS = {
     "about", "actually", "after", "again", "all", "also", "any", "back", "basically", "because", "been", "before",
     "being", "both", "can", "can't", "could", "did", "didn't", "does", "doesn't", "doing", "don't", "done", "each",
@@ -108,11 +109,15 @@ def names(texts: Iterable[str]) -> Counter[str]:
     written: dict[str, str] = {}
     for text in texts:
         found = [one for one in statements_in(text) if one.kind in _NAMING and not one.value]
-        said = {
-            one.said.casefold(): one.said for one in found if len(one.said) <= _LONGEST_NAME and "," not in one.said
-        }
+        told = [_end(one.said) if one.kind == "path" else one.said for one in found]
+        said = {name.casefold(): name for name in told if len(name) <= _LONGEST_NAME and "," not in name}
         uses.update(written.setdefault(key, name) for key, name in said.items())
     return uses
+
+
+def _end(path: str) -> str:
+    """Of a long path the file and its folder."""
+    return path if len(path) <= _LONGEST_PATH else "/".join(path.rstrip("/").split("/")[-2:])
 
 
 def _weighed(dropped: Sequence[str]) -> tuple[dict[str, float], dict[str, str]]:

@@ -26,6 +26,12 @@ def test_names_are_those_that_can_be_told_without_their_sentence() -> None:
     assert names(["The booking reference is QX7P2L."]) == {}  # of another booking it is another
 
 
+def test_of_a_long_path_its_end_is_named_however_long_it_is() -> None:
+    deep = f"/home/somebody/{'deep/' * 20}tui/tui-renderer.ts"
+    assert terms([f"Look at {deep} first.", "And on."])[0] == "tui/tui-renderer.ts"
+    assert names([f"{deep} and src/a.py"]) == {"tui/tui-renderer.ts": 1, "src/a.py": 1}
+
+
 def test_as_many_names_are_told_as_fit_and_eight_terms_where_there_are_fewer_names() -> None:
     people = [f"We met Person{letter} there." for letter in "ABCDEFGHIJKL"]
     assert len(terms(people)) == 12
