@@ -53,6 +53,25 @@ def test_workers_find_what_one_process_finds_bit_for_bit(lcm: Lcm, executor: str
     assert summaries[0] == summaries[1]
 
 
+@pytest.mark.full
+def test_background_compaction_in_workers_is_that_of_one_process(lcm: Lcm) -> None:
+    asynchronous = (
+        *("scheduling=asynchronous", "scheduling.budget_tokens=1000", "scheduling.replayed.seconds_a_turn=2"),
+        *("replay=per_turn", "compaction.leaf_chunk_tokens=300", "compaction.min_leaf_tokens=0", "cache=false"),
+        *("compaction.fresh_tail_count=4", "arms=none"),
+    )
+    here = lcm("evaluate", *SYSTEM, *asynchronous, place="one")
+    apart = lcm("evaluate", *SYSTEM, *asynchronous, "executor=local", place="apart")
+    assert (here.code, apart.code) == (0, 0), apart.stderr
+    assert frames(here).keys() == frames(apart).keys()
+    for name, frame in frames(here).items():
+        assert frame.equals(frames(apart)[name], null_equal=True), name
+    turns = frames(apart)["waiting.parquet"]
+    waited = dict(turns.group_by("arm").agg(pl.col("waited_seconds").sum()).iter_rows())
+    assert 0 < waited["asynchronous"] < waited["synchronous"]
+    assert turns.filter(pl.col("arm") == "asynchronous", "is_compacted").height > 1
+
+
 @pytest.mark.parametrize("executor", ["local", "ray"])
 def test_queries_are_not_timed_while_workers_share_the_machine(lcm: Lcm, executor: str) -> None:
     finished = lcm("evaluate", *QUICK, "measures.latency.queries=3", f"executor={executor}")
