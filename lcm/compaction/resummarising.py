@@ -75,7 +75,10 @@ def _judged(store: Store, summary: Summary, by_id: dict[str, Summary], previous:
         tokens = summary.source_message_token_count
     else:
         below = [by_id[source_id] for source_id in summary.source_ids if source_id in by_id]
-        source, rules = source_of_summaries(below, "corrected", "UTC"), rules_of_summaries([one.content for one in below])
+        source, rules = (
+            source_of_summaries(below, "corrected", "UTC"),
+            rules_of_summaries([one.content for one in below]),
+        )
         tokens = sum(one.token_count for one in below)
     harm = summary_harm(summary.content, source.text, rules, summary.token_count, tokens)
     is_known_cut = summary.method == "truncate" or mark_of(summary.content) is not None

@@ -110,7 +110,7 @@ def write_plan(plan: IngestPlan, conversation_id: str, store: Store, token_estim
 
 
 def _places(messages: Sequence[Message], wanted: Collection[str]) -> dict[str, int]:
-    """Where some messages stand, looked for from the end: what is new stands there, however long the conversation is."""
+    """Where some messages stand, looked for from the end: new ones stand there, however long the conversation is."""
     found: dict[str, int] = {}
     for place in range(len(messages) - 1, -1, -1):
         if len(found) == len(wanted):

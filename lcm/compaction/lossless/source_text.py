@@ -31,9 +31,9 @@ class ChunkText(NamedTuple):
 def source_of_messages(messages: Sequence[Message], rules: Rules, timezone: str) -> ChunkText:
     """Messages as text: `[time]`, a line break and the words of each, with blank lines between them.
 
-    `corrected`: of a message of an unknown time `[undated]`; who speaks stands behind it; what a tool did is a line of `steps`, where its result stands;
-    messages without words are left out; reasoning is invisible. `original`: of a message only the words
-    that lossless-claw 0.6.3 stores, without who said them; tools and reasoning are invisible.
+    `corrected`: in place of an unknown time stands `[undated]`; who speaks stands behind it; what a tool did is a line
+    of `steps`, where its result stands; messages without words are left out; reasoning is invisible. `original`: of a
+    message only the words that lossless-claw 0.6.3 stores, without who said them; tools and reasoning are invisible.
     """
     said = _told(messages, rules)
     text = "\n\n".join(

@@ -111,11 +111,11 @@ class _Line:
 def read_source(text: str, previous: str = "") -> Passages:
     """Read a source.
 
-    A time is `[2026-01-01 00:05 UTC]` or `[undated]`, or a range of two, at the beginning of a line: it holds until the next. A
-    speaker is what stands before a colon at the beginning of a line: a role behind a time, alone, for all lines up to
-    the next time; else anybody for his line, if he stands behind a time, or if half of all lines have such a beginning
-    that others share, or as a role where one stands behind a time; and for lines indented by two blanks below it. The
-    lines of an earlier summary on files and on what it left out are no sentences.
+    A time is `[2026-01-01 00:05 UTC]` or `[undated]`, or a range of two, at the beginning of a line: it holds until the
+    next. A speaker is what stands before a colon at the beginning of a line: a role behind a time, alone, for all lines
+    up to the next time; else anybody for his line, if he stands behind a time, or if half of all lines have such a
+    beginning that others share, or as a role where one stands behind a time; and for lines indented by two blanks below
+    it. The lines of an earlier summary on files and on what it left out are no sentences.
 
     Lines of code, tables, trees and output are one sentence that names them, from four on, beside those of their lines
     that tell of errors. Of what a tool did several times, the last outcome counts; it is told with the one that the
