@@ -57,8 +57,8 @@ def plan_ingest(
         incidents: counts what is survived.
     """
     wanted = {message_id for candidate in candidates for message_id in candidate.source_message_ids}
-    places = _places(messages, wanted)
-    sources = {message_id: messages[place] for message_id, place in places.items()}
+    place_of = _places(messages, wanted)
+    sources = {message_id: messages[place] for message_id, place in place_of.items()}
 
     def document_of(candidate: Candidate, _: datetime) -> Document:
         return new_document(candidate, [sources[i] for i in candidate.source_message_ids], conversation_id)
@@ -72,7 +72,7 @@ def plan_ingest(
     def embed(texts: Sequence[str]) -> Vectors:
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
 
-    around = IntakeContext(messages, comparison_set(), document_of, embed, places)
+    around = IntakeContext(messages, comparison_set(), document_of, embed, place_of)
     plan = IngestPlan()
     for places in _extractions(candidates):
         taken = intake.take_in(
