@@ -1,7 +1,8 @@
 """Consent: what the user alone allows, whatever a configuration asks for.
 
 A configuration may come from anybody, and says what is computed. Which packages may bring code, which variables hold
-keys and which hosts may be shown one stands in the environment, to which `lcm` adds what its command line names.
+keys, which hosts may be shown one and which commands may be run stands in the environment, to which `lcm` adds what
+its command line names.
 """
 
 import importlib
@@ -9,11 +10,17 @@ import inspect
 import ipaddress
 import os
 import re
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from lcm.redaction import holds_a_key
+
 TRUST, KEYS, HOSTS = "LCM_TRUST", "LCM_ALLOWED_KEYS", "LCM_ALLOWED_HOSTS"
+COMMANDS = "LCM_ALLOWED_COMMANDS"
+"""The variable of commands that may be run, whole and as a shell would read them, a line each."""
 """Variables of names with commas between: packages whose code may be called, and folders of models whose pickles may be
 read; variables and files that hold keys; hosts, HOST:PORT or URLs, whose host and port may be shown keys."""
 OWN = ("lcm", "eval", "pipelines")
@@ -59,6 +66,27 @@ def defined(target: str) -> Any:
     if not (inspect.isclass(found) or inspect.isfunction(found)) or found.__module__ != module:
         raise ValueError(f"{target!r} names no class: the module {module} defines no {name}")
     return found
+
+
+def allowed_commands() -> set[tuple[str, ...]]:
+    """The commands that may be run, word by word."""
+    lines = (line for line in os.environ.get(COMMANDS, "").splitlines() if line.strip())
+    return {tuple(shlex.split(line)) for line in lines}
+
+
+def refused_command(command: Sequence[str]) -> str | None:
+    """Why a command may not be run, and what allows it; None where it may."""
+    if tuple(command) in allowed_commands():
+        return None
+    told = shlex.join(command)
+    return f"{told} is no command that you named: say it on the command line, or {COMMANDS}={shlex.quote(told)}"
+
+
+def refused_variable(name: str) -> str | None:
+    """Why a program that is run may not be given a variable, and what allows it; None where it may."""
+    if not holds_a_key(name) or name in allowed(KEYS):
+        return None
+    return f"{name} may hold a key: say {KEYS}={name} if the program is to have it"
 
 
 def refused_pickle(path: Path) -> str | None:

@@ -128,12 +128,13 @@ def _of_the_environment() -> set[str]:
     return {
         value.strip()
         for name, value in os.environ.items()
-        if _holds_a_key(name) and len(value.strip()) >= _SHORTEST and not _is_path(value)
+        if holds_a_key(name) and len(value.strip()) >= _SHORTEST and not _is_path(value)
     }
 
 
 @cache
-def _holds_a_key(variable: str) -> bool:
+def holds_a_key(variable: str) -> bool:
+    """Whether the name of a variable says that it holds a key."""
     return bool(_HOLDS_A_KEY.search(variable))
 
 

@@ -55,6 +55,7 @@ FLOORS = {
             "answering",
             "measures",
             "models",
+            "external",
         ),
         "judging",
         *(

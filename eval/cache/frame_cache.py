@@ -21,7 +21,15 @@ class FrameCache:
 
     cache: StageCache | None
 
-    def frame(self, stage: str, key: str | None, make: Callable[[], Made], *, in_memory: bool = False) -> Made:
+    def frame(
+        self,
+        stage: str,
+        key: str | None,
+        make: Callable[[], Made],
+        *,
+        in_memory: bool = False,
+        is_kept: Callable[[pl.DataFrame], bool] = lambda frame: True,
+    ) -> Made:
         """What `make` gives, or gave before under this key; without a key it is always made.
 
         Args:
@@ -29,12 +37,13 @@ class FrameCache:
             key: the digest of all that it is made from.
             make: makes it.
             in_memory: whether it will be asked for again and again in this process.
+            is_kept: whether what was made is to be kept.
         """
         if self.cache is None or key is None:
             return make()
         if in_memory:
-            return self.cache.in_memory(stage, key, lambda: _sized(self._read_or_made(stage, key, make)))
-        return self._read_or_made(stage, key, make)
+            return self.cache.in_memory(stage, key, lambda: _sized(self._read_or_made(stage, key, make, is_kept)))
+        return self._read_or_made(stage, key, make, is_kept)
 
     def at_hand(self, stage: str, key: str, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
         """What is made faster than read, and so is kept in this process alone."""
@@ -47,13 +56,16 @@ class FrameCache:
 
         return self.cache.in_memory(stage, key, made)
 
-    def _read_or_made(self, stage: str, key: str, make: Callable[[], Made]) -> Made:
+    def _read_or_made(
+        self, stage: str, key: str, make: Callable[[], Made], is_kept: Callable[[pl.DataFrame], bool]
+    ) -> Made:
         assert self.cache is not None
         content = self.cache.read(stage, key)
         if content is not None:
             return _unpacked(content)
         made = make()
-        self.cache.write(stage, key, _packed(made))
+        if is_kept(made[0]):
+            self.cache.write(stage, key, _packed(made))
         return made
 
 

@@ -14,6 +14,7 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
+from eval.experiment.external_outcome import aligned_values, asked_of, flags_of_external, with_value
 from eval.experiment.flags import (
     contexts_compacted,
     flags_of_contexts,
@@ -201,6 +202,7 @@ class Experiment:
             incidents=dict(sorted(incidents.items())),
             flags=(
                 *flags_of_haystacks(dataset),
+                *flags_of_external(results),
                 *self._flags(RunMeasure, values, documents),
                 *flags_of_run(
                     run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}
@@ -260,7 +262,7 @@ class Experiment:
         """The values of an arm, measure by measure, and their means; `frames` holds what was read otherwise."""
         dataset, stages = self.evaluator.dataset, FrameCache(self.evaluator.cache)
         is_control = arm != SYSTEM_ARM
-        values, keys = [pl.DataFrame(schema=VALUES_SCHEMA)], []
+        values, keys, asked = [pl.DataFrame(schema=VALUES_SCHEMA)], [], asked_of(results)
         for name, measure in self.evaluator.measures.items():
             if isinstance(measure, RunMeasure):
                 keys.append(self._key(results, arm, measure))
@@ -273,7 +275,11 @@ class Experiment:
                 rows = frames[name]
             else:
                 continue
+            if not is_control and asked is not None:
+                rows = with_value(rows, asked, by_messages=isinstance(measure, RunMeasure))
             values.append(rows.select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA))
+        if not is_control and asked is not None:
+            values.append(aligned_values(asked).select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA))
         of_arm = pl.concat(values)
 
         def means() -> Made:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import polars as pl
@@ -13,6 +13,9 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
+from eval.experiment.facts import FACTS, Fact, readable_documents
+from eval.external.ranking.external import External
+from eval.external.ranking.recorded_answers import RecordedAnswers
 from eval.measures.evidence_text import evidence_text
 from eval.measures.measure import (
     KINDS,
@@ -22,6 +25,7 @@ from eval.measures.measure import (
     MemoryMeasure,
     MemoryReading,
     QueryMeasure,
+    ReadsContexts,
     TimingMeasure,
 )
 from eval.measures.names import SYSTEM_ARM
@@ -29,13 +33,11 @@ from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceRepl
 from lcm.errors import LcmError
 from lcm.faults import counting
 from lcm.memory.memory import Memory
-from lcm.memory.query_batches import readable_scopes
 from lcm.memory.system import System
-from lcm.protocols.retrieval import Ranker
+from lcm.protocols.retrieval import BringsDocuments, Ranker
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
-from lcm.store.census import census
 
 RUN_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),
@@ -49,10 +51,6 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
 }
 ACTED = "acted: "
 """Begins the name of a slot among the incidents of a workspace."""
-_Fact = Callable[[Memory, Sequence[Query]], pl.DataFrame]
-"""Tells one thing of a memory that holds all transcripts of its workspace, as far as these queries may read."""
-_TEXTS_AT_ONCE = 1 << 14
-"""Of the documents whose tokens are counted: no second copy of all words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,8 @@ class WorkspaceResult:
     """What the triggers of compaction saw of each context."""
     keys: Mapping[str, str]
     """Arm -> the digest of all that its rows depend on; a missing arm has none."""
+    external: RecordedAnswers | None = None
+    """What an external memory answered, where the system is one."""
 
     def run(self, arm: str) -> pl.DataFrame:
         """Rows of `RUN_SCHEMA`."""
@@ -121,7 +121,22 @@ class WorkspaceEvaluator:
         """Replay one workspace and rank its queries for every arm; `progress` is told how many, as they are ranked."""
         incidents = Counter[str]()
         with counting(incidents):
-            return self._evaluated(workspace, progress, incidents)
+            return self.bound(workspace)._evaluated(workspace, progress, incidents)
+
+    def bound(self, workspace: str) -> "WorkspaceEvaluator":
+        """The same for one workspace: an external memory has been asked, and its answers are the system's ranking."""
+        if not isinstance(self.system.ranking, External):
+            return self
+        budgets = {n for one in self.measures.values() if isinstance(one, ReadsContexts) for n in one.context_budgets}
+        system = self.system.ranking.played(
+            self.system,
+            self.dataset,
+            workspace,
+            is_per_turn=getattr(self.replay, "is_per_turn", False),
+            budgets=sorted(budgets),
+            cache=self.cache,
+        )
+        return replace(self, system=system)
 
     def checkpoints(self, workspace: str) -> Iterator[tuple[ReplayCheckpoint, str | None]]:
         """The checkpoints of a workspace at which something is asked, from the cache where it holds them, each with the
@@ -144,6 +159,8 @@ class WorkspaceEvaluator:
         queries = self._queries(workspace)
         keys = _StageKeys(self.inputs, workspace, queries)
         replayed = self._replayed(workspace, queries, keys)
+        external = self.system.ranking if isinstance(self.system.ranking, RecordedAnswers) else None
+        incidents.update({} if external is None else external.incidents)
         stages = FrameCache(self.cache)
         ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
         measured: dict[str, list[pl.DataFrame]] = {}
@@ -156,7 +173,7 @@ class WorkspaceEvaluator:
                 ranked[arm].append(frame)
                 incidents.update(survived)
             if not checkpoint.queries:
-                for name, fact in {**_FACTS, "evidence_text": self._evidence_text}.items():
+                for name, fact in {**FACTS, "evidence_text": self._evidence_text}.items():
                     make = _found(fact, checkpoint, queries)
                     facts[name], _ = stages.frame("facts", keys.fact(name), make, in_memory=True)
             answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
@@ -185,10 +202,11 @@ class WorkspaceEvaluator:
             widths=facts["widths"]["width"].to_list(),
             large_files=facts["large_files"].item(),
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
+            external=external,
         )
 
     def _evidence_text(self, memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
-        return evidence_text(_readable_documents(memory, queries), queries, self.dataset)
+        return evidence_text(readable_documents(memory, queries), queries, self.dataset)
 
     def _reads(self, measure: Measure, workspace: str, checkpoint: ReplayCheckpoint) -> bool:
         """Whether a measure reads the memory as it stands now."""
@@ -266,7 +284,8 @@ class _StageInputs:
         """Else answers depend on the answers before them, and only the checkpoints of the replay are kept."""
         self.checkpoints = _identified(lambda identity: _checkpoint_inputs(evaluator, identity))
         self.ranked = {arm: _identified(_of(ranking)) for arm, ranking in evaluator.rankings.items()}
-        self.facts = _identified(_of(REPORT_TOKENS))
+        brought = [system.ranking.brought] if isinstance(system.ranking, BringsDocuments) else []
+        self.facts = _identified(_of([REPORT_TOKENS, *brought]))
         self.measured: dict[str, str | None] = {}
         for name, measure in evaluator.measures.items():
             if isinstance(measure, QueryMeasure | MemoryMeasure | ArmMeasure):
@@ -342,53 +361,5 @@ def _of_memory(
     return make
 
 
-def _found(fact: _Fact, checkpoint: ReplayCheckpoint, queries: Sequence[Query]) -> Callable[[], Made]:
+def _found(fact: Fact, checkpoint: ReplayCheckpoint, queries: Sequence[Query]) -> Callable[[], Made]:
     return lambda: (fact(checkpoint.open(), queries), Counter())
-
-
-def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> list[str] | None:
-    """The scopes that some query reads; None where nothing lies in others: what nobody reads is not written."""
-    each = [readable_scopes(query, memory.system.scopes) for query in queries]
-    if None in each or not each:
-        return None
-    union = {scope for scopes in each for scope in scopes or ()}
-    return None if union.issuperset(present) else sorted(union)
-
-
-def _readable_documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
-    readable = _readable(memory, queries, memory.documents["scope"])
-    return memory.documents if readable is None else memory.documents.filter(pl.col("scope").is_in(readable))
-
-
-def _documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
-    documents = _readable_documents(memory, queries)
-    parts = documents["text"].to_frame().iter_slices(_TEXTS_AT_ONCE)
-    counts = [pl.Series("tokens", REPORT_TOKENS.count(part["text"].to_list()), dtype=pl.Int64) for part in parts]
-    tokens = pl.concat([pl.Series("tokens", [], dtype=pl.Int64), *counts])
-    columns = ("document_id", "source_message_ids", "kind", "is_durable", "session_id")
-    return documents.select(*columns).with_columns(tokens)
-
-
-def _decisions(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
-    decisions = memory.store.decisions()
-    readable = _readable(memory, queries, decisions["scope"])
-    return decisions if readable is None else memory.store.decisions(readable)
-
-
-def _widths(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
-    return pl.DataFrame({"width": pl.Series(getattr(memory.vector_index, "widths", ()), dtype=pl.Int64)})
-
-
-def large_files(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
-    """How many texts were taken out of their contexts: the one row of the one column."""
-    with memory.store.reading() as connection:
-        return pl.DataFrame({"large_files": [census(connection)["large files"]]})
-
-
-_FACTS: Mapping[str, _Fact] = {
-    "documents": _documents,
-    "decisions": _decisions,
-    "widths": _widths,
-    "large_files": large_files,
-}
-"""By name; what is asked of the dataset too is the evaluator's own."""

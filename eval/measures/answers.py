@@ -82,6 +82,10 @@ class Answers:
     def direction(self, value: str) -> Direction:
         return "lower" if value == "answer_tokens" else "higher"
 
+    @property
+    def context_budgets(self) -> Sequence[int]:
+        return [self.budget_tokens] if self.reads == "context" and self.budget_tokens else []
+
     def depends_on(self, system: System) -> list[object]:
         """How contexts are assembled, where these are read."""
         return [system.assembly] if self.reads == "context" else []

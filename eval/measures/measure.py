@@ -194,6 +194,16 @@ class TimingMeasure(Measure, Protocol):
 
 
 @runtime_checkable
+class ReadsContexts(Protocol):
+    """A measure that reads contexts of queries: a memory that is asked once must be asked for these."""
+
+    @property
+    def context_budgets(self) -> Sequence[int]:
+        """Tokens."""
+        ...
+
+
+@runtime_checkable
 class TellsSection(Protocol):
     """A measure whose rows are no values by arm, and which sums them up itself."""
 

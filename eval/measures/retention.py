@@ -31,7 +31,7 @@ from eval.measures.rouge import rouge
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols.context import ContextRequest
+from lcm.protocols.context import ContextRequest, MayLack
 from lcm.records.context import Context, ContextItem
 from lcm.records.query import Query, Recalled
 from lcm.transcript.passages import utterance
@@ -48,6 +48,10 @@ class Retention:
     def __post_init__(self) -> None:
         check_range(self, "budgets", ge=1)
         check_range(self, "rouge_threshold", gt=0, le=1)
+
+    @property
+    def context_budgets(self) -> Sequence[int]:
+        return self.budgets
 
     def value_names(self) -> list[str]:
         return [f"{name}@{budget}" for budget in self.budgets for name in CONTEXT_MEASURES]
@@ -108,17 +112,22 @@ class Retention:
     ) -> Iterator[tuple[Query, int, Context, "Lineage"]]:
         assembly = memory.system.assembly
         is_own = assembly.reads_prompts or assembly.shows_documents
-        asks = [
-            ContextRequest(budget, query.text if is_own else "", recalled.get(query.query_id, ()), query.asked_at)
+        lineage = Lineage(memory, conversation_id, self.rouge_threshold)
+        asks = {
+            (query.query_id, budget): ContextRequest(
+                budget, query.text if is_own else "", recalled.get(query.query_id, ()), query.asked_at
+            )
             for query in (queries if is_own else queries[:1])  # else one context does for all
             for budget in self.budgets
-        ]
-        contexts = memory.assemble(conversation_id, asks)
-        lineage = Lineage(memory, conversation_id, self.rouge_threshold)
-        for place, query in enumerate(queries):
-            first = place * len(self.budgets) if is_own else 0
-            for budget, context in zip(self.budgets, contexts[first : first + len(self.budgets)], strict=True):
-                yield query, budget, context, lineage
+        }
+        if isinstance(assembly, MayLack):
+            asks = {place: ask for place, ask in asks.items() if not assembly.lacks(ask)}
+        contexts = dict(zip(asks, memory.assemble(conversation_id, list(asks.values())), strict=True))
+        for query in queries:
+            for budget in self.budgets:
+                place = ((query if is_own else queries[0]).query_id, budget)
+                if place in contexts:
+                    yield query, budget, contexts[place], lineage
 
 
 class Standing(NamedTuple):

@@ -25,7 +25,7 @@ from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
 from lcm.protocols.context import ContextRequest, ShowsTail
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import Batch, Ranker, TextIndex, VectorIndex
+from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker, TextIndex, VectorIndex
 from lcm.records.context import Context
 from lcm.records.conversation import JournalEntry, Message, Transcript
 from lcm.records.document import Document
@@ -100,14 +100,14 @@ class Memory:
         try:
             self._compaction.close()
             if self._path is not None:
-                self.live.indexes.save(self._path, self.documents)
+                self.live.indexes.save(self._path, self.live.frame)
         finally:
             self.store.close()
 
     def copy_to(self, path: Path) -> None:
         """Keep the workspace as it is now in a new file, the vectors beside it: `Memory.open` goes on from there."""
         self.store.copy_to(path)
-        self.live.indexes.copy_to(path, self.documents)
+        self.live.indexes.copy_to(path, self.live.frame)
 
     def __enter__(self) -> Self:
         return self
@@ -395,5 +395,6 @@ class Memory:
 
     @property
     def documents(self) -> pl.DataFrame:
-        """Every document by `valid_from`, those that have ended too; columns as the store names them."""
-        return self.live.frame
+        """Every document by `valid_from`, those that have ended too, then what the ranking brings itself."""
+        own, ranking = self.live.frame, self.system.ranking
+        return pl.concat([own, ranking.brought]) if isinstance(ranking, BringsDocuments) else own

@@ -13,7 +13,8 @@ from lcm.memory.session.rules import SessionRules
 from lcm.protocols.compaction import Compaction, SummaryDocuments
 from lcm.protocols.context import Assembly, Authored
 from lcm.protocols.models import Embedder, TokenEstimator
-from lcm.protocols.retrieval import Ranker, Reinforcement, TextIndexChoice, VectorIndexChoice
+from lcm.protocols.reinforcement import Reinforcement
+from lcm.protocols.retrieval import Ranker, TextIndexChoice, VectorIndexChoice
 from lcm.protocols.writing import Admission, Deduplication, Extraction
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.token_estimator.utf16_units import Utf16Units

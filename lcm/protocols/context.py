@@ -73,6 +73,15 @@ class ShowsTail(Protocol):
         ...
 
 
+@runtime_checkable
+class MayLack(Protocol):
+    """An assembly that cannot pack every context: one of recorded contexts."""
+
+    def lacks(self, ask: ContextRequest) -> bool:
+        """Whether there is none for an ask, so that it must not be asked for."""
+        ...
+
+
 class Authored(Protocol):
     """Documents that somebody wrote for the agent: what holds always, as far as it fits, or where it is found.
 

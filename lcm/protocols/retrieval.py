@@ -306,6 +306,16 @@ class Ranker(Protocol):
         ...
 
 
+@runtime_checkable
+class BringsDocuments(Protocol):
+    """A ranker that answers with documents of its own, which no memory holds: texts that another memory returned."""
+
+    @property
+    def brought(self) -> pl.DataFrame:
+        """All of them; columns as `lcm.store` names them."""
+        ...
+
+
 class Decay(Protocol):
     """Age and use to a multiplier.
 
@@ -318,30 +328,6 @@ class Decay(Protocol):
 
     def strength(self) -> pl.Expr:
         """How alive a document is, over the same columns: what decay tiers are judged by."""
-        ...
-
-
-class Reinforcement(Protocol):
-    """Says how being used changes the documents that a recall returned.
-
-    Laws: pure; only given documents change; an access count never falls; a decay tier moves one step at most.
-    """
-
-    @property
-    def recalled(self) -> int:
-        """How many of the first documents of an answer count as used; 0: nothing ever changes."""
-        ...
-
-    def after_recall(self, used_ids: Sequence[str], documents: pl.DataFrame, now: datetime) -> pl.DataFrame:
-        """The new use of the documents that change.
-
-        Args:
-            used_ids: what the recall returned.
-            documents: the visible documents, oldest first; columns as `lcm.store` names them.
-            now: when it was asked.
-        Returns:
-            Columns document_id, access_count, last_accessed_at, decay_tier.
-        """
         ...
 
 

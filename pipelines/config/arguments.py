@@ -3,17 +3,21 @@
 import difflib
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from lcm import consent
 from lcm.clock import parse_instant
 from lcm.errors import LcmError
 
 _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
+
+_COMMAND = re.compile(r"\bexternal\.command=(\[[^\]]*\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +88,13 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
 
     `trust=[mypkg]` is a word of its own, and so is `trust=[FOLDER]` of a model. An address that stands in an argument
     names a host, and what is named as `api_key_env`, `api_key_file` or `profiles` a key: a configuration that asks for
-    others is refused.
+    others is refused. So it is with a command that no `external.command=[PROGRAM,ARGUMENT]` names.
 
     Raises:
         LcmError: naming what is no name of a package.
     """
     said: dict[str, set[str]] = {name: consent.allowed(name) for name in (consent.TRUST, consent.KEYS, consent.HOSTS)}
-    rest = []
+    rest, commands = [], consent.allowed_commands()
     for argument in arguments:
         key, equals, value = argument.partition("=")
         names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
@@ -103,9 +107,12 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
         if key.rpartition(".")[2] in ("api_key_env", "api_key_file", "profiles"):
             said[consent.KEYS].update(names)
         said[consent.HOSTS].update(consent.host_of(address) for address in _ADDRESS.findall(argument))
+        commands.update(map(tuple, _commands(argument)))
         rest.append(argument)
-    before = {name: os.environ.get(name) for name in said}
+    before = {name: os.environ.get(name) for name in (*said, consent.COMMANDS)}
     os.environ.update({name: ",".join(sorted(names)) for name, names in said.items() if names})
+    if commands:
+        os.environ[consent.COMMANDS] = "\n".join(map(shlex.join, sorted(commands)))
     try:
         yield rest
     finally:
@@ -114,6 +121,17 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value_before
+
+
+def _commands(argument: str) -> Iterator[list[str]]:
+    """The commands that an argument names, as Hydra reads them; what it cannot read is refused when it is composed."""
+    for named in _COMMAND.findall(argument):
+        from pipelines.config.composition import parsed  # here: importing Hydra takes a third of a second
+        from pipelines.config.explanation import CONFIGURATION_ERRORS
+
+        with suppress(*CONFIGURATION_ERRORS):
+            words: Any = parsed([f"command={named}"])[0].value()
+            yield [str(word) for word in words]
 
 
 def _is_theirs(package: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.protocols.retrieval import Reinforcement
+from lcm.protocols.reinforcement import Reinforcement
 from lcm.retrieval.reinforcement.use import USE_SCHEMA
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows

@@ -20,6 +20,7 @@ from lcm.plugins.settings.table_file import table_file
 Kind = Literal["enabled", "flag", "list", "float", "int", "strict_int", "text", "path", "timezone"]
 
 _OURS = (
+    "LCM_ALLOWED_COMMANDS",
     "LCM_ALLOWED_HOSTS",
     "LCM_ALLOWED_KEYS",
     "LCM_CACHE_DIR",

@@ -1,0 +1,27 @@
+"""No external memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eval.external.contract import Connection
+from lcm.errors import LcmError
+
+
+@dataclass(frozen=True, slots=True)
+class NoExternal:
+    """Nothing is reached."""
+
+    is_off = True
+
+    @property
+    def told(self) -> str:
+        return "nothing"
+
+    @property
+    def modules(self) -> Sequence[str]:
+        return ()
+
+    def open(self) -> Connection:
+        raise LcmError(
+            "external=none reaches no memory: choose external=stdio, object, http or mcp, as in docs/external.md"
+        )

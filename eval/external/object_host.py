@@ -1,0 +1,68 @@
+"""The process of a memory that is a Python class: reads calls, a line of JSON each, and writes what the object says.
+
+    python -m eval.external.object_host PACKAGE.MODULE.CLASS '{"setting": 1}'
+
+The class has `reset(workspace)`, `add(messages)`, `search(query, k, asked_at, scopes)` and may have `compact()`,
+`context(budget_tokens, query, asked_at)` and `close()`. A result is (text, score), (text, score, source ids), or a map.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from eval.worker_process import begin_worker
+
+_OFFERS = ("compact", "context")
+
+
+def main(target: str, settings: str) -> int:
+    begin_worker(os.getppid())
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the object prints is no reply
+    module, _, name = target.rpartition(".")
+    memory = getattr(importlib.import_module(module), name)(**json.loads(settings))
+    try:
+        for line in sys.stdin:
+            _answer(memory, json.loads(line), replies)
+    finally:
+        if callable(close := getattr(memory, "close", None)):
+            close()
+    return 0
+
+
+def _answer(memory: Any, call: dict[str, Any], replies: TextIO) -> None:
+    number, name = call.pop("id"), call.pop("call")
+    started = time.perf_counter()
+    try:
+        told = _told(memory, name, getattr(memory, name)(**call))
+    except Exception as error:  # whatever it is, the harness counts it
+        told = {"error": f"{type(error).__name__}: {error}"}
+    took_ms = (time.perf_counter() - started) * 1000
+    replies.write(json.dumps({"took_ms": took_ms, **told, "id": number}) + "\n")
+    replies.flush()
+
+
+def _told(memory: Any, name: str, answer: Any) -> dict[str, Any]:
+    if name == "reset":
+        own = {"name": type(memory).__name__, "version": str(getattr(memory, "version", ""))}
+        return own | {"offers": [one for one in _OFFERS if callable(getattr(memory, one, None))]}
+    if name not in ("search", "context"):
+        return {}
+    if isinstance(answer, str):
+        return {"results": [{"text": answer}]}
+    return {"results": [_result(one) for one in answer]}
+
+
+def _result(one: Any) -> dict[str, Any]:
+    if isinstance(one, Mapping):
+        return dict(one)
+    text, score, *ids = one
+    return {"text": text, "score": score, "source_ids": list(ids[0]) if ids and ids[0] is not None else None}
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

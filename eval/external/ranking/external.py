@@ -1,0 +1,138 @@
+"""The ranking of an external memory: a workspace is played to it once, and what it answered is the ranking."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from eval.cache.fingerprint import Fingerprint, Unidentified, digest
+from eval.cache.frame_cache import FrameCache, Made
+from eval.cache.stage_cache import StageCache
+from eval.dataset.dataset import Dataset
+from eval.external import session
+from eval.external.contract import Told, Transport
+from eval.external.ranking.recorded_answers import RecordedAnswers
+from eval.external.reading import read_log
+from eval.external.recorded_contexts import RecordedContexts
+from lcm.checks import check_range
+from lcm.errors import LcmError
+from lcm.memory.system import System
+from lcm.protocols.retrieval import Batch
+
+_ALONE = (
+    "an external memory is played whole workspaces by `lcm evaluate`, and by what compares its runs; nothing else can "
+    "ask it: leave measures that play sessions themselves out, as survival and resume, or choose another ranking"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """Answers with what a memory of others returns, over the contract of docs/external.md.
+
+    The system's other parts keep what was said, message by message: for control arms, and for what is measured.
+    """
+
+    transport: Transport
+    """How it is reached."""
+    k: int = 20
+    """Texts that a query asks for."""
+    revision: str = ""
+    """Yours: another word where the memory has changed and neither its command nor its version tells."""
+    add_messages: int = 64
+    """Messages that one call adds at most."""
+    similarity: float = 0.85
+    """From which a stretch of a text nearly repeats a message; rapidfuzz's partial ratio."""
+
+    needs_vectors = False
+    compares_vectors = False
+    asks = ()
+
+    def __post_init__(self) -> None:
+        check_range(self, "k", "add_messages", ge=1, is_whole=True)
+        check_range(self, "similarity", gt=0, le=1)
+        if not callable(getattr(self.transport, "open", None)):
+            raise TypeError(f"transport must have open(), got {self.transport!r}")
+
+    def played(
+        self,
+        system: System,
+        dataset: Dataset,
+        workspace: str,
+        *,
+        is_per_turn: bool,
+        budgets: Sequence[int],
+        cache: StageCache | None,
+    ) -> System:
+        """The system whose ranking and contexts are what the memory gave in one workspace: asked now, or found again.
+
+        What was disturbed by a fault is not kept, and is asked again the next time.
+
+        Args:
+            is_per_turn: whether messages are added, and compaction asked for, turn by turn.
+            budgets: of the contexts that will be read.
+            cache: where logs are kept.
+        """
+        transcripts = [one for one in dataset.transcripts if one.workspace_id == workspace]
+        queries = [one for one in dataset.queries if one.workspace_id == workspace]
+        asked = [(query.query_id, query.scopes) for query in queries]
+        key = (
+            None
+            if cache is None
+            else self._identity(
+                self._told(cache),
+                self.revision,
+                self.k,
+                self.add_messages,
+                dataset.digest,
+                workspace,
+                asked,
+                is_per_turn,
+                budgets,
+            )
+        )
+
+        def make() -> Made:
+            return session.played(
+                self.transport, workspace, transcripts, queries,
+                k=self.k, add_messages=self.add_messages, is_per_turn=is_per_turn, budgets=budgets,
+            )  # fmt: skip
+
+        log, noise = FrameCache(cache).frame("external", key, make, is_kept=_is_undisturbed)
+        answered = read_log(log, workspace, dataset, self.similarity, noise)
+        ranking = RecordedAnswers(
+            answered.answers, answered.documents, answered.asked, answered.incidents, answered.told
+        )
+        return replace(system, ranking=ranking, assembly=RecordedContexts(answered.contexts))
+
+    def _told(self, cache: StageCache) -> Told:
+        """What the memory says of itself: another version is another memory. Asked once a process."""
+        if (key := self._identity()) is None:
+            return session.asked_of_itself(self.transport)
+        return cache.in_memory("external", key, lambda: (session.asked_of_itself(self.transport), 1))
+
+    def _identity(self, *others: object) -> str | None:
+        """The digest of how the memory is reached, with its code as far as that is named; None where it has none."""
+        identity = Fingerprint({__name__, *self.transport.modules})
+        try:
+            return digest([identity.of(self.transport), *map(identity.of, others)], identity.modules)
+        except Unidentified:
+            return None
+
+    def rank(self, batch: Batch) -> pl.DataFrame:
+        raise LcmError(_ALONE)
+
+    def trace(self, batch: Batch) -> pl.DataFrame:
+        raise LcmError(_ALONE)
+
+    def plan(self, batch: Batch) -> pl.DataFrame:
+        raise LcmError(_ALONE)
+
+    def found_by(self, batch: Batch) -> pl.DataFrame:
+        raise LcmError(_ALONE)
+
+    def reasons(self, batch: Batch) -> pl.DataFrame:
+        raise LcmError(_ALONE)
+
+
+def _is_undisturbed(log: pl.DataFrame) -> bool:
+    return log["fault"].null_count() == len(log)
