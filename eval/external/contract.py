@@ -61,11 +61,6 @@ class Transport(Protocol):
     """An `external` choice: how the calls reach a memory."""
 
     @property
-    def told(self) -> str:
-        """What it reaches, for people."""
-        ...
-
-    @property
     def modules(self) -> Sequence[str]:
         """Modules of the user's whose source the answers depend on."""
         ...

@@ -14,10 +14,6 @@ class NoExternal:
     is_off = True
 
     @property
-    def told(self) -> str:
-        return "nothing"
-
-    @property
     def modules(self) -> Sequence[str]:
         return ()
 

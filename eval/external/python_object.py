@@ -38,10 +38,6 @@ class PythonObject:
         check_range(self, "timeout_s", "start_s", "reply_mib", gt=0)
 
     @property
-    def told(self) -> str:
-        return self.target
-
-    @property
     def modules(self) -> Sequence[str]:
         return [self.target.rpartition(".")[0]]
 

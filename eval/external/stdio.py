@@ -1,7 +1,6 @@
 """A memory that is a process: it reads calls from its standard input and writes replies to its output, a line each."""
 
 import os
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,25 +35,30 @@ class Stdio:
         check_range(self, "timeout_s", "start_s", "reply_mib", gt=0)
 
     @property
-    def told(self) -> str:
-        return shlex.join(self.command)
-
-    @property
     def modules(self) -> Sequence[str]:
         return ()
 
     def open(self) -> LineProcess:
-        if not self.command:
-            raise LcmError(
-                "external.command names no program: write external.command=[PROGRAM,ARGUMENT], as in docs/external.md"
-            )
-        if why := refused_command(self.command):
-            raise LcmError(f"external.command: {why}")
-        if shutil.which(self.command[0]) is None:
-            raise LcmError(f"external.command: there is no program {self.command[0]!r}: name one, or its whole path")
+        allowed_command(self.command)
         return LineProcess(
             self.command, given(self.environment), self.timeout_s, self.start_s, int(self.reply_mib * _MIB)
         )
+
+
+def allowed_command(command: Sequence[str]) -> None:
+    """Refuse a command that the user has not named, or of which there is no program.
+
+    Raises:
+        LcmError: with the remedy.
+    """
+    if not command:
+        raise LcmError(
+            "external.command names no program: write external.command=[PROGRAM,ARGUMENT], as in docs/external.md"
+        )
+    if why := refused_command(command):
+        raise LcmError(f"external.command: {why}")
+    if shutil.which(command[0]) is None:
+        raise LcmError(f"external.command: there is no program {command[0]!r}: name one, or its whole path")
 
 
 def given(names: Sequence[str]) -> Mapping[str, str]:

@@ -1,0 +1,103 @@
+"""A memory that is an HTTP server: a call is a POST of its arguments to URL/CALL, its reply JSON."""
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+
+from eval.external.contract import CallName, FaultError
+from lcm.checks import check_range
+from lcm.consent import refused_data, refused_key
+from lcm.errors import LcmError
+from lcm.language_model.http_request import is_timeout, without_netrc
+from lcm.redaction import keep_secret
+
+_MIB = 1 << 20
+_READ_AT_ONCE = 1 << 16
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Asks a server that is there already, and stays; it is the same for all workspaces."""
+
+    url: str = ""
+    api_key_env: str | None = None
+    """The variable that holds a key, sent as a bearer token."""
+    timeout_s: float = 60.0
+    """For each call."""
+    start_s: float = 120.0
+    """For `reset`."""
+    reply_mib: float = 16.0
+    """A reply may be no larger."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "timeout_s", "start_s", "reply_mib", gt=0)
+
+    @property
+    def modules(self) -> Sequence[str]:
+        return ()
+
+    def open(self) -> "HttpConnection":
+        if not self.url:
+            raise LcmError("external.url names no server: write external.url=http://HOST:PORT")
+        refused = [refused_data(self.url)] if self.api_key_env is None else refused_key(self.api_key_env, self.url)
+        if told := "; ".join(filter(None, refused)):
+            raise LcmError(f"external.url: {told}")
+        key = None if self.api_key_env is None else os.environ.get(self.api_key_env, "")
+        if key is not None:
+            keep_secret(key)
+        limits = self.timeout_s, self.start_s, int(self.reply_mib * _MIB)
+        return HttpConnection(self.url.rstrip("/"), {} if key is None else {"Authorization": f"Bearer {key}"}, *limits)
+
+
+class HttpConnection:
+    """A `Connection` to a server."""
+
+    noise = 0
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, start_s: float, most_bytes: int) -> None:
+        self._url, self._headers = url, dict(headers)
+        self._timeout_s, self._start_s, self._most_bytes = timeout_s, start_s, most_bytes
+        self._session = requests.Session()
+
+    def call(self, name: CallName, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        limit_s = self._start_s if name == "reset" else self._timeout_s
+        try:
+            status, content = self._posted(name, arguments, limit_s)
+        except requests.RequestException as error:
+            if is_timeout(error):
+                raise FaultError("timed out", f"no reply within {limit_s:g} s", is_end=True) from error
+            raise FaultError("crashed", f"the connection fails: {type(error).__name__}", is_end=True) from error
+        try:
+            reply = json.loads(content)
+        except (ValueError, RecursionError):
+            reply = None
+        error_told = reply.get("error") if isinstance(reply, dict) else None
+        if error_told is not None or status != _OK:
+            told = str(error_told)[:200] if error_told is not None else f"status {status}"
+            raise FaultError("error", told, is_end=False)
+        if not isinstance(reply, dict):
+            raise FaultError("wrong reply", f"a reply must be a map of JSON, got {content[:80]!r}", is_end=False)
+        return reply
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _posted(self, name: CallName, arguments: Mapping[str, Any], limit_s: float) -> tuple[int, bytes]:
+        deadline, content = time.monotonic() + limit_s, bytearray()
+        with self._session.post(
+            f"{self._url}/{name}", json=dict(arguments), headers=self._headers, timeout=limit_s, stream=True,
+            allow_redirects=False, auth=without_netrc,
+        ) as response:  # fmt: skip
+            for chunk in response.iter_content(_READ_AT_ONCE):
+                content += chunk
+                if len(content) > self._most_bytes:
+                    raise FaultError("reply too large", f"more than {self._most_bytes:,} bytes", is_end=True)
+                if time.monotonic() > deadline:
+                    raise FaultError("timed out", f"no whole reply within {limit_s:g} s", is_end=True)
+        return response.status_code, bytes(content)

@@ -1,0 +1,108 @@
+"""A memory behind HTTP: bounded in time and size, sent nothing that the user did not allow."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from eval.external.contract import FaultError
+from eval.external.http import Http, HttpConnection
+from eval.external.ranking.external import External
+from eval.measures.retrieval import Retrieval
+from lcm.errors import LcmError
+from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values
+from tests.support import experiments
+from tests.support.workspaces import system
+
+
+class Words(BaseHTTPRequestHandler):
+    """Ranks by shared words; misbehaves below /BEHAVIOUR."""
+
+    said: ClassVar[list[dict[str, str]]] = []
+
+    def do_POST(self) -> None:  # the name that the library asks for
+        _, behaviour, call = self.path.split("/")
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        status, content = 200, b""
+        if call == "reset":
+            Words.said, reply = [], {"name": "words", "version": "2"}
+        elif call == "add":
+            Words.said, reply = [*Words.said, *asked["messages"]], {}
+        else:
+            words = set(asked["query"].split())
+            ranked = sorted(Words.said, key=lambda one: -len(words & set(one["content"].split())))
+            reply = {"results": [{"text": one["content"], "source_ids": [one["id"]]} for one in ranked[: asked["k"]]]}
+            match behaviour:
+                case "hangs":
+                    time.sleep(3)
+                case "large":
+                    reply["padding"] = "x" * (1 << 20)
+                case "fails":
+                    status, reply = 500, {}
+                case "garbage":
+                    content = b"<html>"
+                case "moved":
+                    status = 302
+        content = content or json.dumps(reply).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(content)))
+        if status == 302:
+            self.send_header("location", "http://example.org/")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Words) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_address[1]}"
+        served.shutdown()
+
+
+def test_a_server_is_evaluated_like_any_memory(server: str) -> None:
+    external = External(Http(f"{server}/honest"), k=5)
+    outcome = experiments.outcome(dataset(), system(ranking=external), {"retrieval": Retrieval(names=["recall@1"])})
+    assert values(outcome) == EVERY_ONE
+    assert outcome.incidents == {}
+    assert any("external memory words 2 answered 4 of 4" in flag for flag in outcome.flags)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told", "is_end"),
+    [
+        ("hangs", "timed out: no reply within 0.5 s", True),
+        ("large", "reply too large: more than 524,288 bytes", True),
+        ("fails", "error: status 500", False),
+        ("moved", "error: status 302", False),
+        ("garbage", "wrong reply: a reply must be a map of JSON", False),
+    ],
+)
+def test_what_goes_wrong_is_told(server: str, behaviour: str, told: str, is_end: bool) -> None:
+    connection: HttpConnection = Http(f"{server}/{behaviour}", timeout_s=0.5, reply_mib=0.5).open()
+    connection.call("reset", {"workspace": "one"})
+    with pytest.raises(FaultError, match=told) as fault:
+        connection.call("search", {"query": "words", "k": 3})
+    assert fault.value.is_end == is_end
+    connection.close()
+
+
+def test_a_server_that_is_not_there_has_crashed() -> None:
+    with pytest.raises(FaultError, match="crashed: the connection fails") as fault:
+        Http("http://127.0.0.1:9/").open().call("reset", {"workspace": "one"})
+    assert fault.value.is_end
+
+
+def test_nothing_is_sent_where_the_user_did_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LcmError, match=r"external.url: memory.example.org:80 is no host that you named"):
+        Http("http://memory.example.org/v1").open()
+    monkeypatch.setenv("MY_MEMORY_KEY", "abcdefgh12345678")
+    with pytest.raises(LcmError, match="MY_MEMORY_KEY may not be read for a key"):
+        Http("http://127.0.0.1:9/", api_key_env="MY_MEMORY_KEY").open()
