@@ -11,7 +11,7 @@ from eval.comparison.pairing import Pairing
 from eval.comparison.side import Side
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
-from eval.measures.names import ANSWER_HEADLINE, kind_of
+from eval.measures.names import ANSWER_HEADLINE, EXTERNAL_MEMORY, kind_of
 from lcm.errors import LcmError
 
 _USUAL = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
@@ -114,6 +114,12 @@ def compared(
     """
     baseline, *others = sides
     notes = [*baseline.summary.get("notes", ()), *(note for side in others for note in _differences(baseline, side))]
+    notes += [
+        f"{side.name}: {flag}"
+        for side in sides
+        for flag in side.summary.get("flags", ())
+        if flag.startswith(EXTERNAL_MEMORY)
+    ]
     queries = shared_queries(sides)
     if queries.is_empty():
         asked = "; ".join(
@@ -124,7 +130,10 @@ def compared(
         counts = ", ".join(f"{side.name} {len(side.queries):,}" for side in sides)
         notes.append(f"compared over the {len(queries):,} questions that all were asked, of: {counts}")
     costs = {name for side in sides for name, way in side.directions.items() if way == "lower"}
-    known = [name for name in baseline.measures if all(name in side.measures for side in others)]
+    if not baseline.measures:
+        raise LcmError(f"{baseline.name} has no number to be compared by: name another baseline first")
+    measured = [side for side in others if side.measures]  # an external memory that did not run has no number
+    known = [name for name in baseline.measures if all(name in side.measures for side in measured)]
     chosen = _chosen(known, by, measures)
     if not measures and (alike := [name for name in chosen if name != by and _is_same(sides, queries, name)]):
         notes.append(f"all are equal by {', '.join(alike)}")

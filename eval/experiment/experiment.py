@@ -14,7 +14,7 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
-from eval.experiment.external_outcome import aligned_values, asked_of, flags_of_external, with_value
+from eval.experiment.external_outcome import aligned_values, asked_of, flags_of_external, with_value, without_answer
 from eval.experiment.flags import (
     contexts_compacted,
     flags_of_contexts,
@@ -205,7 +205,11 @@ class Experiment:
                 *flags_of_external(results),
                 *self._flags(RunMeasure, values, documents),
                 *flags_of_run(
-                    run, documents, evaluator.system, len(dataset.queries), {w for one in results for w in one.widths}
+                    run,
+                    documents,
+                    evaluator.system,
+                    len(dataset.queries) - without_answer(asked_of(results)),
+                    {w for one in results for w in one.widths},
                 ),
                 *flags_of_contexts(seen),
                 *flags_of_parts(

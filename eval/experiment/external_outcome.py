@@ -7,6 +7,7 @@ import polars as pl
 from eval.experiment.workspace import WorkspaceResult
 from eval.external.reading import ASKED_SCHEMA
 from eval.measures.measure import QUERY_VALUES_SCHEMA
+from eval.measures.names import EXTERNAL_MEMORY
 
 ALIGNED = "aligned"
 """The measure: the share of the texts that a query was answered with of which it is known for which messages they
@@ -29,6 +30,11 @@ def with_value(rows: pl.DataFrame, asked: pl.DataFrame, *, by_messages: bool) ->
     """
     without = [*_unanswered(asked), *(_unjudged(asked) if by_messages else [])]
     return rows.filter(~pl.col("query_id").is_in(without))
+
+
+def without_answer(asked: pl.DataFrame | None) -> int:
+    """How many queries came to none."""
+    return 0 if asked is None else len(_unanswered(asked))
 
 
 def _unanswered(asked: pl.DataFrame) -> list[str]:
@@ -55,41 +61,51 @@ def flags_of_external(results: Sequence[WorkspaceResult]) -> Iterator[str]:
     recorded = [one.external for one in results if one.external is not None]
     if (asked := asked_of(results)) is None:
         return
-    told = recorded[0].told
-    who = f"external memory {' '.join(filter(None, [told.name, told.version])) or '(it does not say its name)'}"
+    name = " ".join(filter(None, recorded[0].told[:2])) or "(it does not say its name)"
+    covered = pl.concat([one.brought["source_message_ids"].list.len() for one in recorded])
+    yield from (f"{EXTERNAL_MEMORY} {name} {line}" for line in (*_of_queries(asked), *_of_texts(asked, covered)))
+
+
+def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
     faulted = asked.filter(pl.col("fault").is_not_null())
-    answered = len(asked) - len(faulted)
-    if not answered:
+    if len(faulted) == len(asked):
         first = next((f": {one}" for one in faulted["detail"].drop_nulls()), "")
-        yield f"{who} answered none of {len(asked):,} queries and has no number{first}"
+        yield f"answered none of {len(asked):,} queries and has no number{first}"
         return
-    yield f"{who} answered {answered:,} of {len(asked):,} queries"
+    yield f"answered {len(asked) - len(faulted):,} of {len(asked):,} queries"
     if len(faulted):
-        kinds = faulted["fault"].value_counts(sort=True).iter_rows()
+        kinds = faulted["fault"].value_counts(sort=True).sort("count", "fault", descending=[True, False]).iter_rows()
         why = ", ".join(f"{times:,} {kind}" for kind, times in kinds)
-        yield f"{len(faulted):,} queries have no value, not 0: {why}; the means are of the others"
-    sums = asked.select(pl.col(list(ASKED_SCHEMA)[5:]).sum()).row(0, named=True)
-    total = sum(sums.values())
-    if total:
-        standing = sums["named"] + sums["exact"] + sums["near"]
-        yield (
-            f"{standing:,} of {total:,} texts stand for messages ({standing / total:.1%}): {sums['named']:,} named, "
-            f"{sums['exact']:,} by their words, {sums['near']:,} nearly; {sums['none']:,} could not be aligned"
-        )
+        yield f"gave no answer to {len(faulted):,}, which have no value, not 0: {why}; means are of the others"
     if without := len(_unjudged(asked)):
-        yield f"{without:,} queries were answered with nothing that could be aligned: unjudged, they have no value"
-    partly = asked.filter(pl.col("none") > 0, _STANDING > 0).height
-    if partly:
-        yield f"{partly:,} queries were answered with some texts that could not be aligned: a lower bound of recall"
+        yield f"answered {without:,} queries with nothing that could be aligned: they are unjudged and have no value"
+    if partly := asked.filter(pl.col("none") > 0, _STANDING > 0).height:
+        yield f"answered {partly:,} queries with some texts that could not be aligned: a lower bound of their recall"
+
+
+def _of_texts(asked: pl.DataFrame, covered: pl.Series) -> Iterator[str]:
+    """
+    Args:
+        covered: of each text that was returned, how many messages it stands for.
+    """
+    sums = asked.select(pl.col(list(ASKED_SCHEMA)[5:]).sum()).row(0, named=True)
+    if not (total := sum(sums.values())):
+        return
+    standing = sums["named"] + sums["exact"] + sums["near"]
+    yield (
+        f"returned {total:,} texts, of which {standing:,} stand for messages ({standing / total:.1%}): "
+        f"{sums['named']:,} named, {sums['exact']:,} by their words, {sums['near']:,} nearly; "
+        f"{sums['none']:,} could not be aligned"
+    )
     if sums["foreign"] or sums["early"]:
         yield (
-            f"{sums['foreign']:,} texts were said in another workspace and {sums['early']:,} were not added yet: "
-            "the memory is not reset between workspaces; they count as wrong"
+            f"returned {sums['foreign']:,} texts of another workspace and {sums['early']:,} that were not added yet: "
+            "it is not reset between workspaces; they count as wrong"
         )
-    covered = pl.concat([one.brought["source_message_ids"].list.len() for one in recorded])
     many = covered.filter(covered > 1)
     if len(many):
         yield (
-            f"{len(many):,} of {len(covered):,} texts stand for several messages, {sum(many) / len(many):.1f} on "
-            "average: finding one counts for each, so recall grows with their size; nDCG and tokens@k tell that cost"
+            f"returned {len(many):,} texts of {len(covered):,} that stand for several messages, "
+            f"{sum(many) / len(many):.1f} on average: finding one counts for each, so recall grows with their size; "
+            "nDCG and tokens@k tell that cost"
         )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import polars as pl
 
 from eval.dataset.dataset import Dataset
+from eval.external.ranking.external import External
 from eval.measures.names import SYSTEM_ARM
 from lcm.compaction.lossless.lossless import SWEEPS
 from lcm.compaction.lossless.modes import HOT_TOKENS, TAIL_GROWTH
@@ -93,7 +94,7 @@ def flags_of_parts(
     if system.compaction.is_off or system.summary_documents.is_off:  # the configuration tells that it has no work
         slots = [slot for slot in slots if slot != "summary_expansion"]
     idle: list[str] = []
-    if answers is not None and answers["is_recovered"].all():
+    if answers is not None and answers["is_recovered"].all() and not isinstance(system.ranking, External):
         unseen = ", ".join(_through(system, slots, answers, documents))
         idle.append(f"ranking, and with it {unseen} (no answer holds what it found)")
         slots = [slot for slot in slots if slot == "recovery"]

@@ -19,7 +19,9 @@ How = Literal["named", "exact", "near", "none", "foreign", "early"]
 """How a text came to stand for messages: the memory named them, their words stand there, or nearly; or why it stands
 for none: nothing is like it, it was said in another workspace, or it was not added yet."""
 _SPEAKER = re.compile(r"^\W*[^\W\d_][\w .'-]{0,40}: ")
-_WORD = re.compile(r"\w+")
+_UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WORD = re.compile(rf"[^\W{_UNSPACED}]+|[{_UNSPACED}]")
+"""Of scripts without spaces each letter is a word."""
 _SHORTEST = 16
 """Letters of a message that is recognised within a longer text, where it is no line of its own."""
 _SHORTEST_NEAR = 24

@@ -7,7 +7,7 @@ A memory is `reset` for a workspace, then messages are `add`ed and queries `sear
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
@@ -19,9 +19,21 @@ CallName = Literal["reset", "add", "search", "compact", "context"]
 Offer = Literal["compact", "context"]
 """What a memory may do besides."""
 FaultKind = Literal["timed out", "crashed", "error", "wrong reply", "reply too large"]
+NOT_RUN = "not run"
+"""The fault of what came after the end of its session."""
 ROLES = ("user", "assistant", "tool")
 """Of the messages that are added: those that our own extraction makes documents of."""
 _LONGEST_NAME = 200
+
+
+def incident(call: str, fault: str) -> str:
+    """The name under which a fault is counted."""
+    return f"external: {call} {fault}"
+
+
+def is_fault(name: str) -> bool:
+    """Whether an incident of this name is a fault: what was asked again might be answered."""
+    return name.startswith("external: ") and name.endswith(tuple(f" {one}" for one in (*get_args(FaultKind), NOT_RUN)))
 
 
 class FaultError(LcmError):
@@ -74,8 +86,7 @@ class Transport(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """What a memory says of itself when it is reset."""
 
     name: str = ""

@@ -12,7 +12,7 @@ from eval.answering.answerer import Excerpt
 from eval.answering.reading import within
 from eval.dataset.dataset import Dataset, opaque_id
 from eval.external.alignment import Aligned, Aligner, How, foreign_texts
-from eval.external.contract import Told, message_told
+from eval.external.contract import Told, incident, message_told
 from eval.measures.measure import REPORT_TOKENS
 from eval.questions.searched_text import folded
 from lcm.clock import EPOCH
@@ -116,7 +116,7 @@ class _Reading:
         contexts: dict[tuple[str, datetime | None, int], Context] = {}
         for row in self._rows:
             if row["fault"] is not None:
-                self._incidents[f"external: {row['call']} {row['fault']}"] += 1
+                self._incidents[incident(row["call"], row["fault"])] += 1
             if row["call"] == "search":
                 told = [*self._texts(row)] if row["fault"] is None else []
                 counts = Counter(aligned.how for *_, aligned in told)

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from eval.external.contract import (
+    NOT_RUN,
     CallName,
     Connection,
     FaultError,
@@ -46,8 +47,6 @@ LOG_SCHEMA: dict[str, pl.DataType] = {
 """A row a call: `added` messages had been added before it; of `search` and `context` what came back, `surplus` more
 texts than were asked for and are left out, or the `fault` that came instead, in words `detail`; `source_ids` is null
 where the memory named none. Of `add` the texts are the ids of the messages, of `reset` the name and version told."""
-NOT_RUN = "not run"
-"""The fault of a query that came after the end of its session."""
 NOISE = "external: lines that are no reply"
 
 

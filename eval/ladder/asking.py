@@ -9,7 +9,7 @@ from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
 from eval.experiment.workspace import WorkspaceEvaluator
 from lcm.memory.memory import Memory
-from lcm.protocols.retrieval import Batch, Ranker
+from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
 from lcm.records.query import Query
 
 _QUERIES_AT_ONCE = 32
@@ -26,8 +26,11 @@ class Asked:
     ranking: Ranker
 
     def batches(self) -> Iterator[Batch]:
-        """The queries in batches that are small enough for every step to be held."""
+        """The queries in batches that are small enough for every step to be held; what a ranking brings itself stands
+        among the documents."""
+        brought = [self.ranking.brought] if isinstance(self.ranking, BringsDocuments) else []
         for batch in self.memory.batches(self.queries, self.ranking):
+            batch = replace(batch, documents=pl.concat([batch.documents, *brought]))
             for first in range(0, len(batch.queries), _QUERIES_AT_ONCE):
                 rows = slice(first, first + _QUERIES_AT_ONCE)
                 yield replace(batch, queries=batch.queries[rows], vectors=batch.vectors[rows])
@@ -43,6 +46,7 @@ def asked_again(
     Args:
         query_ids: those wanted; None = all.
     """
+    evaluator = evaluator.bound(workspace)
     recalls = bool(evaluator.system.reinforcement.recalled)
     for checkpoint, key in evaluator.checkpoints(workspace):
         wanted = [query for query in checkpoint.queries if query_ids is None or query.query_id in query_ids]

@@ -2,9 +2,9 @@
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,19 @@ from lcm.retrieval.indexes import Indexes
 
 _PERCENTILES = (50, 95, 99)
 PARTS = ("total", "embed", "dense", "lexical", "ranking")
-_SCHEMA = {**dict.fromkeys((*PARTS, "dense_exact"), pl.Float64), "way": pl.String}
+OF_OTHERS = ("total", "memory", "transport")
+"""The parts of an external memory: its own time, where it tells it, and that of the way there and back."""
+_SCHEMA = {**dict.fromkeys((*PARTS, *OF_OTHERS[1:], "dense_exact"), pl.Float64), "way": pl.String}
+
+
+@runtime_checkable
+class TellsTimes(Protocol):
+    """A ranker whose answers were timed when they were given."""
+
+    @property
+    def asked(self) -> pl.DataFrame:
+        """query_id, round_trip_ms, took_ms (null: nobody told), fault (null: there was none)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +69,13 @@ class Latency:
     def of_memory(self, reading: MemoryReading) -> pl.DataFrame:
         """Milliseconds by part for each chosen query: embedding, the two indexes, and the ranking around them.
 
-        The other queries are asked first to warm up; where there are none, the chosen ones.
+        The other queries are asked first to warm up; where there are none, the chosen ones. Of an external memory it is
+        what was seen when it was asked.
         """
         chosen = {query.query_id for query in self.chosen(reading.dataset.queries)}
         timed = [query for query in reading.queries if query.query_id in chosen]
+        if isinstance(reading.memory.system.ranking, TellsTimes):
+            return _told(reading.memory.system.ranking, chosen)
         others = [query for query in reading.queries if query.query_id not in chosen]
         rows = []
         if timed:
@@ -71,7 +86,8 @@ class Latency:
         return pl.DataFrame(rows, schema=_SCHEMA)
 
     def section(self, rows: pl.DataFrame) -> dict[str, dict[str, float]]:
-        """Part -> p50, p95, p99 in milliseconds, and the number of queries.
+        """Part -> p50, p95, p99 in milliseconds, and the number of queries. Of an external memory the parts are its own
+        time (`memory`) and the way there and back (`transport`), where it tells its own; else there is `total` alone.
 
         Of a vector index that may miss documents also `dense_exact`, the same searches by exact search, each after its
         own; `dense_graph_64`, those that a graph of 64 numbers answered, and `dense_exact_graph_64`, the same
@@ -79,7 +95,8 @@ class Latency:
         """
         if rows.is_empty():
             return {}
-        told = {part: _percentiles(rows[part]) for part in PARTS}
+        parts = [part for part in dict.fromkeys((*PARTS, *OF_OTHERS)) if rows[part].count()]
+        told = {part: _percentiles(rows[part].drop_nulls()) for part in parts}
         if rows["way"].null_count() < len(rows):
             paired = rows.filter(pl.col("way").is_not_null())
             told["dense_exact"] = _of_exact(paired)
@@ -88,6 +105,13 @@ class Latency:
                 told[f"dense_{name}"] = _percentiles(own["dense"])
                 told[f"dense_exact_{name}"] = _of_exact(own)
         return told
+
+
+def _told(ranking: TellsTimes, chosen: Collection[str]) -> pl.DataFrame:
+    """The times of answers that were given before: of the chosen queries that were answered."""
+    asked = ranking.asked.filter(pl.col("query_id").is_in(list(chosen)), pl.col("fault").is_null())
+    rows = asked.select(total="round_trip_ms", memory="took_ms", transport=pl.col("round_trip_ms") - pl.col("took_ms"))
+    return rows.match_to_schema(pl.Schema(_SCHEMA), missing_columns="insert")
 
 
 def _percentiles(times: pl.Series) -> dict[str, float]:

@@ -3,6 +3,9 @@
 SYSTEM_ARM = "system"
 """The system under test, among the arms."""
 
+EXTERNAL_MEMORY = "external memory"
+"""Begins what a run tells of a memory of others, line by line."""
+
 RANKING_MEASURES = (
     *("recall", "recall_any", "recall_all", "recall_capped", "nDCG", "nDCG_longmemeval", "MRR", "MAP"),
     *("judged", "tokens"),

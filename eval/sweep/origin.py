@@ -33,15 +33,16 @@ class Origin:
     own digest tells more."""
 
 
-def origin_of(resolved: Mapping[str, Any], dataset_digest: str) -> Origin:
+def origin_of(resolved: Mapping[str, Any], dataset_digest: str, told: str = "") -> Origin:
     """Args:
     resolved: the configuration, every interpolation worked out.
+    told: what an external memory says of itself, name and version: it has no source to look at.
     """
     settings = _that_count(resolved)
     modules = frozenset(target.rpartition(".")[0] for target in _targets(settings))
     ours = frozenset(module for module in modules if module.partition(".")[0] in _OURS)
-    told = [source_digest(ours | _ALWAYS), str(libraries()), *(_source(module) for module in sorted(modules - ours))]
-    code = hashlib.sha256("\x00".join(told).encode()).hexdigest()[:16]
+    sources = [source_digest(ours | _ALWAYS), str(libraries()), *(_source(one) for one in sorted(modules - ours))]
+    code = hashlib.sha256("\x00".join([*sources, *filter(None, [told])]).encode()).hexdigest()[:16]
     named = {text: _content(text) for key in settings if key != "dataset" for text in _texts(settings[key])}
     files = config_hash({text: content for text, content in named.items() if content})
     return Origin(config_hash(settings), dataset_digest, code, files)

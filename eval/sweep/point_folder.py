@@ -9,6 +9,7 @@ from typing import Any
 
 from eval.experiment.point_record import POINT, point_record
 from eval.experiment.run_folder import SUMMARY, read_summary
+from eval.external.contract import is_fault
 from eval.sweep.origin import Origin
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError
@@ -86,7 +87,9 @@ class PointFolder:
         return f"{self.path / unsummed[0]} lost its sum" if unsummed else None
 
     def is_of(self, origin: Origin) -> bool:
-        """Whether what it holds has this origin."""
+        """Whether what it holds has this origin, and no fault disturbed an external memory, which may answer now."""
+        if self.is_complete() and any(map(is_fault, read_summary(self.path).get("incidents", ()))):
+            return False
         try:
             told = json.loads(plain_bytes(self.path / POINT))
         except (OSError, ValueError):

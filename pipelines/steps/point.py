@@ -16,6 +16,7 @@ from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Outcome, Progress
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
+from eval.external.ranking.external import External
 from eval.replay.haystack import Haystack
 from lcm.files import cache_dir
 from lcm.memory.system import System
@@ -123,6 +124,16 @@ def experiment_of(
         cache=stages,
     )
     return Experiment(evaluator, parts["means"], parts["executor"])
+
+
+def told_of_external(parts: Mapping[str, Any]) -> str:
+    """What an external memory says of itself, name and version; empty of a system of ours.
+
+    Raises:
+        LcmError: if it may not be asked.
+    """
+    ranking = parts["memory"].ranking
+    return " ".join(ranking.told(parts["stages"])[:2]) if isinstance(ranking, External) else ""
 
 
 def refuse_absent_model(compaction: object) -> None:

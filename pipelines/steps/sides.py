@@ -22,7 +22,7 @@ from eval.tuning.study import TRIAL_FOLDERS
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.command_line import Command
-from pipelines.steps.point import evaluated, parts_of
+from pipelines.steps.point import evaluated, parts_of, told_of_external
 
 SHARED = ("dataset", "judgements", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
@@ -204,7 +204,7 @@ def _kept(built: BuiltSide, show: Progress) -> Path:
     kept = PointFolder(EVALUATED / point_name(resolved))
     EVALUATED.mkdir(parents=True, exist_ok=True)
     with FileLock(EVALUATED / ".lock"):
-        origin = origin_of(resolved, dataset.digest)
+        origin = origin_of(resolved, dataset.digest, told_of_external(built.parts))
         if not (kept.is_complete() and kept.is_of(origin) and kept.damaged() is None and kept.without_sum() is None):
             kept.begin(origin, built.overrides, built.name)
             evaluated(built.config, kept.path, show, dataset, built.parts, built.overrides)

@@ -31,7 +31,7 @@ from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 from pipelines.config.launcher import launch
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
-from pipelines.steps.point import evaluated, parts_of
+from pipelines.steps.point import evaluated, parts_of, told_of_external
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.views.progress import progress, working
@@ -199,7 +199,8 @@ class _Origins:
         key = config_hash({"dataset": resolved["dataset"]})
         if key not in self._datasets:
             self._datasets[key] = built.parts["dataset"].load()
-        return origin_of(resolved, self._datasets[key].digest), self._datasets[key]
+        dataset = self._datasets[key]
+        return origin_of(resolved, dataset.digest, told_of_external(built.parts)), dataset
 
     def begin(self, point: Point, kept: PointFolder) -> Dataset:
         """Make the folder of a point ready for what it will hold; returns the point's dataset."""

@@ -141,7 +141,7 @@ def show_run(
     """
     out = console()
     counts, dataset = summary["counts"], summary["dataset"]
-    names = _shown(summary["measures"])
+    names = _shown(summary["measures"] or next(iter(summary["arms"].values()), {}))  # it may have no number at all
     costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
     held = ", ".join(counted(counts[f"{noun}s"], noun) for noun in ("workspace", "message", "document"))

@@ -79,7 +79,7 @@ class External:
             None
             if cache is None
             else self._identity(
-                self._told(cache),
+                self.told(cache),
                 self.revision,
                 self.k,
                 self.add_messages,
@@ -104,7 +104,7 @@ class External:
         )
         return replace(system, ranking=ranking, assembly=RecordedContexts(answered.contexts))
 
-    def _told(self, cache: StageCache) -> Told:
+    def told(self, cache: StageCache) -> Told:
         """What the memory says of itself: another version is another memory. Asked once a process."""
         if (key := self._identity()) is None:
             return session.asked_of_itself(self.transport)

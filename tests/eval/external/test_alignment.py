@@ -1,0 +1,90 @@
+"""Which messages a text stands for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval.external.alignment import Aligned, Aligner, foreign_texts
+
+SAID = (
+    ("m0", "I moved the meeting with Ada to Thursday, because the room is taken.", "Bo"),
+    ("m1", "Yes.", "Ada"),
+    ("m2", "The database migration failed with a timeout after forty minutes.", "Bo"),
+    ("m3", "来週の火曜日に東京で会議があります。資料は佐藤さんが持ってきます。", "Ada"),
+    ("m4", "Yes.", "Ada"),
+    ("m5", "My sister keeps three goats near the river, and one of them is called Ada.", None),
+)
+
+
+def align(
+    text: str, named: list[str] | None = None, added: int = len(SAID), foreign: set[str] = frozenset()
+) -> Aligned:  # type: ignore[assignment]
+    return Aligner(SAID, foreign, 0.85).align(text, named, added)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("The database migration failed with a timeout after forty minutes.", ["m2"]),
+        ("  the DATABASE migration\nfailed with a timeout after forty minutes. ", ["m2"]),
+        ("Bo: The database migration failed with a timeout after forty minutes.", ["m2"]),
+        ("assistant: The database migration failed with a timeout after forty minutes.", ["m2"]),
+        ("database migration failed with a timeout", ["m2"]),
+        (f"## Notes\n- {SAID[0][1]}\n- {SAID[3][1]}\n", ["m0", "m3"]),
+        (f"Bo: {SAID[0][1]}\nAda: Yes.\nBo: {SAID[2][1]}", ["m0", "m1", "m2", "m4"]),
+        ("Yes.", ["m1", "m4"]),
+    ],
+)
+def test_words_of_messages_are_known_whatever_stands_around_them(text: str, ids: list[str]) -> None:
+    assert align(text) == Aligned(tuple(ids), "exact")
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("I moved the meeting with Ada to Thursday, since the room is taken.", ["m0"]),
+        ("The databse migration failed wth a timeout after 40 minutes.", ["m2"]),
+        ("来週の水曜日に東京で会議があります。資料は佐藤さんが持参してきます。", ["m3"]),
+        ("昨日の夜は友達と一緒に映画館へ行って、とても楽しかったです。", []),
+        (f"Bo: {BROKE}\nBo: I moved the meetings with Ada to Thursday, as the room is taken", ["m0", "m2"]),
+    ],
+)
+def test_what_nearly_repeats_messages_is_known_too(text: str, ids: list[str]) -> None:
+    found = align(text)
+    assert found.message_ids == tuple(ids)
+    assert found.how == ("near" if ids else "none")
+
+
+def test_what_nothing_is_like_could_not_be_aligned() -> None:
+    assert align("Alice is allergic to nuts.") == Aligned((), "none")
+    assert align("The user has a sibling who likes animals and lives by the water.") == Aligned((), "none")
+
+
+def test_what_was_not_added_yet_stands_for_nothing() -> None:
+    assert align(SAID[5][1], added=5) == Aligned((), "early")
+    assert align(SAID[5][1], ["m5"], added=5) == Aligned((), "early", unknown_ids=1)
+
+
+def test_what_was_said_elsewhere_is_known_as_that() -> None:
+    words = "In the other house nobody ever mentions the goats."
+    foreign = foreign_texts([f"Bo: {words}", "Yes."], [words, "Yes.", "what nobody returned, said elsewhere"])
+    assert foreign == {words}
+    assert align(f"Bo: {words}", foreign=foreign).how == "foreign"
+    assert align(SAID[0][1], foreign={SAID[0][1]}).how == "exact"
+
+
+def test_named_messages_are_believed_where_the_text_holds_or_retells_them() -> None:
+    assert align(SAID[0][1], ["m0"]) == Aligned(("m0",), "named")
+    assert align(SAID[0][1].replace("meeting", "meetings"), ["m0"]) == Aligned(("m0",), "named", is_edited=True)
+    assert align("Bo has to see Ada later this week.", ["m0"]) == Aligned(("m0",), "named", is_retold=True)
+    assert align(SAID[0][1], ["m0", "nobody"]) == Aligned(("m0",), "named", unknown_ids=1)
+    assert align(SAID[0][1], ["nobody"]) == Aligned(("m0",), "exact", unknown_ids=1)
+    assert align("goats", [name for name, *_ in SAID]) == Aligned((), "none", is_overstated=True)
+
+
+@given(st.text(max_size=80), st.lists(st.sampled_from(["m0", "m1", "m5", "x", ""]), max_size=4), st.integers(0, 6))
+def test_no_text_stands_for_what_was_not_added(text: str, named: list[str], added: int) -> None:
+    found = align(text, named, added)
+    assert set(found.message_ids) <= {name for name, *_ in SAID[:added]}
+    assert (found.how in ("named", "exact", "near")) == bool(found.message_ids)
+    assert align(text, named, added) == found

@@ -1,0 +1,112 @@
+"""The log of an external memory is kept by its command, what that names, its version, and the user's revision."""
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eval.cache.stage_cache import StageCache
+from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.workspace import WorkspaceEvaluator
+from eval.external.ranking.external import External
+from eval.external.stdio import Stdio
+from eval.ladder.asking import asked_again
+from eval.ladder.explanation import explained
+from eval.ladder.losses import said_messages
+from eval.ladder.places import FOUND
+from eval.measures.means import Means
+from eval.measures.retrieval import Retrieval
+from eval.replay.bulk import Bulk
+from lcm.consent import COMMANDS
+from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values
+from tests.support.workspaces import system
+
+MEMORY = """
+import json, sys
+open({count!r}, "a").write("s" * (len(sys.argv) > 2))
+said = []
+for line in sys.stdin:
+    call = json.loads(line)
+    reply = {{}}
+    if call["call"] == "reset":
+        said, reply = [], {{"name": "words", "version": open({version!r}).read()}}
+    elif call["call"] == "add":
+        said += call["messages"]
+    else:
+        open({count!r}, "a").write("q")
+        if {fails!r} == call["query"]:
+            sys.exit(1)
+        words = set(call["query"].split())
+        said.sort(key=lambda one: -len(words & set(one["content"].split())))
+        reply = {{"results": [{{"text": one["content"], "source_ids": [one["id"]]}} for one in said[: call["k"]]]}}
+    print(json.dumps({{**reply, "id": call["id"]}}), flush=True)
+"""
+
+
+class Bench:
+    """A memory that is a file of one's own, whose queries are counted."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, fails: str = "") -> None:
+        self.script, self.version, self._count = (folder / name for name in ("memory.py", "version", "count"))
+        told = {"count": str(self._count), "version": str(self.version), "fails": fails}
+        self.script.write_text(MEMORY.format(**told))
+        self.version.write_text("1")
+        command = [sys.executable, str(self.script)]
+        monkeypatch.setenv(COMMANDS, shlex.join(command))
+        external = External(Stdio(command), k=3)
+        measures = {"retrieval": Retrieval(names=["recall@1"])}
+        cache = StageCache(str(folder / "stages"), memory_gib=0)
+        self.evaluator = WorkspaceEvaluator(dataset(), system(ranking=external), Bulk(), measures, cache=cache)
+
+    def run(self, **settings: object) -> Outcome:
+        ranking = replace(self.evaluator.system.ranking, **settings)  # type: ignore[type-var]
+        evaluator = replace(self.evaluator, system=replace(self.evaluator.system, ranking=ranking))
+        return Experiment(evaluator, Means(resamples=20)).run(lambda *_: None)
+
+    def asked(self) -> int:
+        """How many queries it was asked since this was last looked at."""
+        count = self._count.read_text().count("q") if self._count.exists() else 0
+        self._count.write_text("")
+        return count
+
+
+def test_a_memory_is_asked_once_until_something_of_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, monkeypatch)
+    first = bench.run()
+    assert (values(first), bench.asked()) == (EVERY_ONE, 4)
+    again = bench.run()
+    assert again.values.equals(first.values)
+    assert again.run.equals(first.run)
+    assert again.flags == first.flags
+    assert bench.asked() == 0
+    bench.run(revision="another collection")
+    assert bench.asked() == 4
+    bench.run(k=2)
+    assert bench.asked() == 4
+    bench.version.write_text("2")
+    assert any("external memory words 2 answered" in flag for flag in bench.run().flags)
+    assert bench.asked() == 4
+    bench.script.write_text(f"{bench.script.read_text()}# another one\n")
+    bench.run()
+    assert bench.asked() == 4
+
+
+def test_what_a_fault_disturbed_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, monkeypatch, fails=dataset().queries[2].text)
+    assert values(bench.run()) == {"other": 1.0, "q0": 1.0}
+    assert bench.asked() == 3
+    assert values(bench.run()) == {"other": 1.0, "q0": 1.0}
+    assert bench.asked() == 2  # the first workspace was not disturbed
+
+
+def test_a_run_of_an_external_memory_tells_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = Bench(tmp_path, monkeypatch).evaluator
+    (asked,) = asked_again(evaluator, "second", {"q0"})
+    said = said_messages(evaluator.dataset, "second")
+    found = explained(asked, "talk:0", said)
+    assert (found.place, found.rank) == (FOUND, 1)
+    assert found.found_by["branch"].to_list() == ["external"]
+    missed = explained(asked, "talk:4", said)
+    assert missed.headline == "not in the pool: the source found 3 documents, and none that stands for it"

@@ -1,0 +1,56 @@
+"""A memory that is a Python class: it works in a process of its own."""
+
+import pytest
+
+from eval.external.python_object import PythonObject
+from eval.external.ranking.external import External
+from eval.measures.latency import Latency
+from eval.measures.retention import Retention
+from eval.measures.retrieval import Retrieval
+from lcm.consent import TRUST
+from lcm.errors import LcmError
+from tests.eval.external.test_stand_ins import dataset, values
+from tests.support import experiments
+from tests.support.workspaces import LINES, system
+
+NEWEST = "tests.support.external.memories.Newest"
+
+
+@pytest.fixture(autouse=True)
+def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TRUST, "tests")
+
+
+def test_a_class_is_evaluated_like_any_memory_and_timed_apart_from_the_way_to_it() -> None:
+    measures = {
+        "retrieval": Retrieval(names=["recall@1"]),
+        "retention": Retention(budgets=(1000,)),
+        "latency": Latency(),
+    }
+    external = External(PythonObject(NEWEST, {"mark": "Ada: "}), k=5)
+    outcome = experiments.outcome(dataset(LINES[7], LINES[0]), system(ranking=external), measures)
+    assert values(outcome) == {"other": 0.0, "q0": 1.0, "q1": 0.0}
+    assert values(outcome, "retained@1000") == {"other": 1.0, "q0": 1.0, "q1": 1.0}
+    assert outcome.incidents == {}
+    assert any("external memory Newest 3 answered 3 of 3" in flag for flag in outcome.flags)
+    times = outcome.timing["latency"]
+    assert times.keys() == {"total", "memory", "transport"}
+    assert {part["n"] for part in times.values()} == {3}
+    assert times["memory"]["p50_ms"] >= 10
+    assert times["total"]["p50_ms"] > times["memory"]["p50_ms"]
+
+
+def test_what_a_class_raises_is_an_error_of_that_call() -> None:
+    external = External(PythonObject("tests.support.external.memories.Broken"))
+    outcome = experiments.outcome(dataset(), system(ranking=external))
+    assert values(outcome) == {}
+    assert outcome.incidents == {"external: search error": 4}
+    assert any("KeyError: 'index'" in flag for flag in outcome.flags)
+
+
+def test_code_that_is_not_trusted_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TRUST)
+    with pytest.raises(LcmError, match=r"code of tests: if you trust it to run, say trust=\[tests\]"):
+        PythonObject(NEWEST).open()
+    with pytest.raises(LcmError, match=r"external.target names no class"):
+        PythonObject().open()

@@ -1,0 +1,35 @@
+"""Memories that are Python classes, for tests."""
+
+import time
+from typing import Any
+
+
+class Newest:
+    """Finds what was said last."""
+
+    version = "3"
+
+    def __init__(self, mark: str = "") -> None:
+        self.mark = mark
+        self.said: list[dict[str, Any]] = []
+
+    def reset(self, workspace: str) -> None:
+        print("no reply", workspace)  # as libraries do
+        self.said = []
+
+    def add(self, messages: list[dict[str, Any]]) -> None:
+        self.said += messages
+
+    def search(self, query: str, k: int, asked_at: str, scopes: list[str] | None) -> list[tuple[Any, ...]]:
+        time.sleep(0.01)
+        return [(self.mark + one["content"], 1.0, [one["id"]]) for one in self.said[::-1][:k]]
+
+    def context(self, budget_tokens: int, query: str, asked_at: str) -> str:
+        return "\n".join(one["content"] for one in self.said)[: 2 * budget_tokens]
+
+
+class Broken(Newest):
+    """Raises when it is asked."""
+
+    def search(self, query: str, k: int, asked_at: str, scopes: list[str] | None) -> list[tuple[Any, ...]]:
+        raise KeyError("index")
