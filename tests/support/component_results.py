@@ -42,6 +42,7 @@ from tests.support.clustering_results import clustered
 from tests.support.composing import composed
 from tests.support.context_results import assembled, compacted, counted, summarized
 from tests.support.continuity_results import continued
+from tests.support.external_results import played, reached
 from tests.support.gating_results import gated
 from tests.support.guidance_results import guided
 from tests.support.local_server import said, served
@@ -322,12 +323,13 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "deduplication": deduplicated,
     "embedder": _embedded,
     "executor": _executed,
+    "external": reached,
     "extraction": extracted,
     "fusion": _ranked,
     "guidance": guided,
     "kinds": made,
     "language_model": _replied,
-    "ranking": _ranked,
+    "ranking": lambda config: played(config) if config.ranking._target_.endswith(".External") else _ranked(config),
     "recall": recalled,
     "recovery": recovered,
     "reinforcement": _reinforced,

@@ -14,6 +14,7 @@ SAID = (
     ("m4", "Yes.", "Ada"),
     ("m5", "My sister keeps three goats near the river, and one of them is called Ada.", None),
 )
+BROKE = SAID[2][1].replace("failed", "broke")
 
 
 def align(

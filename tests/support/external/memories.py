@@ -1,5 +1,6 @@
 """Memories that are Python classes, for tests."""
 
+import os
 import time
 from typing import Any
 
@@ -33,3 +34,10 @@ class Broken(Newest):
 
     def search(self, query: str, k: int, asked_at: str, scopes: list[str] | None) -> list[tuple[Any, ...]]:
         raise KeyError("index")
+
+
+class Surroundings(Newest):
+    """Tells which variables it was given."""
+
+    def search(self, query: str, k: int, asked_at: str, scopes: list[str] | None) -> list[tuple[Any, ...]]:
+        return [(" ".join(sorted({"LCM_MARK"} & set(os.environ))) or "none", 1.0)]

@@ -5,6 +5,7 @@ from typing import Any
 
 from eval.dataset.sample import bundled_directory
 from lcm.records.conversation import ROLES
+from tests.support.external_results import stand_in
 from tests.support.knobs.families import (
     CLUSTERINGS,
     FURTHER_VECTORS,
@@ -27,6 +28,14 @@ OTHERS = {"distractors.transcripts.paths": [str(bundled_directory() / "transcrip
 """Where distractors may come from."""
 
 FRAMES: Mapping[str, Mapping[str, Any]] = {
+    "external/stdio": {"external.command": stand_in("honest")},
+    "external/stdio:environment": {"external.command": stand_in("surroundings")},
+    "external/object": {"external.target": "tests.support.external.memories.Newest"},
+    "external/object:environment": {"external.target": "tests.support.external.memories.Surroundings"},
+    "external/http": {"external.url": "http://127.0.0.1:9/"},
+    "external/mcp:search.separator": {"external.search.results": None},
+    "ranking/external": {"external": "stdio", "external.command": stand_in("honest")},
+    "ranking/external:similarity": {"external.command": stand_in("edits")},
     **{
         f"admission/{name}:role_stability.{role}": {"admission.roles": list(ROLES)}
         for name in GATES

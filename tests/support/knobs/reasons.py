@@ -44,6 +44,13 @@ REASONS: Mapping[str, str] = {
     "embedder/nomic:threads": "a row depends on nothing but its text",
     "embedder/onnx:threads": "a row depends on nothing but its text",
     **{f"executor/{name}:workers": "results do not depend on how many work at once" for name in ("local", "ray")},
+    **{
+        f"external/{name}:{limit}": "how long is waited and how much is read, not what comes"
+        for name in ("stdio", "object", "http", "mcp")
+        for limit in ("timeout_s", "start_s", "reply_mib")
+    },
+    **{f"external/mcp:{key}": "where the server is, not what it is asked" for key in ("command", "url", "environment")},
+    "ranking/external:revision": "tells logs that are kept apart",
     "executor/ray:address": "nor on which machines",
     "executor/ray:num_cpus": "nor on how many processors each has",
     "executor/ray:runtime_env": "what workers find besides: nothing here asks for it",
