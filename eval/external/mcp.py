@@ -28,8 +28,8 @@ class Mcp:
     """The program and its arguments, of a server over standard input and output."""
     url: str | None = None
     """The address of a server over HTTP, in the place of a command; it is the same for all workspaces."""
-    add: Tool = field(default_factory=Tool)
-    search: SearchTool = field(default_factory=SearchTool)
+    add: Tool = field(default_factory=lambda: Tool("add", {"text": "{content}"}))
+    search: SearchTool = field(default_factory=lambda: SearchTool("search", {"query": "{query}", "limit": "{k}"}))
     reset: Tool | None = None
     """Called for each workspace; None: a new process is empty."""
     compact: Tool | None = None
