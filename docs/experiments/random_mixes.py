@@ -43,14 +43,16 @@ NEEDS = {
     "embedder": {"minilm": "a model", "nomic": "a model", "onnx": "a model"},
     "extraction": {"llm": "a language model"},
     "language_model": {"openai_compatible": "a server"},
+    "ranking": {"external": "a memory of others"},
     "reranker": {"cross_encoder": "a model", "remote": "a key"},
     "summarizer": {"llm": "a language model", "t5": "a model"},
-    "system": {"unified_two_embedders": "a model"},
+    "system": {"external": "a memory of others", "unified_two_embedders": "a model"},
 }
 """Group -> choices that are not mixed, and what they need."""
 APART = {
     "dataset": "what is measured on, the same for all",
     "arms": "beside the system, not of it",
+    "external": "a memory of others, that one ranking asks",
     "executor": "where work is done: it changes no number",
     "measures": "what is measured: all of them, the same for all",
     "tracking": "where the numbers go",

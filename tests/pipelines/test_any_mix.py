@@ -30,6 +30,7 @@ APART = {
     "arms": "beside the system, not of it",
     "dataset": "the sample: others lie in folders that not every machine has",
     "experiment": "presets of everything",
+    "external": "a memory of others, which ranking=external asks: tests/eval/external",
     "kinds": "which questions are made, of another command",
     "measures": "one choice",
     "space": "what a study may turn, of another command",
@@ -40,7 +41,7 @@ APART = {
 """Groups that are not mixed, and why."""
 
 GROUPS = {
-    folder.name: sorted(path.stem for path in folder.glob("*.yaml"))
+    folder.name: sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "external")
     for folder in sorted(CONF.iterdir())
     if folder.is_dir() and folder.name not in APART and len(list(folder.glob("*.yaml"))) > 1
 }
