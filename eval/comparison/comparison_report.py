@@ -48,6 +48,7 @@ def headline(comparison: Comparison) -> list[str]:
         ]
         is_same = bool(rows) and all(row["verdict"] == "same" for row in rows)
         alike = "the same as the baseline" if is_same else "cannot tell it from the baseline"
+        alike = alike if standing.side.measures else "has no number"
         lines.append(f"{name(comparison, standing)}: {'; '.join(moved) or alike}")
     return lines
 

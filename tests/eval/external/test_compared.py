@@ -1,0 +1,41 @@
+"""External memories beside others in a comparison."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.comparison.comparison import compared
+from eval.comparison.comparison_report import headline
+from eval.comparison.side import Side, read_side
+from lcm.errors import LcmError
+from tests.support.run_folders import write_run_folder
+
+NOTE = "external memory mine 1 answered none of 40 queries and has no number: reset crashed: it ended with exit code 3"
+
+
+def sides(folder: Path) -> list[Side]:
+    write_run_folder(folder / "ours", {"recall@10": [1.0] * 40})
+    write_run_folder(folder / "better", {"recall@10": [0.0] * 20 + [1.0] * 20})
+    read = [read_side(folder / name, name) for name in ("ours", "better", "better")]
+    silent = replace(
+        read[2],
+        name="mine",
+        values=pl.DataFrame(schema=read[2].values.schema),
+        summary={**read[2].summary, "flags": [NOTE]},
+    )
+    return [*read[:2], silent]
+
+
+def test_a_side_without_a_number_stands_beside_the_others_and_says_why(tmp_path: Path) -> None:
+    found = compared(sides(tmp_path))
+    assert [standing.side.name for standing in found.standings] == ["ours", "better", "mine"]
+    assert set(found.rows["side"]) == {1}
+    assert headline(found)[1] == "3 mine: has no number"
+    assert f"mine: {NOTE}" in found.notes
+
+
+def test_nothing_is_held_against_a_side_without_a_number(tmp_path: Path) -> None:
+    with pytest.raises(LcmError, match="mine has no number to be compared by: name another baseline first"):
+        compared(sides(tmp_path)[::-1])
