@@ -88,13 +88,20 @@ class PointFolder:
 
     def is_of(self, origin: Origin) -> bool:
         """Whether what it holds has this origin, and no fault disturbed an external memory, which may answer now."""
-        if self.is_complete() and any(map(is_fault, read_summary(self.path).get("incidents", ()))):
+        if self._is_disturbed():
             return False
         try:
             told = json.loads(plain_bytes(self.path / POINT))
         except (OSError, ValueError):
             return False
         return isinstance(told, dict) and bool(asdict(origin).items() <= told.items())
+
+    def _is_disturbed(self) -> bool:
+        try:
+            incidents = json.loads(plain_bytes(self.path / SUMMARY)).get("incidents", ())
+        except (LcmError, OSError, ValueError, AttributeError):  # none, or damaged, which `damaged` tells
+            return False
+        return any(map(is_fault, incidents))
 
     def overrides(self) -> list[str]:
         """Of which its configuration was composed; empty where nobody began it."""
