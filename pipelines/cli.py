@@ -48,6 +48,7 @@ PIPELINES = {
     "describe": "tell what is known of a summary or a large file",
     "expand": "read what summaries were made of",
     "expand-query": "have a question answered from what summaries were made of",
+    "mcp": "let an agent's program recall what a store holds, by the Model Context Protocol",
     "status": "count what a store holds, and what waits to be done in it",
     "journal": "show what hosts said of their sessions",
     "cache": "show what is kept between runs, and remove what is not worth its room",
@@ -66,7 +67,7 @@ _NEEDS_ARGUMENTS = (
     "judge",
     *("compare", "report"),
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
-    *("grep", "describe", "expand", "expand-query"),
+    *("grep", "describe", "expand", "expand-query", "mcp"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
 _TELLS_JSON = ("grep", "describe", "expand", "expand-query", "status", "journal")

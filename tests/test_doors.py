@@ -17,6 +17,7 @@ from lcm.context.recall.recall import TOOLS, Recall
 from lcm.memory.memory import Memory
 from lcm.plugins.libravdb import memory_search
 from lcm.plugins.libravdb.memory_search import Bridge
+from lcm.plugins.mcp.schemas import TOOLS as AGENT_TOOLS
 from tests.support.doors import Asker, Attempt, attempts, told
 from tests.support.scope_graphs import World, graphs, hosts, requests, world
 
@@ -24,6 +25,7 @@ ANSWERS = {
     "Memory.assemble", "Memory.batches", "Memory.context", "Memory.history", "Memory.rank", "Memory.recall",
     "Memory.recalled", "Memory.search", "Memory.trace", "Bridge.search", "read_file", "Reader.describe",
     "Reader.expand", "Reader.grep", "Reader.items", "Reader.messages", "Recall.expand_query", *TOOLS,
+    *(f"mcp {name}" for name in AGENT_TOOLS),
 }  # fmt: skip
 COMMANDS = {"describe", "expand", "expand_query", "grep"}
 NO_ANSWERS = {
@@ -106,6 +108,7 @@ def test_every_door_is_tried() -> None:
     }
     found |= {name for name, one in inspect.getmembers(memory_search, inspect.isfunction) if not name.startswith("_")
               and one.__module__ == memory_search.__name__}  # fmt: skip
-    assert found | set(TOOLS) == ANSWERS | set(NO_ANSWERS)
+    found |= {*TOOLS, *(f"mcp {name}" for name in AGENT_TOOLS)}
+    assert found == ANSWERS | set(NO_ANSWERS)
     commands = Path(__file__).parents[1].joinpath("pipelines").glob("*.py")
     assert {one.stem for one in commands if "opened(command)" in one.read_text(encoding="utf-8")} == COMMANDS

@@ -18,7 +18,7 @@ from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
 from lcm.files import open_to, private
 from lcm.store.connection import TEMPORARY, connect, transaction, without_log
-from lcm.store.migrations import migrate
+from lcm.store.migrations import migrate, require_current
 
 _LOCKS = 64
 """Lock files of a store: conversations that share one wait for each other without need, but seldom."""
@@ -29,12 +29,15 @@ _UNREADABLE = (json.JSONDecodeError, UnicodeError, InstantError)
 class StoreFile:
     """A workspace's file as a whole, whatever it holds."""
 
-    def __init__(self, path: Path | str = ":memory:", opened_at: datetime | None = None) -> None:
+    def __init__(
+        self, path: Path | str = ":memory:", opened_at: datetime | None = None, *, may_write: bool = True
+    ) -> None:
         """Open or create the file and bring its schema up to date.
 
         Args:
             path: a file, ":memory:", or "" for a temporary file of this process.
             opened_at: dates the migrations that this opening applies; None reads the clock.
+            may_write: False: nothing of a file that is there is ever written, and one of an older schema is refused.
 
         Raises:
             StoreError: if the path cannot be opened as a SQLite database.
@@ -46,7 +49,11 @@ class StoreFile:
             _refuse_emptied(Path(path))
         with ExitStack() as closed_on_error:
             self._connection = closed_on_error.enter_context(closing(connect(path)))
-            migrate(self._connection, opened_at or datetime.now(UTC))
+            if may_write:
+                migrate(self._connection, opened_at or datetime.now(UTC))
+            else:
+                require_current(self._connection)
+                self._connection.execute("PRAGMA query_only = ON")
             closed_on_error.pop_all()
 
     def close(self) -> None:

@@ -94,6 +94,18 @@ def migrate(connection: sqlite3.Connection, applied_at: datetime, migrations: Se
             ) from err
 
 
+def require_current(connection: sqlite3.Connection) -> None:
+    """Refuse a database of another schema than this program's.
+
+    Raises:
+        MigrationError: naming both versions.
+    """
+    newest = MIGRATIONS[-1].version
+    if (found := schema_version(connection)) != newest:
+        older = "`lcm status` brings it up to date" if found < newest else "use a newer program"
+        raise MigrationError(f"the database has schema version {found}, this program reads {newest}; {older}")
+
+
 def schema_version(connection: sqlite3.Connection) -> int:
     """Read the newest applied version; 0 for an empty database."""
     named = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'")

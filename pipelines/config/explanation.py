@@ -22,9 +22,9 @@ from pipelines.config.conf_folder import EVALUATE, chosen_by, groups, settings_o
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 _ELSEWHERE = {
-    "answerer": "`lcm expand-query`",
+    "answerer": "`lcm expand-query` and `mcp`",
     "space": "`lcm tune`",
-    "recall": "`lcm grep`, `describe`, `expand` and `expand-query`",
+    "recall": "`lcm grep`, `describe`, `expand`, `expand-query` and `mcp`",
 }
 """Group -> the commands that it belongs to, where that is not all."""
 

@@ -71,9 +71,8 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-@contextmanager
-def opened_store(command: CommandArguments) -> Iterator[Store]:
-    """The store that was named.
+def named_store(command: CommandArguments) -> Path:
+    """The file of the store that was named.
 
     Raises:
         LcmError: if none was named, or it is none; none is ever made.
@@ -83,7 +82,13 @@ def opened_store(command: CommandArguments) -> Iterator[Store]:
         raise LcmError(f"store=FILE is missing, and ${STORE_VARIABLE} names none; `lcm ingest` makes a store")
     path = Path(named).expanduser()
     _require_store(path)
-    with Store(path) as store:
+    return path
+
+
+@contextmanager
+def opened_store(command: CommandArguments) -> Iterator[Store]:
+    """The store that was named; raises as `named_store`."""
+    with Store(named_store(command)) as store:
         yield store
 
 

@@ -14,8 +14,10 @@ from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError, LcmError
+from lcm.memory.memory import Memory
 from lcm.memory.scopes.identity import Identity
 from lcm.plugins.libravdb.memory_search import Bridge, read_file
+from lcm.plugins.mcp.tools import AgentTools
 from lcm.protocols.context import ContextRequest
 from lcm.records.query import Query
 from tests.lcm.context.recall.dags import START, recall
@@ -60,6 +62,7 @@ def attempts(asker: Asker) -> Iterator[Attempt]:
     yield from _bridge(asker)
     yield from _recall(asker)
     yield from _tools(asker)
+    yield from _agent_tools(asker)
 
 
 def _ranked(asker: Asker) -> Iterator[Attempt]:
@@ -148,6 +151,44 @@ def _tools(asker: Asker) -> Iterator[Attempt]:
     for number in conversations:
         ask = partial(configured.expand_query, reader, EVERYWHERE, lambda: START, query=EVERYWHERE, conversation=number)
         yield Attempt("Recall.expand_query", scopes, ask)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A memory that nobody else writes to."""
+
+    memory: Memory
+
+    def current(self) -> Memory:
+        return self.memory
+
+
+def _agent_tools(asker: Asker) -> Iterator[Attempt]:
+    world, scopes = asker.world, asker.scopes
+    configured = recall(max_expand_tokens=_MOST)
+    reader = configured.on(world.memory.store, asker.host.reads_conversation)
+    summaries = [one for one in world.ids if one.startswith("sum_")]
+    places = (*world.talks, *map(str, range(1, len(world.talks) + 2)))
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("search", {"query": EVERYWHERE, "limit": 200}, ""),
+        ("search", {"query": DREAMS}, ""),
+        *(("context", {"conversation": one, "query": EVERYWHERE}, one) for one in places),
+    ]
+    for place in ({}, *({"conversation": one} for one in places)):
+        calls += [
+            ("grep", {"pattern": EVERYWHERE, **place}, str(place)),
+            ("expand_query", {"prompt": EVERYWHERE, "query": EVERYWHERE, **place}, str(place)),
+        ]
+    for one in (*summaries, "msg#1", "msg#4"):
+        calls += [
+            ("describe", {"id": one}, one),
+            ("expand", {"ids": [one]}, one),
+            ("expand_query", {"prompt": EVERYWHERE, "ids": [one]}, one),
+        ]
+    for one_reader in (reader, *_lent(world, configured, reader, summaries)):
+        tools = AgentTools(configured, one_reader, _Open(world.memory), asker.host, lambda: ASKED_AT)
+        for tool, given, asked in calls:
+            yield Attempt(f"mcp {tool}", scopes, partial(tools.call, tool, given), asked)
 
 
 def _reply(tools: Tools, name: str, given: Mapping[str, Any]) -> str:

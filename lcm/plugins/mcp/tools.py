@@ -1,0 +1,211 @@
+"""The tools of an agent over one store: arguments by name in, text out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from jsonschema import Draft202012Validator
+
+from lcm.clock import parse_instant
+from lcm.context.recall.describe import (
+    DescribedMessage,
+    DescribedSummary,
+    file_description,
+    message_text,
+    summary_text,
+)
+from lcm.context.recall.expansion import distilled_text
+from lcm.context.recall.grep import grep_text, minute
+from lcm.context.recall.lease import Clock
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import Recall
+from lcm.errors import LcmError, StoreError
+from lcm.javascript import first_units, utf16_length
+from lcm.memory.memory import Memory
+from lcm.memory.scopes.identity import Identity
+from lcm.plugins.mcp.schemas import TOOLS
+from lcm.records.query import Query
+from lcm.store.conversations import conversation_names, number_of
+
+_VALIDATORS = {name: Draft202012Validator(tool.parameters) for name, tool in TOOLS.items()}
+_MOST_PROBLEMS = 3
+_HITS = 10
+_BUDGET_TOKENS = 4000
+_TOLD = 100
+"""Characters, at its beginning and again at its end, of what a refusal repeats of a request."""
+
+
+class GivesMemory(Protocol):
+    """Where the memory of a store comes from."""
+
+    def current(self) -> Memory:
+        """The memory, with all that the store holds now."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTools:
+    """Everything that an agent may ask of one store, as whom its host says it is.
+
+    Laws: what the asker may not read is neither told nor named; within a grant there is nothing but what reads through
+    it; what is asked wrongly is refused in one line, and the next call is answered as if it had not been.
+    """
+
+    recall: Recall
+    reader: Reader
+    memory: GivesMemory
+    asker: Identity
+    clock: Clock
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools that there are."""
+        return tuple(name for name, tool in TOOLS.items() if tool.is_of_grants or self.reader.lease is None)
+
+    def call(self, name: str, asked: Mapping[str, Any]) -> str:
+        """Call a tool.
+
+        Raises:
+            LcmError: if there is no such tool, an argument is not as its schema says, or the answer is a refusal.
+            ValueError: if arguments contradict each other.
+        """
+        if name not in self.names:
+            lent = " within this grant" if name in TOOLS else ""
+            raise LcmError(f"there is no tool {_short(repr(name))}{lent}; choose one of: {', '.join(self.names)}")
+        problems = sorted(_VALIDATORS[name].iter_errors(dict(asked)), key=lambda one: one.json_path)
+        if problems:
+            told = [f"{one.json_path}: {_short(one.message)}" for one in problems[:_MOST_PROBLEMS]]
+            raise LcmError(f"{name}: {'; '.join(told)}")
+        answer: Callable[[Mapping[str, Any]], str] = {
+            "search": self._search,
+            "grep": self._grep,
+            "describe": self._describe,
+            "expand": self._expand,
+            "expand_query": self._expand_query,
+            "context": self._context,
+        }[name]
+        return answer(asked)
+
+    def _search(self, asked: Mapping[str, Any]) -> str:
+        memory = self.memory.current()
+        query = Query("search", asked["query"], self.clock(), scopes=self.asker.scopes)
+        found = memory.recalled(memory.recall([query])).get(query.query_id, ())[: asked.get("limit", _HITS)]
+        told = [
+            f"{rank}. [{one.document_id}] ({one.kind}, {minute(one.created_at)}, score {one.score:.3f}; "
+            f"of {', '.join(one.source_message_ids) or 'no message'})\n{one.text}"
+            for rank, one in enumerate(found, start=1)
+        ]
+        return self._cut("\n\n".join(told) or "Nothing was found.")
+
+    def _grep(self, asked: Mapping[str, Any]) -> str:
+        pattern, conversation = asked["pattern"].strip(), self._conversation(asked)
+        mode, scope = asked.get("mode", "full_text"), asked.get("scope", "both")
+        since, before = (_instant(asked, name) for name in ("since", "before"))
+        found = self.reader.grep(
+            pattern,
+            mode=mode,
+            scope=scope,
+            conversation=conversation,
+            since=since,
+            before=before,
+            limit=asked.get("limit"),
+        )
+        if found.is_refused:
+            raise LcmError("; ".join(found.notes))
+        where = "all conversations" if conversation is None else str(conversation)
+        most = self.recall.max_result_chars
+        return grep_text(found, pattern, mode, scope, where, since, before, most, is_noted=True)
+
+    def _describe(self, asked: Mapping[str, Any]) -> str:
+        content = asked.get("content", False)
+        described = self.reader.describe(
+            asked["id"].strip(),
+            conversation=self._conversation(asked),
+            token_cap=asked.get("token_cap"),
+            content=content,
+        )
+        if isinstance(described, DescribedSummary):
+            text = summary_text(described)
+        elif isinstance(described, DescribedMessage):
+            text = described.said.text if content else message_text(described)
+        else:
+            text = file_description(described) if described.text is None else described.text
+        return self._cut(text)
+
+    def _expand(self, asked: Mapping[str, Any]) -> str:
+        found = self.reader.expand(
+            [one.strip() for one in asked["ids"]],
+            depth=asked.get("depth"),
+            token_cap=min(asked.get("token_cap", self.recall.max_expand_tokens), self.recall.max_expand_tokens),
+            has_messages=asked.get("messages", True),
+            conversation=self._conversation(asked),
+        )
+        return distilled_text(found, self.recall.rules)
+
+    def _expand_query(self, asked: Mapping[str, Any]) -> str:
+        answer = self.recall.expand_query(
+            self.reader,
+            asked["prompt"],
+            self.clock,
+            summary_ids=[one.strip() for one in asked.get("ids", ())],
+            query=asked.get("query", ""),
+            conversation=self._conversation(asked),
+            max_tokens=asked.get("max_tokens"),
+            token_cap=min(asked.get("token_cap", self.recall.max_expand_tokens), self.recall.max_expand_tokens),
+        ).answer
+        cited = ", ".join([*answer.cited_ids, *(f"msg#{number}" for number in answer.cited_messages)])
+        more = ", not all that there is" if answer.is_truncated else ""
+        read = f"read {answer.expanded_summaries} summaries, {answer.source_tokens:,} tokens{more}"
+        return f"{answer.text}\n\n{read}; cited: {cited or 'nothing'}"
+
+    def _context(self, asked: Mapping[str, Any]) -> str:
+        name = self._conversation_id(asked)
+        memory = self.memory.current()
+        at = max(self.clock(), memory.store.last_said(name))  # a recorded clock may have gone ahead of this one
+        query = Query("context", asked.get("query", ""), at, conversation_id=name, scopes=self.asker.scopes)
+        budget = asked.get("budget_tokens", _BUDGET_TOKENS)
+        shown = memory.context(query, budget)
+        told = [f"[{item.kind} {item.item_id}]\n{item.text}" for item in shown.items]
+        head = f"## Context of {name}: {shown.tokens:,} of {budget:,} tokens, {shown.evicted} items are not shown"
+        return "\n\n".join([head, *([shown.system_note] if shown.system_note else []), *told])
+
+    def _conversation(self, asked: Mapping[str, Any]) -> str | int | None:
+        """The conversation that is named, by its id or its number; None = all."""
+        named: str | None = asked.get("conversation")
+        if named is None or not named.isdecimal():
+            return named
+        with self.reader.store.reading() as connection:
+            return number_of(connection, named)
+
+    def _conversation_id(self, asked: Mapping[str, Any]) -> str:
+        """The id of the conversation that is named.
+
+        Raises:
+            StoreError: if there is none that the asker may read.
+        """
+        named = self._conversation(asked)
+        with self.reader.store.reading() as connection:
+            names = conversation_names(connection)
+        known = names.get(named) if isinstance(named, int) else named if named in names.values() else None
+        if known is None or not self.asker.reads_conversation(known):
+            raise StoreError(f"there is no conversation {named!r} in the store")
+        return known
+
+    def _cut(self, text: str) -> str:
+        most = self.recall.max_result_chars
+        if utf16_length(text) <= most:
+            return text
+        return f"{first_units(text, most, 'replaced')}\n(cut at {most:,} characters: ask for less to see the rest)"
+
+
+def _instant(asked: Mapping[str, Any], name: str) -> datetime | None:
+    value = asked.get(name)
+    try:
+        return None if value is None else parse_instant(value)
+    except ValueError as error:
+        raise LcmError(f"{name} must be an ISO 8601 date or instant, got {_short(repr(value))}") from error
+
+
+def _short(text: str) -> str:
+    """What a refusal repeats of a request."""
+    return text if len(text) <= 2 * _TOLD else f"{text[:_TOLD]}...{text[-_TOLD:]}"
