@@ -1,5 +1,5 @@
 """lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
-           [register=NAME] [alias=champion] [tracking.uri=URI]
+           [for=VERSION] [register=NAME] [alias=champion] [tracking.uri=URI]
 
 Write a configuration down for use elsewhere. SOURCE is the folder of a run, of a sweep (its best point is taken) or of
 an exported preset, the id of an MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported, as
@@ -10,6 +10,9 @@ for `lcm evaluate`.
   target=lancedb_pro   lancedb_pro.json, the configuration of memory-lancedb-pro
   target=lossless_claw lossless_claw.json and lossless_claw.env, of lossless-claw
   target=libravdb      libravdb.json and libravdb.env (for its daemon), of libravdb memory
+
+  target=libravdb for=1.10   the configuration that this version's manifest takes; target=libravdb@1.10 says the same.
+                       What it refuses is named, key by key, and so are the known versions where it is none of them
 
 All four are written unless targets are named. What a plugin has no setting for is named on the terminal and in
 provenance.json, with the reason. The preset is logged to MLflow (tracking=none: it is not), and register=NAME makes it
@@ -38,7 +41,7 @@ from lcm.plugins.settings.differences import differences, reachable
 from lcm.plugins.settings.environment import rendered, variables
 from lcm.plugins.settings.reading import read
 from lcm.plugins.settings.table import ABSENT, Table, at, check
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.tables import TABLES, named_table
 from lcm.plugins.settings.writing import written
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.arguments import told_apart
@@ -105,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def read_command(arguments: Sequence[str]) -> ExportRequest:
     """Tell the source, the command's own settings and overrides apart."""
-    told = told_apart(arguments, ("to", "name", "target", "register", "alias"))
+    told = told_apart(arguments, ("to", "name", "target", "for", "register", "alias"))
     sources, own = told.words, told.settings
     tracking = tuple(one for one in told.overrides if _group(one) == "tracking")
     overrides = tuple(one for one in told.overrides if one not in tracking)
@@ -113,10 +116,7 @@ def read_command(arguments: Sequence[str]) -> ExportRequest:
         raise LcmError(f"name one source, or overrides alone, got: {' '.join([*sources, *overrides])}")
     if not own.get("to"):
         raise LcmError("to=FOLDER says where the preset is written: it is missing")
-    targets = tuple(own.get("target", ",".join([YAML, *TABLES])).strip("[]").split(","))
-    for target in targets:
-        if target not in (YAML, *TABLES):
-            raise LcmError(f"target={target}: no such target; choose of: {', '.join([YAML, *TABLES])}")
+    targets = _targets(own.get("target", ",".join([YAML, *TABLES])).strip("[]").split(","), own.get("for"))
     if own.get("alias") and not own.get("register"):
         raise LcmError(f"alias={own['alias']} needs a registered name: add register=NAME")
     to = Path(own["to"])
@@ -132,6 +132,31 @@ def read_command(arguments: Sequence[str]) -> ExportRequest:
         register=own.get("register") or None,
         alias=own.get("alias") or None,
     )
+
+
+def _targets(named: Sequence[str], version: str | None) -> tuple[str, ...]:
+    """The targets, each with the version that it is for, where one is asked for.
+
+    Raises:
+        LcmError: if one is unknown or named twice, or it cannot be told whose version is meant.
+    """
+    names = [one.partition("@")[0] for one in named]
+    for name in names:
+        if name not in (YAML, *TABLES):
+            raise LcmError(f"target={name}: no such target; choose of: {', '.join([YAML, *TABLES])}")
+        if names.count(name) > 1:
+            raise LcmError(f"target={name} is named twice: its files have one place")
+    if version is not None:
+        plugins = [one for one in named if one != YAML]
+        if len(plugins) != 1 or "@" in plugins[0]:
+            raise LcmError(f"for={version} is of one plugin: name it, target=libravdb for={version}")
+        named = [one if one == YAML else f"{one}@{version}" for one in named]
+    for one in named:
+        if "@" in one and one.startswith(YAML):
+            raise LcmError(f"target={one}: {YAML} has no versions")
+        if one != YAML:
+            named_table(one)
+    return tuple(named)
 
 
 def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) -> dict[str, Any]:
@@ -159,9 +184,8 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
         "interval": source.summary.get("interval"),
         "overrides_beside": beside,
         "targets": {
-            target: _write_plugin(TABLES[target], to, name, source.config, preset, choices)
-            for target in targets
-            if target != YAML
+            table.name: _write_plugin(table, to, name, source.config, preset, choices)
+            for table in (named_table(target) for target in targets if target != YAML)
         },
     }
     if YAML in targets:
@@ -219,7 +243,14 @@ def _write_plugin(
             reason = told.refused.get(found.key) or table.reason(found.key)
             missing.append(_missing(found.key, reason, found.ours, found.theirs))
     missing += [_missing(key, f"written, without effect: {why}") for key, why in told.without_effect.items()]
-    return {"plugin": table.plugin, "version": table.version, "files": files, "not_expressible": missing}
+    return {
+        "plugin": table.plugin,
+        "version": table.version,
+        "files": files,
+        "not_expressible": missing,
+        "refused_by_version": list(table.refuses),
+        "taken_from_version": table.taken_from or None,
+    }
 
 
 def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict[str, Any]:
@@ -308,6 +339,10 @@ def _log(asked: ExportRequest, source: ExportSource, tracking: Mlflow) -> None:
 def _show(target: str, told: Mapping[str, Any]) -> None:
     missing = told["not_expressible"]
     plugin = f"{told['plugin']} {told['version']}"
+    if refused := told["refused_by_version"]:
+        say(f"{target}: {plugin} refuses, and the file leaves out: {', '.join(refused)}")
+    if older := told["taken_from_version"]:
+        say(f"{target}: of {plugin} a part of the manifest is known; all else is taken to be as in {older}")
     if not missing:
         say(f"{target}: {plugin} can be told of everything")
         return

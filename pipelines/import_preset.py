@@ -6,7 +6,7 @@ that holds it, and for lossless-claw a file of LCM_* variables beside it, which 
 
 Without to=FOLDER the overrides for `lcm evaluate` are printed; with it they become system/NAME.yaml there, for
 lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'. plugin=lancedb_pro, lossless_claw or libravdb says whose
-file it is, where neither its name nor its keys tell.
+file it is, where neither its name nor its keys tell; plugin=libravdb@1.10 of which version.
 What nothing here stands for is named. Exit code 2: the file is not valid; one line says where and by which rule."""
 
 import json
@@ -26,8 +26,8 @@ from lcm.given import read_whole
 from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import settings
 from lcm.plugins.settings.reading import ImportedSettings, read
-from lcm.plugins.settings.table import ABSENT, Table, at
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.table import ABSENT, Table, at, misfit
+from lcm.plugins.settings.tables import TABLES, VERSIONS, named_table
 from pipelines.config import conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.config.preset_config import (
@@ -184,8 +184,8 @@ def _changed(
 
 def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mapping[str, Any]]:
     """Which plugin's configuration it is; of a host's file, the part that is the plugin's."""
-    if plugin is not None and plugin not in TABLES:
-        raise LcmError(f"plugin={plugin}: no such plugin; choose from: {', '.join(TABLES)}")
+    named = None if plugin is None else named_table(plugin)
+    plugin = None if named is None else named.name
     if not isinstance(document, Mapping):
         raise LcmError(f"{path} must hold an object, got {type(document).__name__}")
     if isinstance(plugins := document.get("plugins"), Mapping):
@@ -200,7 +200,7 @@ def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mappin
                 f"{path} holds configurations of {', '.join(held) or 'no plugin known here'}: say plugin=NAME"
             )
         name = next(iter(held))
-        return TABLES[name], held[name]
+        return named or _version_of(name, held[name]), held[name]
     if plugin is None:
         plugin = next((name for name in TABLES if path.stem.replace("-", "_").startswith(name)), None)
     if plugin is None:
@@ -209,7 +209,13 @@ def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mappin
         if best == 0 or list(shared.values()).count(best) > 1:
             raise LcmError(f"{path}: nothing tells whose configuration it is: say plugin={' or '.join(TABLES)}")
         plugin = max(shared, key=lambda name: shared[name])
-    return TABLES[plugin], document
+    return named or _version_of(plugin, document), document
+
+
+def _version_of(plugin: str, document: Any) -> Table:
+    """The first version whose manifest takes a configuration; the first of all where none does."""
+    known = VERSIONS[plugin].values()
+    return next((table for table in known if misfit(document, table.schema()) is None), TABLES[plugin])
 
 
 def _document(path: Path) -> Any:

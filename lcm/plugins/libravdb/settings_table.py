@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lcm.plugins.libravdb import fusion_settings
 from lcm.plugins.settings.table import InexpressibleError, same
-from lcm.plugins.settings.table_file import Conversion, read_table
+from lcm.plugins.settings.table_file import Conversion, read_tables
 
 
 def _depth(name: str) -> Callable[[float], int]:
@@ -33,5 +33,10 @@ _CONVERSIONS = {
     "roots": Conversion(_roots),
 }
 
-TABLE = read_table("lcm.plugins.libravdb", _CONVERSIONS)
-"""Everything that the plugin's manifest has."""
+_DEFAULTS = {
+    "coarse": lambda _: lambda document: fusion_settings.two_pass(document)["k1"],
+    "second": lambda _: lambda document: fusion_settings.two_pass(document)["k2"],
+}
+
+VERSIONS = read_tables("lcm.plugins.libravdb", _CONVERSIONS, _DEFAULTS)
+"""Everything that the plugin's manifest has, by its version."""

@@ -122,6 +122,10 @@ class Table:
     absent: tuple[str, ...] = ()
     """Groups that are no part of the plugin at all."""
     absent_reason: str = ""
+    refuses: tuple[str, ...] = ()
+    """Settings of the version that the tables begin with, which the manifest of this one refuses."""
+    taken_from: str = ""
+    """The version whose settings and code stand for what is not known of this one; empty: all is known."""
 
     @property
     def by_path(self) -> dict[str, Row]:

@@ -7,6 +7,7 @@ values; `default`, or `default_by`, who works it out; and the fields of `Row` un
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -36,11 +37,53 @@ def table_file(package: str) -> dict[str, Any]:
     return found
 
 
-def read_table(
-    package: str,
+Defaults = Mapping[str, Callable[[str], Callable[[Mapping[str, Any]], Any]]]
+
+
+def read_tables(
+    package: str, conversions: Mapping[str, Conversion], defaults: Defaults | None = None
+) -> Mapping[str, Table]:
+    """Read the tables of a plugin, by the version of its manifest; arguments as those of `read_table`.
+
+    Of the first everything is known. Of another the file says under `versions` what its manifest takes beyond the
+    first (`settings`) and what it refuses of it (`refuses`: names, or what they begin with).
+    """
+    found, first = table_file(package), read_table(package, conversions, defaults)
+    return {first.version: first} | {
+        version: _later(first, version, told, found["refused_by_manifest"], conversions, defaults or {})
+        for version, told in found.get("versions", {}).items()
+    }
+
+
+def _later(
+    first: Table,
+    version: str,
+    told: Mapping[str, Any],
+    untaken: Mapping[str, str],
     conversions: Mapping[str, Conversion],
-    defaults: Mapping[str, Callable[[str], Callable[[Mapping[str, Any]], Any]]] | None = None,
+    defaults: Defaults,
 ) -> Table:
+    """The table of a later version."""
+    named = tuple(told["refuses"])
+    refused = [row for row in first.rows if row.path.partition(".")[0] in named]
+    taken = tuple(_row(path, node, conversions, defaults) for path, node in told["settings"].items())
+    reasons = {key: why for key, why in first.reasons.items() if key not in untaken}
+    for key, name in untaken.items():
+        if name not in told["settings"]:
+            reasons[key] = f"the code reads {name}; whether the manifest of {version} takes it is not known here"
+    for row in refused:
+        reasons |= {key.path: f"the manifest of {version} refuses {row.path}" for key in row.keys}
+    return replace(
+        first,
+        version=version,
+        rows=(*(row for row in first.rows if row not in refused), *taken),
+        reasons=reasons,
+        refuses=tuple(row.path for row in refused),
+        taken_from=first.version,
+    )
+
+
+def read_table(package: str, conversions: Mapping[str, Conversion], defaults: Defaults | None = None) -> Table:
     """Read the table of a plugin.
 
     Args:

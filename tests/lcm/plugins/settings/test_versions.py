@@ -1,0 +1,64 @@
+"""Manifests of several versions: what each takes and refuses, and that a version nobody knows is refused."""
+
+import pytest
+
+from lcm.errors import LcmError
+from lcm.plugins.settings.reading import read
+from lcm.plugins.settings.table import check
+from lcm.plugins.settings.tables import TABLES, VERSIONS, named_table
+
+OLD, NEW = TABLES["libravdb"], named_table("libravdb@1.10")
+TAKEN = {
+    **{f"section7{name}": value for name, value in {
+        "CoarseTopK": 9, "SecondPassTopK": 7, "Theta1": 0.3, "Kappa": 0.4, "HopEta": 0.6, "HopThreshold": 0.1,
+        "AuthorityRecencyLambda": 2e-5, "AuthorityRecencyWeight": 0.6, "AuthorityFrequencyWeight": 0.1,
+        "AuthorityAuthoredWeight": 0.2, "StartupTokenBudgetTokens": 500,
+    }.items()},
+    "continuityMinTurns": 3, "authoredHardBudgetFraction": 0.4, "authoredSoftBudgetFraction": 0.2,
+}  # fmt: skip
+REFUSED = {"gatingWeights": {"w1c": 0.3}, "gatingTechNorm": 2}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_setting_of_the_newer_manifest_is_refused_by_the_older(name: str) -> None:
+    check({name: TAKEN[name]}, NEW.schema(), NEW.plugin)
+    with pytest.raises(LcmError, match=f"{name}: no such setting"):
+        check({name: TAKEN[name]}, OLD.schema(), OLD.plugin)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_setting_of_the_older_manifest_is_refused_by_the_newer(name: str) -> None:
+    check({name: REFUSED[name]}, OLD.schema(), OLD.plugin)
+    with pytest.raises(LcmError, match=f"{name}: no such setting"):
+        check({name: REFUSED[name]}, NEW.schema(), NEW.plugin)
+    assert any(path.startswith(name) for path in NEW.refuses)
+
+
+def test_what_the_newer_takes_is_read_into_keys_of_ours() -> None:
+    found = read(NEW, {"topK": 5, **TAKEN}).values
+    assert (found["fusion.k1"], found["fusion.k2"], found["source.session_pool_size"]) == (9, 7, 5)
+    assert (found["assembly.tail.min_turns"], found["compaction.min_turns"]) == (3, 3)
+    assert found["decay.durable_rate"] == 2e-5
+    assert read(NEW, {"topK": 3}).values["fusion.k1"] == read(OLD, {"topK": 3}).values["fusion.k1"] == 8
+
+
+def test_a_reason_names_the_version_that_is_asked_for() -> None:
+    assert "the manifest refuses it" in OLD.reason("fusion.theta1")
+    assert "1.10.14-beta.1 refuses gatingTechNorm" in NEW.reason("admission.technical_norm")
+    assert "whether the manifest of 1.10.14-beta.1 takes it is not known" in NEW.reason("recovery.failure.floor_score")
+
+
+@pytest.mark.parametrize("named", ["libravdb@1.10", "libravdb@1", "libravdb@1.4", "libravdb@1.4.4"])
+def test_a_version_may_be_cut_short_where_that_leaves_one(named: str) -> None:
+    if named == "libravdb@1":
+        with pytest.raises(LcmError, match=r"choose of: 1\.4\.4, 1\.10\.14-beta\.1"):
+            named_table(named)
+    else:
+        assert named_table(named).version.startswith(named.partition("@")[2])
+
+
+@pytest.mark.parametrize("named", ["libravdb@", "libravdb@1.1", "libravdb@2", "lossless_claw@0.7", "lancedb_pro@1.1.1"])
+def test_a_version_that_nobody_knows_is_refused_with_those_that_are(named: str) -> None:
+    with pytest.raises(LcmError, match="no manifest of it is known; choose of: ") as refusal:
+        named_table(named)
+    assert all(version in str(refusal.value) for version in VERSIONS[named.partition("@")[0]])
