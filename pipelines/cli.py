@@ -35,6 +35,8 @@ PIPELINES = {
     "compare": "hold systems against a baseline: better, worse or cannot tell, and what they cost",
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
     "report": "write the page of a run, a sweep, a comparison, a study or a gate",
+    "leaderboard": "write a page of runs, systems by dataset, with a manifest of what each was made of",
+    "verify": "check the files, the signature and the numbers of a leaderboard, making its runs again",
     "why": "tell where a run loses what was to be found, and why one message was not found",
     "serve": "show runs, comparisons and stores in a browser on this machine, and judge there",
     "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",
@@ -65,7 +67,7 @@ _CONFIGURED = ("evaluate", "tune", "benchmark")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
     "judge",
-    *("compare", "report"),
+    *("compare", "report", "leaderboard", "verify"),
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query", "mcp"),
 )

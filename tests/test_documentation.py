@@ -26,7 +26,7 @@ GROUPS = conf_folder.groups()
 PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if "components" not in page.parts)]
 EXECUTED = [
     ROOT / "README.md",
-    *(DOCS / name for name in ("tutorial.md", "commands.md", "why.md", "survival.md")),
+    *(DOCS / name for name in ("tutorial.md", "commands.md", "why.md", "survival.md", "leaderboard.md")),
     *sorted((DOCS / "howto").glob("*.md")),
 ]
 """Pages whose commands follow each other: all run, in one folder, from the first to the last."""

@@ -71,6 +71,7 @@ FLOORS = {
             "sweep",
             "tuning",
             "benchmark",
+            "leaderboard",
             "report",
             "serving",
         ),

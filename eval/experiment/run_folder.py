@@ -32,6 +32,7 @@ from lcm.redaction import redacted_record
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
+ENVIRONMENT = "environment.json"
 DEFINITIONS = "1"
 """Of the measures: another number whenever what one of them means changes, so that no two meanings are compared."""
 QUERY_SCHEMA: dict[str, pl.DataType] = {
@@ -112,10 +113,10 @@ def write_run(
         "queries": _queries(dataset),
     }
     write_text(folder / CONFIG, config_text)
-    write_json(folder / "environment.json", told)
+    write_json(folder / ENVIRONMENT, told)
     for name, frame in frames.items():
         write_frame(folder / f"{name}.parquet", frame)
-    seal(folder, [CONFIG, "environment.json", *(f"{name}.parquet" for name in frames)])
+    seal(folder, [CONFIG, ENVIRONMENT, *(f"{name}.parquet" for name in frames)])
     summary = {
         "kind": "run",
         "dataset": dataset.identity(),

@@ -1,0 +1,166 @@
+"""A leaderboard: runs in tables of those that may be ranked together."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eval.experiment.run_folder import ENVIRONMENT, config_hash, directions, read_config, read_summary
+from eval.tracking.naming import system_name, title
+from lcm.derived import changed_in, checked
+from lcm.errors import LcmError
+from lcm.given import plain_bytes
+
+Numbers = Mapping[str, Any]
+"""value, n, low, high of a measure."""
+
+
+class Terms(NamedTuple):
+    """What runs must share to be ranked together."""
+
+    dataset: str
+    protocol: str
+    digest: str
+    definitions: str
+    """Of the measures."""
+    queries: int
+    """That are judged by the measure."""
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRun:
+    """A run that stands on a leaderboard."""
+
+    name: str
+    """Of its folder there."""
+    folder: Path
+    summary: Mapping[str, Any]
+    system: str
+    """In words: the preset, and what else was asked for."""
+    system_digest: str
+    """Of all settings of its memory: equal ones are one system on several datasets."""
+    version: str | None
+    """Of the lcm that made it, as far as the run says so."""
+
+    @property
+    def command(self) -> str | None:
+        """The command that repeats it; None where nobody composed its configuration from overrides."""
+        overrides = self.summary.get("overrides")
+        return None if overrides is None else shlex.join(["lcm", "evaluate", *overrides])
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The median of a live query, where that was measured."""
+        timed: Mapping[str, Mapping[str, float]] = self.summary.get("timing", {}).get("latency_ms") or {}
+        return next((one.get("p50_ms") for one in timed.values()), None)
+
+
+class BoardRow(NamedTuple):
+    """A line of a table: a system, or a control arm that was measured beside one."""
+
+    rank: int | None
+    """1-based; None of an arm, which is no entry, and of what has no number."""
+    name: str
+    run: BoardRun
+    measures: Mapping[str, Numbers]
+    is_arm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The runs that share their terms, best first."""
+
+    terms: Terms
+    rows: tuple[BoardRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Runs, in tables of those that may be ranked together by one measure."""
+
+    measure: str
+    cost: str
+    """The measure of tokens that such a number costs."""
+    runs: tuple[BoardRun, ...]
+    tables: tuple[Standings, ...]
+    unranked: Mapping[str, str]
+    """Run -> why it has no number."""
+
+
+def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
+    """Read the folders of runs.
+
+    Raises:
+        LcmError: if one is no run, one is named twice, or none has the measure, naming those that there are.
+    """
+    runs = [_run(f"{number:03d}", folder) for number, folder in enumerate(folders, start=1)]
+    places = [run.folder.resolve() for run in runs]
+    if twice := [run.folder for run, place in zip(runs, places, strict=True) if places.count(place) > 1]:
+        raise LcmError(f"{twice[0]} is named twice: a run stands on a leaderboard once")
+    by_terms: dict[Terms, list[BoardRun]] = {}
+    unranked = {}
+    for run in runs:
+        told = run.summary.get("measures", {}).get(measure)
+        if told is None or told["value"] is None or not told["n"]:
+            unranked[run.name] = f"{run.system}, {run.summary['dataset']['name']}: {measure} was not measured"
+            continue
+        by_terms.setdefault(_terms(run, told), []).append(run)
+    if not by_terms:
+        known = dict.fromkeys(name for run in runs for name in run.summary.get("measures", {}))
+        raise LcmError(f"none of the runs measured {measure}: choose of {', '.join(known) or 'nothing'}")
+    tables = tuple(Standings(terms, _rows(of_terms, measure)) for terms, of_terms in by_terms.items())
+    cutoff = re.search(r"@\d+$", measure)
+    return Leaderboard(measure, f"tokens{cutoff[0] if cutoff else ''}", tuple(runs), tables, unranked)
+
+
+def _run(name: str, folder: Path) -> BoardRun:
+    summary = read_summary(folder)
+    if (kind := summary.get("kind", "run")) != "run":
+        raise LcmError(f"{folder} is a {kind}, not a run: name folders that `lcm evaluate` wrote")
+    if changed := changed_in(folder):
+        raise LcmError(f"{changed} is damaged: it is not as it was written; run `lcm evaluate` again")
+    config = read_config(folder)
+    system = title([system_name(summary)], summary.get("overrides", ()))
+    return BoardRun(name, folder, summary, system, config_hash(config.get("memory", {})), _version(folder))
+
+
+def _version(folder: Path) -> str | None:
+    path = checked(folder / ENVIRONMENT, "run `lcm evaluate` again")
+    if not path.is_file():
+        raise LcmError(f"{folder} has no {ENVIRONMENT}: name folders that `lcm evaluate` wrote")
+    told: str | None = json.loads(plain_bytes(path))["packages"].get("lcm-harness")
+    return told
+
+
+def _terms(run: BoardRun, told: Numbers) -> Terms:
+    about = run.summary["dataset"]
+    return Terms(
+        about["name"],
+        about.get("protocol", ""),
+        about["digest"],
+        run.summary.get("definitions", ""),
+        int(told["n"]),
+        float(run.summary.get("interval", {}).get("confidence", 0.0)),
+    )
+
+
+def _rows(runs: Sequence[BoardRun], measure: str) -> tuple[BoardRow, ...]:
+    """Best first; arms among them, each once where several runs measured the same."""
+    sign = 1 if directions(runs[0].folder).get(measure) == "lower" else -1
+    rows = [BoardRow(None, run.system, run, run.summary["measures"], is_arm=False) for run in runs]
+    seen = set()
+    for run in runs:
+        for arm, measures in run.summary.get("arms", {}).items():
+            told = measures.get(measure) or {"value": None}
+            if told["value"] is not None and (key := (arm, *sorted(told.items()))) not in seen:
+                seen.add(key)
+                rows.append(BoardRow(None, f"arm {arm}", run, measures, is_arm=True))
+    rows.sort(key=lambda row: sign * row.measures[measure]["value"])
+    values = [row.measures[measure]["value"] for row in rows if not row.is_arm]
+    return tuple(
+        row if row.is_arm else row._replace(rank=1 + values.index(row.measures[measure]["value"])) for row in rows
+    )

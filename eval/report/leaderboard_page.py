@@ -1,0 +1,123 @@
+"""The page of a leaderboard: systems by dataset, what each number costs, and how every row is made again."""
+
+from eval.dataset.dataset import generated_label
+from eval.leaderboard.board import BoardRow, BoardRun, Leaderboard, Standings
+from eval.leaderboard.manifest import results_of
+from eval.report.parts import Cell, Notes, Part, ReportPage, Row, Section, Table
+from eval.report.plain import counted
+from eval.report.values import plain_number, value_cell
+
+_DIGITS = 16
+"""Of a digest, as far as it is shown."""
+_NONE = Cell("–", "quiet")
+_ORDER = (
+    "By the mean. Where two intervals overlap the order may be chance: `lcm compare` holds two runs against each "
+    "other, query by query. Control arms have no rank. Of what did not run or measured otherwise there is no number."
+)
+
+
+def leaderboard_page(board: Leaderboard) -> ReportPage:
+    sections = [_standings(board, table, number) for number, table in enumerate(board.tables, start=1)]
+    if len(board.tables) > 1:
+        sections.insert(0, _overview(board))
+    if board.unranked:
+        sections.append(Section("unranked", "Without a number", [Notes(list(board.unranked.values()))]))
+    systems = {run.system_digest for run in board.runs}
+    datasets = {table.terms.digest for table in board.tables}
+    return ReportPage(
+        kind="leaderboard",
+        title=f"Leaderboard by {board.measure}",
+        headline=[
+            _counts(len(board.runs), len(systems), len(datasets)),
+            _ORDER,
+        ],
+        sections=[*sections, _again(board), _digests(board)],
+        label="; ".join(
+            dict.fromkeys(label for run in board.runs if (label := generated_label(run.summary["dataset"])))
+        ),
+    )
+
+
+def _counts(runs: int, systems: int, datasets: int) -> str:
+    return f"{counted(runs, 'run')} of {counted(systems, 'system')} on {counted(datasets, 'dataset')}."
+
+
+def _overview(board: Leaderboard) -> Section:
+    """Systems by dataset, each system by the digest of its settings."""
+    names = {run.system_digest: run.system for run in reversed(board.runs)}
+    rows: list[Row] = []
+    for digest in dict.fromkeys(run.system_digest for run in board.runs):
+        cells: list[str | Cell] = [names[digest]]
+        for table in board.tables:
+            own = [row for row in table.rows if not row.is_arm and row.run.system_digest == digest]
+            cells.append(value_cell(own[0].measures[board.measure], is_cost=False) if own else _NONE)
+        rows.append(tuple(cells))
+    headings = (
+        "system",
+        *(f"{table.terms.dataset} {table.terms.digest[:6]}, n {table.terms.queries:,}" for table in board.tables),
+    )
+    lead = "A system is its settings, whatever it was called; – where it did not run."
+    return Section(
+        "overview", "Systems by dataset", [Table(f"Mean {board.measure} and its interval", headings, rows)], lead
+    )
+
+
+def _standings(board: Leaderboard, table: Standings, number: int) -> Section:
+    terms = table.terms
+    others = [one.terms for one in board.tables if one is not table and one.terms.dataset == terms.dataset]
+    parts: list[Part] = [
+        Table(
+            f"{board.measure} over {terms.queries:,} judged questions, with its {100 * terms.confidence:g} % interval",
+            ("system", "rank", board.measure, board.cost, "ms a live question, median", "run"),
+            [_line(board, row) for row in table.rows],
+            frozenset({0, 5}),
+        )
+    ]
+    if others:
+        differs = sorted(
+            {name for one in others for name in terms._fields if getattr(one, name) != getattr(terms, name)}
+        )
+        parts.append(
+            Notes([f"Ranked apart from other runs on {terms.dataset}, which differ in: {', '.join(differs)}."])
+        )
+    return Section(f"table-{number}", f"{terms.dataset}, {terms.digest[:_DIGITS]}", parts)
+
+
+def _line(board: Leaderboard, row: BoardRow) -> Row:
+    latency = None if row.is_arm else row.run.latency_ms
+    return (
+        Cell(row.name, "quiet" if row.is_arm else ""),
+        _NONE if row.rank is None else str(row.rank),
+        value_cell(row.measures[board.measure], is_cost=False),
+        value_cell(row.measures.get(board.cost), is_cost=True),
+        _NONE if latency is None else plain_number(latency),
+        f"{row.run.name}{', beside it' if row.is_arm else ''}",
+    )
+
+
+def _again(board: Leaderboard) -> Section:
+    rows = [(run.name, run.command or f"lcm verify FOLDER row={run.name}", run.system) for run in board.runs]
+    lead = "With the code and data of the row. `lcm verify FOLDER` makes all of them again, and compares the digests."
+    table = Table("The command that repeats each run", ("run", "command", "system"), rows, frozenset({0, 1, 2}))
+    return Section("again", "Made again", [table], lead)
+
+
+def _digests(board: Leaderboard) -> Section:
+    headings = ("run", "dataset", "configuration", "results", "code", "lcm")
+    rows = [_digest_row(run) for run in board.runs]
+    lead = "manifest.json beside this page has them whole, and may be signed; runs/ has the versions of all packages."
+    table = Table("What each row was made of", headings, rows, frozenset(range(len(headings))))
+    return Section("digests", "Digests and versions", [table], lead)
+
+
+def _digest_row(run: BoardRun) -> Row:
+    results = results_of(run.folder)
+    told = results.get("per_query.parquet", "")
+    return (
+        run.name,
+        Cell(run.summary["dataset"]["name"], "", run.summary["dataset"]["digest"][:_DIGITS]),
+        run.summary.get("config_hash", "–"),
+        told[:_DIGITS] or "–",
+        (run.summary.get("commit") or "–")[:12],
+        run.version or "–",
+    )

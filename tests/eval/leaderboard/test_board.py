@@ -1,0 +1,128 @@
+"""What stands on a leaderboard together, in which order, and what has no number."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.leaderboard.board import Leaderboard, read_board
+from eval.report.leaderboard_page import leaderboard_page
+from eval.report.page import rendered
+from eval.report.parts import Cell, Table
+from lcm.errors import LcmError
+from tests.support.run_folders import write_run_folder
+
+TOY = {"name": "toy", "protocol": "as is", "digest": "a" * 64}
+
+
+def entry(value: float | None, n: int = 2) -> dict[str, Any]:
+    bounds = {"low": None, "high": None} if value is None else {"low": value - 0.1, "high": value + 0.1}
+    return {"value": value, "n": n, **bounds}
+
+
+def run(folder: Path, value: float | None = 0.5, n: int = 2, system: str = "hybrid", **more: Any) -> Path:
+    """A run with one measure and what it costs."""
+    summary = {
+        "measures": {"recall@10": entry(value, n), "tokens@10": entry(100.0, n)},
+        "interval": {"confidence": 0.95},
+        "overrides": [f"system={system}", "dataset=toy"],
+        "changed": {"system": system},
+        **more,
+    }
+    write_run_folder(folder, {"recall@10": [0.0, 1.0], "tokens@10": [100.0, 100.0]}, **summary)
+    (folder / "config.yaml").write_text(f"memory: {{name: {system}}}\n")
+    (folder / "environment.json").write_text('{"packages": {"lcm-harness": "0.1.0"}}')
+    return folder
+
+
+def ranks(board: Leaderboard) -> list[list[tuple[int | None, str]]]:
+    return [[(row.rank, row.name) for row in table.rows] for table in board.tables]
+
+
+def test_the_best_stands_first_and_equals_share_their_rank(tmp_path: Path) -> None:
+    values = {"a": 0.4, "b": 0.6, "c": 0.4, "d": 0.1}
+    board = read_board([run(tmp_path / name, value, system=name) for name, value in values.items()], "recall@10")
+    assert ranks(board) == [[(1, "b"), (2, "a"), (2, "c"), (4, "d")]]
+    cheap = read_board(
+        [
+            run(tmp_path / "x", system="x", measures={"tokens@10": entry(300.0)}),
+            run(tmp_path / "y", system="y", measures={"tokens@10": entry(200.0)}),
+        ],
+        "tokens@10",
+    )
+    assert ranks(cheap) == [[(1, "y"), (2, "x")]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dataset": {**TOY, "digest": "b" * 64}},
+        {"dataset": {**TOY, "protocol": "mended"}},
+        {"definitions": "2"},
+        {"n": 1},
+        {"interval": {"confidence": 0.9}},
+    ],
+    ids=["digest", "protocol", "definitions", "judged questions", "confidence"],
+)
+def test_what_was_measured_otherwise_is_not_ranked_together(tmp_path: Path, other: dict[str, Any]) -> None:
+    board = read_board([run(tmp_path / "a"), run(tmp_path / "b", 0.9, system="other", **other)], "recall@10")
+    assert ranks(board) == [[(1, "hybrid")], [(1, "other")]]
+    page = rendered(leaderboard_page(board))
+    assert "Ranked apart from other runs on toy, which differ in:" in page
+    assert "0.500" in page and "0.900" in page
+
+
+def test_what_did_not_run_has_no_number(tmp_path: Path) -> None:
+    """Neither a measure that a run lacks, nor an arm without a value, nor a system on a dataset that it never saw."""
+    folders = [
+        run(tmp_path / "a", arms={"dense": {"recall@10": entry(None, 0)}, "bm25": {"recall@10": entry(0.7)}}),
+        run(tmp_path / "b", system="other", dataset={**TOY, "name": "second", "digest": "b" * 64}),
+        run(tmp_path / "c", system="third", measures={"MRR": entry(0.9)}),
+        run(tmp_path / "d", None, 0, system="fourth"),
+    ]
+    board = read_board(folders, "recall@10")
+    assert ranks(board) == [[(None, "arm bm25"), (1, "hybrid")], [(1, "other")]]
+    assert list(board.unranked.values()) == [
+        "third, toy: recall@10 was not measured",
+        "fourth, toy: recall@10 was not measured",
+    ]
+    page = leaderboard_page(board)
+    (overview,) = [part for section in page.sections if section.anchor == "overview" for part in section.parts]
+    assert isinstance(overview, Table)
+    numbers = {row[0]: [cell.text for cell in row[1:] if isinstance(cell, Cell)] for row in overview.rows}
+    assert numbers == {
+        "hybrid": ["0.500", "–"],
+        "other": ["–", "0.500"],
+        "third": ["–", "–"],
+        "fourth": ["–", "–"],
+    }
+    assert "0.000" not in rendered(page)
+
+
+def test_an_arm_of_several_runs_stands_once(tmp_path: Path) -> None:
+    arms = {"arms": {"bm25": {"recall@10": entry(0.3)}}}
+    board = read_board([run(tmp_path / "a", **arms), run(tmp_path / "b", 0.6, system="b", **arms)], "recall@10")
+    assert ranks(board) == [[(1, "b"), (2, "hybrid"), (None, "arm bm25")]]
+
+
+def test_a_page_tells_the_command_and_escapes_what_it_is_told(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>"
+    folders = [run(tmp_path / "a", system=hostile), run(tmp_path / "b", overrides="left out")]
+    page = rendered(leaderboard_page(read_board(folders, "recall@10")))
+    assert hostile not in page
+    assert "lcm evaluate &#39;system=&lt;script&gt;alert(1)&lt;/script&gt;&#39; dataset=toy" in page
+    assert "lcm verify FOLDER row=002" in page
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    good = run(tmp_path / "a")
+    with pytest.raises(LcmError, match="is named twice"):
+        read_board([good, good / ".." / "a"], "recall@10")
+    with pytest.raises(LcmError, match=r"none of the runs measured MAP: choose of recall@10, tokens@10"):
+        read_board([good], "MAP")
+    with pytest.raises(LcmError, match="is a sweep, not a run"):
+        write_run_folder(tmp_path / "s", {"MRR": [1.0]}, kind="sweep", name="s", points=[])
+        read_board([tmp_path / "s"], "MRR")
+    (good / "environment.json").unlink()
+    with pytest.raises(LcmError, match=r"has no environment\.json"):
+        read_board([good], "recall@10")

@@ -1,0 +1,150 @@
+"""`lcm leaderboard` and `lcm verify`: a page, its manifest, and the runs made again, bit for bit."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from eval.leaderboard.manifest import digest_of
+from pipelines import cli
+from pipelines.cli import BAD_INPUT
+from tests.pipelines.conftest import QUICK, Lcm
+
+
+def write_key(path: Path) -> None:
+    """A private key, and the public one beside it as PATH.pub."""
+    key = Ed25519PrivateKey.generate()
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    path.with_suffix(".pub").write_bytes(public)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A signed leaderboard `board` of two runs, the keys `ours` and `theirs`."""
+    place = tmp_path_factory.mktemp("leaderboard")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        for name in ("ours", "theirs"):
+            write_key(place / name)
+        for name, more in (("a", ()), ("b", ("fusion.dense_weight=0.9",))):
+            assert cli.run(["evaluate", *QUICK, *more, f"hydra.run.dir=runs/{name}"]) == 0
+        assert cli.run(["leaderboard", "runs/a", "runs/b", "to=board", "key=ours"]) == 0
+    return place
+
+
+@pytest.fixture
+def board(made: Path, tmp_path: Path) -> Path:
+    """A copy that may be changed, where commands run."""
+    shutil.copytree(made, tmp_path / "here", dirs_exist_ok=True)
+    return tmp_path / "here" / "board"
+
+
+def rewritten(board: Path, change: Callable[[dict[str, Any]], None], *, is_digested: bool = True) -> None:
+    """The manifest with a change; with its digest worked out anew, as a forger would."""
+    path = board / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    if is_digested:
+        manifest["sha256"] = digest_of(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def test_the_runs_made_again_give_the_same_bit_for_bit(lcm: Lcm, board: Path) -> None:
+    manifest = json.loads((board / "manifest.json").read_text())
+    assert [row["command"].split()[-1] for row in manifest["rows"]] == ["means.resamples=20", "fusion.dense_weight=0.9"]
+    assert {"run.parquet", "per_query.parquet", "measures.parquet"} <= manifest["rows"][0]["results"].keys()
+    page = (board / "index.html").read_text()
+    assert manifest["rows"][1]["config_hash"] in page
+    done = lcm("verify", "board", "key=ours.pub")
+    assert done.code == 0, done.stderr
+    assert "Signed: with the Ed25519 key SHA256:" in done.stdout
+    assert done.stdout.count("the same, bit for bit") == 2
+
+
+def test_another_number_is_found_by_making_it_again(lcm: Lcm, board: Path) -> None:
+    """A forger who may write everything, and signs it with a key of his own."""
+
+    def other(manifest: dict[str, Any]) -> None:
+        manifest["rows"][0]["results"]["measures.parquet"] = "0" * 64
+        del manifest["signature"]
+
+    rewritten(board, other)
+    done = lcm("verify", "board", "row=001")
+    assert (done.code, "Signed: by nobody" in done.stdout) == (1, True)
+    assert "other in measures.parquet" in done.stdout
+    assert lcm("verify", "board", "replay=false").code == 0
+    refused = lcm("verify", "board", "replay=false", "key=ours.pub")
+    assert (refused.code, "nobody signed this manifest" in refused.stderr) == (BAD_INPUT, True)
+
+
+@pytest.mark.parametrize("name", ["index.html", "runs/001/config.yaml", "runs/002/summary.json"])
+def test_a_file_that_was_changed_is_named_and_nothing_is_made_again(lcm: Lcm, board: Path, name: str) -> None:
+    (board / name).write_bytes((board / name).read_bytes() + b" ")
+    done = lcm("verify", "board")
+    assert (done.code, f"Changed: {name}" in done.stdout) == (1, True)
+    (board / name).unlink()
+    assert f"Changed: {name}" in lcm("verify", "board").stdout
+
+
+def test_what_a_manifest_may_not_say_is_refused_in_one_line(lcm: Lcm, board: Path) -> None:
+    whole = (board / "manifest.json").read_text()
+
+    def renamed(manifest: dict[str, Any]) -> None:
+        manifest["rows"][0]["name"] = "../../etc"
+
+    def unsigned_change(manifest: dict[str, Any]) -> None:
+        manifest["measure"] = "MAP"
+
+    def algorithm(manifest: dict[str, Any]) -> None:
+        manifest["signature"]["algorithm"] = "none"
+
+    cases: dict[str, Callable[[], None]] = {
+        "its digest is another": lambda: rewritten(board, unsigned_change, is_digested=False),
+        "it was changed after it was signed": lambda: rewritten(board, unsigned_change),
+        "a row must be named by a number": lambda: rewritten(board, renamed),
+        "signature.algorithm must be ed25519": lambda: rewritten(board, algorithm),
+        "is no manifest of a leaderboard": lambda: (board / "manifest.json").write_text("[" * 10**5) and None,
+        "has no manifest.json": lambda: (board / "manifest.json").unlink(),
+    }
+    for told, change in cases.items():
+        (board / "manifest.json").write_text(whole)
+        change()
+        done = lcm("verify", "board", "replay=false")
+        assert (done.code, told in done.stderr) == (BAD_INPUT, True), (told, done.stderr)
+        assert len(done.stderr.splitlines()) == 1
+    (board / "manifest.json").write_text(whole)
+    theirs = lcm("verify", "board", "replay=false", "key=theirs.pub")
+    assert (theirs.code, "another key signed this manifest" in theirs.stderr) == (BAD_INPUT, True)
+
+
+MISTAKES = {
+    "no run": (["to=new"], "name the folders of runs"),
+    "no place": (["runs/a"], "to=FOLDER says where the page is written"),
+    "a place that is taken": (["runs/a", "to=board"], "to=board is not empty"),
+    "what is no key": (["runs/a", "to=new", "key=ours.pub"], "key=ours.pub holds no private key"),
+    "no measure": (["runs/a", "to=new", "measure=MAP@3"], "none of the runs measured MAP@3: choose of recall"),
+    "no folder": (["runs/c", "to=new"], "runs/c is not a complete run"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(lcm: Lcm, board: Path, mistake: str) -> None:
+    arguments, told = MISTAKES[mistake]
+    done = lcm("leaderboard", *arguments)
+    assert (done.code, told in done.stderr) == (BAD_INPUT, True), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (done.place / "new").exists()
+
+
+def test_a_table_that_was_damaged_stands_on_no_leaderboard(lcm: Lcm, board: Path) -> None:
+    path = board.parent / "runs/a/per_query.parquet"
+    path.write_bytes(path.read_bytes() + b" ")
+    done = lcm("leaderboard", "runs/a", "to=new")
+    assert (done.code, "per_query.parquet is damaged" in done.stderr) == (BAD_INPUT, True)
