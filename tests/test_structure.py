@@ -25,7 +25,7 @@ ONLY_IN = {
     "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "launcher")},
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
-    "mcp": {"lcm.plugins.mcp.server"},
+    "mcp": {"lcm.plugins.mcp.server", "eval.external.mcp"},
     "mlflow": {"eval.tracking.mlflow_log", "eval.tracking.mlflow_traces", "eval.tracking.registry"},
 }
 HEAVY = {"torch", "transformers", "mlflow", "optimum"}
