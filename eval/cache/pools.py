@@ -1,7 +1,8 @@
-"""Candidate pools that are kept: a ranking whose sources look first."""
+"""What rankings begin with, kept: candidate pools on disk, and the rows behind the steps that rankings share."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -9,7 +10,8 @@ import polars as pl
 
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache
-from lcm.protocols.retrieval import Batch, Ranker, Source
+from lcm.protocols.retrieval import Batch, Expansion, Ranker, Source, Stage
+from lcm.retrieval.ranking.pipeline import passed
 from lcm.retrieval.source.candidates import describe
 
 
@@ -37,6 +39,37 @@ class CachedSource:
             return describe(self.source.candidates(batch), batch)
         candidates = self._pool(key, batch)
         return self.frames.at_hand("described", key, lambda: describe(candidates, batch))
+
+    def begun(
+        self, steps: Sequence[tuple[str, Stage | Expansion]], batch: Batch
+    ) -> tuple[int, pl.DataFrame, Counter[str]]:
+        """The rows behind the steps that this ranking has in common with the one before it, over the same candidates:
+        the points of a sweep, and the trials of a study, mostly differ in late steps alone.
+
+        They are kept from the second such ranking on, so that one by itself keeps nothing.
+        """
+        key = self._key(batch)
+        keys = [] if key is None else _keys_of_steps(key, steps)
+        if not keys or self.frames.cache is None:
+            return 0, self.described(batch), Counter()
+        cache = self.frames.cache
+        before: list[str] = cache.in_memory("steps before", keys[0], lambda: ([], 0))
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, keys, strict=False))) - 1
+        before[:] = keys
+        done, kept = next(
+            ((n, kept) for n in range(shared, 0, -1) if (kept := cache.held("steps", keys[n])) is not None), (0, None)
+        )
+        frame, incidents = (self.described(batch), Counter[str]()) if kept is None else kept
+        if done >= shared:
+            return done, frame, incidents
+
+        def made() -> tuple[tuple[pl.DataFrame, Counter[str]], int]:
+            found, apart = frame, replace(batch, incidents=Counter())
+            for name, step in steps[done:shared]:
+                found = passed(name, step, found, apart)
+            return (found, incidents + apart.incidents), int(found.estimated_size())
+
+        return shared, *cache.in_memory("steps", keys[shared], made)
 
     def _key(self, batch: Batch) -> str | None:
         """The digest of all that the candidates depend on; None = something in the source has no identity."""
@@ -66,6 +99,18 @@ def with_cached_pools(ranking: Ranker, frames: FrameCache, memory_key: str) -> R
     """The same ranking, every source in it, however deep, looking into the cache first."""
     changed: Ranker = _rebuilt(ranking, lambda source: CachedSource(source, frames, memory_key))
     return changed
+
+
+def _keys_of_steps(key: str, steps: Sequence[tuple[str, Stage | Expansion]]) -> list[str]:
+    """The digests of what stands before the first step, and behind each, up to one that has no identity."""
+    keys, told = [digest([key], ())], list[Any]()
+    for name, step in steps:
+        try:
+            told.append([name, Fingerprint().of(step)])
+        except Unidentified:
+            break
+        keys.append(digest([key, told], ()))
+    return keys
 
 
 def _rebuilt(part: Any, wrapped: Callable[[Source], Source]) -> Any:

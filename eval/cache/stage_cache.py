@@ -67,6 +67,10 @@ class StageCache:
         """A value that is kept in this process alone; `make` gives it with its size in bytes."""
         return _at_hand(self.folder, int(self.memory_gib * _GIB)).get((stage, key), make)
 
+    def held(self, stage: str, key: str) -> Any:
+        """What this process keeps under a key; None where it keeps nothing."""
+        return _at_hand(self.folder, int(self.memory_gib * _GIB)).held((stage, key))
+
     def read(self, stage: str, key: str) -> memoryview | None:
         """What was kept, or None where nothing was, or what is there is damaged."""
         path = self._path(stage, key)
@@ -188,6 +192,12 @@ class _RecentValues:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[tuple[str, str], tuple[Any, int]] = OrderedDict()
+
+    def held(self, key: tuple[str, str]) -> Any:
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
 
     def get(self, key: tuple[str, str], make: Callable[[], tuple[_Value, int]]) -> _Value:
         if key in self._kept:

@@ -84,8 +84,10 @@ class Ranking:
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
-        steps, frames = list(self._steps()), [self._candidates(batch)]
-        for name, stage in steps:
+        steps = list(self._steps())
+        done, frame = self._begun(steps, batch)
+        frames = [frame] * (done + 1)  # no slot is among the steps that are done, and nobody looks before them
+        for name, stage in steps[done:]:
             frames.append(passed(name, stage, frames[-1], batch))
         answer = _ranked(frames[-1])
         if batch.acted is not None:
@@ -140,6 +142,15 @@ class Ranking:
         if isinstance(self.source, DescribedSource):
             return self.source.described(batch)
         return describe(self.source.candidates(batch), batch)
+
+    def _begun(self, steps: Sequence[tuple[str, Stage | Expansion]], batch: Batch) -> tuple[int, pl.DataFrame]:
+        """How many of the first steps were passed before, none of them a slot, and the rows behind them."""
+        before = next((place for place, (name, _) in enumerate(steps) if name in SLOTS), len(steps))
+        if not before or not isinstance(self.source, DescribedSource):
+            return 0, self._candidates(batch)
+        done, frame, incidents = self.source.begun(steps[:before], batch)
+        batch.incidents.update(incidents)
+        return done, frame
 
     def _steps(self) -> Iterator[tuple[str, Stage | Expansion]]:
         """What the rows pass, in order: without what is null, and without the slots that have nothing to do here."""

@@ -1,5 +1,6 @@
-"""Candidates that are kept: described once for all rankings that begin alike, and as without a cache."""
+"""What rankings begin with is kept: found once for all that begin alike, and as without a cache."""
 
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -9,8 +10,11 @@ from eval.cache import pools
 from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
+from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.ranking import pipeline
 from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
 from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
 from lcm.retrieval.source.hybrid import Hybrid
@@ -22,6 +26,11 @@ def ranking(dense_weight: float) -> Ranking:
         Hybrid(),
         {"dense": InverseDistance(), "lexical": Sigmoid(scale=5.0), "fusion": WeightedSum(dense_weight=dense_weight)},
     )
+
+
+def surviving(frame: pl.DataFrame, batch: pools.Batch) -> pl.DataFrame:
+    batch.incidents["survived"] += 1
+    return frame
 
 
 def test_rankings_that_begin_alike_are_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,3 +54,50 @@ def test_rankings_that_begin_alike_are_described_once(tmp_path: Path, monkeypatc
         memory.rank(asked[:1], with_cached_pools(ranking(0.5), frames, "memory"))
         memory.rank(asked, with_cached_pools(ranking(0.5), frames, "another memory"))
         assert described == 2 * batches + 1
+
+
+def test_steps_that_rankings_share_are_passed_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    plain = pipeline.passed
+
+    def counted(
+        name: str, stage: pools.Stage | pools.Expansion, frame: pl.DataFrame, batch: pools.Batch
+    ) -> pl.DataFrame:
+        steps.append(name)
+        return plain(name, stage, frame, batch)
+
+    monkeypatch.setattr(pools, "passed", counted)
+    monkeypatch.setattr(pipeline, "passed", counted)
+    frames = FrameCache(StageCache(str(tmp_path)))
+    with kinds.workspace() as memory:
+        asked = kinds.questions()
+        batches = len(memory.batches(asked, ranking(0.5)))
+        for weight in (0.5, 0.9, 0.1, 0.3):
+            memory.rank(asked, with_cached_pools(ranking(weight), frames, "memory"))
+    assert Counter(steps) == {"dense": 2 * batches, "lexical": 2 * batches, "fusion": 4 * batches}
+
+
+def test_what_shared_steps_survived_is_counted_each_time(tmp_path: Path) -> None:
+    frames = FrameCache(StageCache(str(tmp_path)))
+    with kinds.workspace() as memory:
+        asked, found = kinds.questions(), []
+        for weight in (0.5, 0.9, 0.1):
+            wanted = Ranking(Hybrid(), {"survives": surviving, **ranking(weight).stages})
+            memory.rank(asked, with_cached_pools(wanted, frames, "memory"))
+            found.append(memory.incidents["survived"])
+    assert found[0] > 0
+    assert found == [found[0], 2 * found[0], 3 * found[0]]
+
+
+def test_slots_act_alike_behind_shared_steps(tmp_path: Path) -> None:
+    frames = FrameCache(StageCache(str(tmp_path)))
+    with kinds.workspace() as memory:
+        asked = kinds.questions()
+        for half_life in (3.0, 30.0, 300.0, 3.0):
+            decay = DecayBoost(decay=Weibull(recency_lifts=True, recency_half_life_days=half_life))
+            wanted = Ranking(Hybrid(), {**ranking(0.5).stages, "decay": decay})
+            kept, plain = Counter[str](), Counter[str]()
+            answers = memory.rank(asked, with_cached_pools(wanted, frames, "memory"), acted=kept)
+            assert answers.equals(memory.rank(asked, wanted, acted=plain))
+            assert kept == plain
+    assert plain["decay"]
