@@ -51,8 +51,9 @@ def benchmark(config: DictConfig, folder: Path) -> int:
     is_strict = building.flag(config, "strict")
     with progress() as show:
         report = timed.run(peak_of_ingest, show)
-    write_text(folder / CONFIG, building.resolved_text(config))
-    write_report(folder, report, building.resolved(config), time.perf_counter() - started)
+    plain = building.resolved(config)
+    write_text(folder / CONFIG, building.resolved_text(plain))
+    write_report(folder, report, plain, time.perf_counter() - started)
     show_report(report, folder)
     return TARGET_MISSED if is_strict and report.missed else 0
 

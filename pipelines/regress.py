@@ -71,7 +71,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with tracking.logger() as log:
             comparison = _compared(compared, regression, into)
-            write_regression(into, comparison, _flat(config), building.resolved_text(_judging(config)), now)
+            write_regression(
+                into, comparison, _flat(config), building.resolved_text(building.resolved(_judging(config))), now
+            )
             show_regression(comparison, into / MARKDOWN)
             page = _page(into) if config.report else ""
             log_and_report(log, into)

@@ -185,7 +185,7 @@ def _begin(queue: "TrialQueue", search: StudySetup, config: DictConfig) -> None:
         "space": OmegaConf.to_container(config.space, resolve=True),
         "study.objectives": [[one.measure, one.direction] for one in search.settings.wanted()],
         "study.folds": [list(fold.workspaces) for fold in search.folds],
-        "the configuration beside the space": config_hash(identity(base)),
+        "the configuration beside the space": config_hash(identity(building.resolved(base))),
         "commit": commit(),
     }
     current = {dimension.key: OmegaConf.select(base, dimension.key) for dimension in search.space.dimensions}
@@ -242,7 +242,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
         raise LcmError(f"no trial of study {settings.name} is complete{f': {reason}' if reason else ' yet'}")
     found = _worth(queue, search, report, points)
     best = search.configs.overrides(report.picked.assignment)
-    text = building.resolved_text(search.configs.config(report.picked.assignment))
+    text = building.resolved_text(building.resolved(search.configs.config(report.picked.assignment)))
     write_study(folder, report, queue.study, best, text, _told(search), found)
     beside = [] if found is None else [found.baseline]
     for name in dict.fromkeys([*(str(trial.number) for trial in report.complete), *beside]):

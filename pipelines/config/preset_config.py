@@ -85,7 +85,7 @@ def plugin_default(table: Table, read: ImportedSettings) -> tuple[dict[str, Any]
 def hash_of(config: Mapping[str, Any]) -> str:
     """The hash that a run with this resolved configuration has."""
     evaluated = {key: value for key, value in config.items() if key != RECALL}
-    return config_hash(identity(OmegaConf.create(escaped(evaluated))))
+    return config_hash(identity(building.resolved(OmegaConf.create(escaped(evaluated)))))
 
 
 def composed_of(folder: Path, *overrides: str) -> dict[str, Any]:

@@ -64,21 +64,28 @@ def evaluated(
     dataset: Dataset | None = None,
     parts: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
+    plain: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Run what a configuration describes and write its folder; returns the summary, as `read_summary` gives it.
 
     Args:
         overrides: of which it was composed.
+        plain: the configuration resolved, where that was done before, for it takes as long as ranking.
         show, dataset, parts: as those of `measured` and `experiment_of`.
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
     begin_run(folder)
-    return measured(config, experiment_of(config, dataset, parts), folder, show, overrides)
+    return measured(config, experiment_of(config, dataset, parts), folder, show, overrides, plain)
 
 
 def measured(
-    config: DictConfig, experiment: Experiment, folder: Path, show: Progress, overrides: Sequence[str]
+    config: DictConfig,
+    experiment: Experiment,
+    folder: Path,
+    show: Progress,
+    overrides: Sequence[str],
+    plain: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Run the experiment that a configuration describes and write its folder, which was begun."""
     started = time.perf_counter()
@@ -86,7 +93,7 @@ def measured(
     seconds = {"total": time.perf_counter() - started}
     if note := idle_note(config):
         outcome = replace(outcome, flags=(note, *outcome.flags))
-    return written(folder, outcome, experiment.evaluator.dataset, config, overrides, seconds)
+    return written(folder, outcome, experiment.evaluator.dataset, config, overrides, seconds, plain)
 
 
 def written(
@@ -96,10 +103,12 @@ def written(
     config: DictConfig,
     overrides: Sequence[str],
     seconds: Mapping[str, float],
+    plain: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write the folder of a run, with what its configuration is and how it differs from the default."""
-    text, asked = building.resolved_text(config), asked_of(config, overrides)
-    return write_run(folder, outcome, dataset, building.identity(config), text, seconds, asked)
+    plain = building.resolved(config) if plain is None else plain
+    text, asked = building.resolved_text(plain), asked_of(config, overrides)
+    return write_run(folder, outcome, dataset, building.identity(plain), text, seconds, asked)
 
 
 def experiment_of(

@@ -207,7 +207,7 @@ def _kept(built: BuiltSide, show: Progress) -> Path:
         origin = origin_of(resolved, dataset.digest, told_of_external(built.parts))
         if not (kept.is_complete() and kept.is_of(origin) and kept.damaged() is None and kept.without_sum() is None):
             kept.begin(origin, built.overrides, built.name)
-            evaluated(built.config, kept.path, show, dataset, built.parts, built.overrides)
+            evaluated(built.config, kept.path, show, dataset, built.parts, built.overrides, resolved)
     return kept.path
 
 

@@ -66,6 +66,8 @@ class BuiltPoint(NamedTuple):
     """What a point is made of, until it runs."""
 
     config: DictConfig
+    plain: Mapping[str, Any]
+    """The configuration, resolved."""
     parts: Mapping[str, Any]
     """`PARTS` -> component."""
 
@@ -165,9 +167,10 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
         else:
-            point = Point(point_name(building.resolved(config)), label, overrides)
+            plain = building.resolved(config)
+            point = Point(point_name(plain), label, overrides)
             if points.setdefault(point.name, point) is point:
-                checked[point] = BuiltPoint(config, parts)
+                checked[point] = BuiltPoint(config, plain, parts)
     if errors:
         told = (_blamed(message, labels, len(wanted)) for message, labels in wrong.items())
         raise LcmError("; ".join(told)) from errors[0]
@@ -195,12 +198,11 @@ class _Origins:
 
     def of(self, point: Point) -> tuple[Origin, Dataset]:
         built = self._checked[point]
-        resolved = building.resolved(built.config)
-        key = config_hash({"dataset": resolved["dataset"]})
+        key = config_hash({"dataset": built.plain["dataset"]})
         if key not in self._datasets:
             self._datasets[key] = built.parts["dataset"].load()
         dataset = self._datasets[key]
-        return origin_of(resolved, dataset.digest, told_of_external(built.parts)), dataset
+        return origin_of(built.plain, dataset.digest, told_of_external(built.parts)), dataset
 
     def begin(self, point: Point, kept: PointFolder) -> Dataset:
         """Make the folder of a point ready for what it will hold; returns the point's dataset."""
@@ -223,10 +225,11 @@ def _default(
     overrides = tuple(override for override in wanted[0] if override in common)
     try:
         config = compositions.composed(overrides)
-        default = Point(point_name(building.resolved(config)), _DEFAULT, overrides)
+        plain = building.resolved(config)
+        default = Point(point_name(plain), _DEFAULT, overrides)
         if same := next((point for point in checked if point.name == default.name), None):
             return same
-        checked[default] = BuiltPoint(config, parts_of(config))
+        checked[default] = BuiltPoint(config, plain, parts_of(config))
     except LcmError as error:
         warn(f"without what is swept nothing can be measured, so points are held against the first: {error}")
         return None
@@ -280,7 +283,7 @@ def _run_here(
         try:
             dataset = origins.begin(point, kept)
             built = checked.pop(point)
-            evaluated(built.config, kept.path, show, dataset, built.parts, point.overrides)
+            evaluated(built.config, kept.path, show, dataset, built.parts, point.overrides, built.plain)
         except Exception as error:
             failed[point.name] = _failed(kept, error)
         else:

@@ -47,9 +47,10 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
     try:
         assignment = search.space.suggested(trial)
         config = search.configs.config(assignment)
-        known = config_hash(identity(config))
+        plain = building.resolved(config)
+        known = config_hash(identity(plain))
         trial.set_user_attr(CONFIG_HASH, known)
-        attributes, values = _taken_over(known, queue) or _evaluated(trial, assignment, config, search)
+        attributes, values = _taken_over(known, queue) or _evaluated(trial, assignment, config, plain, search)
     except _PrunedError:
         queue.prune(trial)
         _say(trial.number, "pruned", trial.params)
@@ -83,7 +84,7 @@ def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[flo
 
 
 def _evaluated(
-    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, search: StudySetup
+    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, plain: Mapping[str, Any], search: StudySetup
 ) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / TRIAL_FOLDERS / str(trial.number)
     kept = PointFolder(folder)
@@ -93,9 +94,8 @@ def _evaluated(
             return _run_whole(experiment)
         return _run_by_folds(trial, experiment, search, kept)
 
-    _keep(
-        kept, config, search.configs.overrides(assignment), f"trial {trial.number}: {_values(assignment)}", search, run
-    )
+    label = f"trial {trial.number}: {_values(assignment)}"
+    _keep(kept, config, plain, search.configs.overrides(assignment), label, search, run)
     summary = read_summary(folder)
     objectives = search.settings.wanted()
     values = []
@@ -115,7 +115,8 @@ def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
         None where another process is at work on that trial, or it cannot be measured, which is told.
     """
     config = search.configs.config({})
-    known = config_hash(identity(config))
+    plain = building.resolved(config)
+    known = config_hash(identity(plain))
     for trial in queue.begun():
         if trial.user_attrs.get(CONFIG_HASH) == known and trial.state in (TrialState.COMPLETE, TrialState.RUNNING):
             own = search.folder / TRIAL_FOLDERS / str(trial.user_attrs.get(SAME_AS, trial.number))
@@ -125,7 +126,7 @@ def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
                 return own
     kept = PointFolder(search.folder / TRIAL_FOLDERS / DEFAULT)
     try:
-        _keep(kept, config, search.configs.overrides({}), DEFAULT, search, _run_whole)
+        _keep(kept, config, plain, search.configs.overrides({}), DEFAULT, search, _run_whole)
     except Exception as error:  # the trials are sound without it
         if interruption(error) or is_of_machine(error):
             raise
@@ -137,6 +138,7 @@ def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
 def _keep(
     kept: PointFolder,
     config: DictConfig,
+    plain: Mapping[str, Any],
     overrides: Sequence[str],
     label: str,
     search: StudySetup,
@@ -144,7 +146,7 @@ def _keep(
 ) -> None:
     """Evaluate a configuration into its folder, unless what lies there has its numbers: one that is gone had finished
     it, and not said so yet."""
-    origin = origin_of(building.resolved(config), search.dataset.digest)
+    origin = origin_of(plain, search.dataset.digest)
     if kept.is_complete() and kept.is_of(origin):
         return
     kept.clear()
@@ -152,7 +154,7 @@ def _keep(
     kept.begin(origin, overrides, label, [one.measure for one in search.settings.wanted()])
     outcome = run(experiment_of(config, search.dataset))
     seconds = {"total": time.perf_counter() - started}
-    written(kept.path, outcome, search.dataset, config, overrides, seconds)
+    written(kept.path, outcome, search.dataset, config, overrides, seconds, plain)
 
 
 def _run_whole(experiment: Experiment) -> Outcome:

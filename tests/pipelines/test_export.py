@@ -13,7 +13,7 @@ from eval.tracking.registry import fetch_run, logged_run, run_of_alias
 from lcm.errors import LcmError
 from pipelines import export, import_preset
 from pipelines.config import building, composition
-from pipelines.config.building import identity
+from pipelines.config.building import identity, resolved
 from pipelines.config.preset_config import composed_of, hash_of
 from pipelines.export import ExportSource, read_command
 from pipelines.steps.point import evaluated
@@ -47,7 +47,7 @@ def test_a_preset_composes_to_what_was_exported(system: str, tmp_path: Path) -> 
     again = composed_of(tmp_path / "preset", "experiment=turned", *provenance["overrides_beside"])
     config = composition.composed(overrides)
     assert again == building.resolved(config)
-    assert hash_of(again) == provenance["config_hash"] == config_hash(identity(config))
+    assert hash_of(again) == provenance["config_hash"] == config_hash(identity(resolved(config)))
     assert composed_of(tmp_path / "preset", "system=turned")["memory"] == again["memory"]
 
 

@@ -124,7 +124,8 @@ def _logged(config: DictConfig) -> object:
     """The database and the experiment that hold the run afterwards."""
     database = Path(config.tracking.uri.removeprefix("sqlite:///"))
     folder = database.parent / "run"
-    write_run(folder, outcome(config), dataset(), identity(config), building.resolved_text(config), {})
+    plain = building.resolved(config)
+    write_run(folder, outcome(config), dataset(), identity(plain), building.resolved_text(plain), {})
     said = building.build(config, "tracking").log(folder)
     client = MlflowClient(config.tracking.uri)
     run = client.get_run(re.search(r"run (\w+)", said)[1])

@@ -40,7 +40,8 @@ def test_a_key_reaches_the_server_and_neither_the_configuration_nor_what_is_kept
         model = building.build(config, "language_model")
         assert model.reply("", "hello") == "yes"
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
-    written = [building.resolved_text(config), str(identity(config)), repr(model), caplog.text]
+    plain = building.resolved(config)
+    written = [building.resolved_text(plain), str(identity(plain)), repr(model), caplog.text]
     (recording,) = (tmp_path / "cache" / "replies").iterdir()
     for text in (*written, recording.read_text()):
         assert KEY not in text

@@ -80,3 +80,12 @@ def test_choices_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for weight in range(20):
         compositions.composed(["system=hybrid", f"fusion.dense_weight={weight}", "hydra.sweep.dir=x"])
     assert composed == [("system=hybrid", "hydra.sweep.dir=x")]
+
+
+@pytest.mark.parametrize("system", ["unified", "libravdb"])
+def test_a_resolved_configuration_is_written_as_omegaconf_writes_it(system: str) -> None:
+    config = composition.composed([f"system={system}", "means.confidence=0.9"])
+    text = building.resolved_text(building.resolved(config) | {"told": ["1e3", "yes", "Käse", 1e-7, None]})
+    assert text == OmegaConf.to_yaml(
+        OmegaConf.merge(config, {"told": ["1e3", "yes", "Käse", 1e-7, None]}), resolve=True
+    )

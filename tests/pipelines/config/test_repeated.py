@@ -43,7 +43,7 @@ from pipelines.config.repeated import repeated_dataset
     ],
 )
 def test_they_compose_to_the_same(asked: list[str], told: list[str] | None) -> None:
-    kept = OmegaConf.create(building.resolved_text(composition.composed(asked)))
+    kept = OmegaConf.create(building.resolved_text(building.resolved(composition.composed(asked))))
     found = repeated_dataset(kept)
     assert found is not None
     again, before = building.resolved(composition.composed(found)), building.resolved(kept)
