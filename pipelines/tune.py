@@ -11,7 +11,7 @@ The same command goes on where the last one stopped, and may run several times a
   lcm tune '+space.source={choices: [hybrid, dense]}'
   lcm tune 'study.objectives=[{measure: recall@10, direction: maximize, within: 0.01},
                               {measure: tokens@10, direction: minimize}]'
-  lcm tune study.pruner=median                  stop poor trials early
+  lcm tune study.pruner=halving study.trials=1000  stop poor trials at a share of the queries
   lcm tune study.storage=postgresql://HOST/DB   share a study between machines
   --cfg job                                     show the composed configuration
   --debug                                       show the traceback of an error
@@ -38,6 +38,7 @@ from eval.sweep.results import PointResult
 from eval.tracking.tracking import Log
 from eval.tuning.folds import folds_of
 from eval.tuning.objective import unmeasured
+from eval.tuning.rungs import rungs_of
 from eval.tuning.space import Space, space
 from eval.tuning.study import DEFAULT, TRIAL_FOLDERS, Study
 from lcm.errors import LcmError
@@ -77,8 +78,9 @@ def main(command: Command) -> int:
     parts = _checked(config, settings, searched, configs, command.overrides)
     dataset = dataset_of(parts)
     folds = folds_of(dataset, settings.folds)
+    rungs = () if settings.pruner == "none" else rungs_of(dataset, settings.seed)
     with claimed(command, goes_on=True) as folder, parts["tracking"].logger() as log:
-        return _tune(StudySetup(settings, searched, configs, dataset, folds, folder), config, log)
+        return _tune(StudySetup(settings, searched, configs, dataset, folds, rungs, folder), config, log)
 
 
 def _space(config: DictConfig) -> Space:
@@ -105,8 +107,8 @@ def _checked(
     for name, queries in timed(measures).items():
         if settings.pruner != "none":
             raise LcmError(
-                f"study.pruner={settings.pruner} and measures.{name}.queries={queries}: a time is not known by "
-                f"folds; set measures.{name}.queries=0"
+                f"study.pruner={settings.pruner} and measures.{name}.queries={queries}: a time is known of "
+                f"whole runs alone; set measures.{name}.queries=0"
             )
     given = {one.lstrip("+~").partition("=")[0] for one in overrides}
     if twice := [dimension.key for dimension in searched.dimensions if dimension.key in given]:

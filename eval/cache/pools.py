@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import polars as pl

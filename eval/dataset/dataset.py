@@ -133,18 +133,23 @@ class Dataset:
     def part(self, workspaces: Collection[str]) -> "Dataset":
         """What lies in some workspaces; the digest stays that of the whole."""
         transcripts = tuple(one for one in self.transcripts if one.workspace_id in workspaces)
-        queries = tuple(query for query in self.queries if query.workspace_id in workspaces)
-        is_asked = pl.col("query_id").is_in([query.query_id for query in queries])
         told = [transcript.conversation_id for transcript in transcripts]
+        asked = self.asking({query.query_id for query in self.queries if query.workspace_id in workspaces})
+        references = self.references.filter(pl.col("conversation_id").is_in(told))
+        return replace(asked, transcripts=transcripts, references=references)
+
+    def asking(self, query_ids: Collection[str]) -> "Dataset":
+        """The same transcripts, of which only some queries are asked; the digest stays that of the whole."""
+        queries = tuple(query for query in self.queries if query.query_id in query_ids)
+        is_asked = pl.col("query_id").is_in([query.query_id for query in queries])
         return replace(
             self,
-            transcripts=transcripts,
             queries=queries,
+            references=self.references.filter(pl.col("query_id").is_null() | is_asked),
             qrels=self.qrels.filter(is_asked),
             repaired_qrels=None if self.repaired_qrels is None else self.repaired_qrels.filter(is_asked),
             session_qrels=self.session_qrels.filter(is_asked),
             quotations=self.quotations.filter(is_asked),
-            references=self.references.filter(pl.col("conversation_id").is_in(told)),
             options=self.options.filter(is_asked),
             answers=self.answers.filter(is_asked),
             unanswerable=self.unanswerable.intersection(query.query_id for query in queries),

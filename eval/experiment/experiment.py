@@ -11,6 +11,7 @@ import polars as pl
 
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
+from eval.dataset.dataset import Dataset
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
@@ -122,6 +123,20 @@ class Experiment:
         outcome = self.outcome(results)
         progress("measuring", 1, 1)
         return replace(outcome, seconds={"replay": replayed - started, "measures": time.perf_counter() - replayed})
+
+    def sampled(self, part: Dataset, sample: Dataset, measure: str, progress: Progress) -> pl.Series:
+        """The values of one measure, by name, of the system for some queries: equal to those of a whole run.
+
+        Args:
+            part: the workspaces that are replayed, with all that is asked of them.
+            sample: what is asked of them now, and judged.
+        """
+        sampling = replace(self, evaluator=self.evaluator.sampling(part, sample, measure))
+        results = sampling.results(progress)
+        documents = pl.concat([one.documents for one in results])
+        judging = replace(self, evaluator=self.evaluator.sampling(sample, sample, measure))
+        values = judging._of_arm(results, SYSTEM_ARM, documents, judging._of_memories(results))[0]
+        return values.filter(measure=measure)["value"]
 
     def part(self, workspaces: Collection[str]) -> "Experiment":
         """The same experiment over some workspaces."""
@@ -264,9 +279,22 @@ class Experiment:
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The values of an arm, measure by measure, and their means; `frames` holds what was read otherwise."""
-        dataset, stages = self.evaluator.dataset, FrameCache(self.evaluator.cache)
-        is_control = arm != SYSTEM_ARM
-        values, keys, asked = [pl.DataFrame(schema=VALUES_SCHEMA)], [], asked_of(results)
+        of_arm, keys = self._of_arm(results, arm, documents, frames)
+
+        def means() -> Made:
+            return self.means.of_queries(of_arm, self.evaluator.dataset), Counter()
+
+        if arm == SYSTEM_ARM:
+            return of_arm, means()[0]
+        key = None if None in keys else _digest([keys, self.means])
+        return of_arm, FrameCache(self.evaluator.cache).frame("means", key, means, in_memory=True)[0]
+
+    def _of_arm(
+        self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
+    ) -> tuple[pl.DataFrame, list[str | None]]:
+        """The values of an arm, and what each measure of them depends on."""
+        stages, is_control, asked = FrameCache(self.evaluator.cache), arm != SYSTEM_ARM, asked_of(results)
+        values, keys = [pl.DataFrame(schema=VALUES_SCHEMA)], list[str | None]()
         for name, measure in self.evaluator.measures.items():
             if isinstance(measure, RunMeasure):
                 keys.append(self._key(results, arm, measure))
@@ -284,15 +312,7 @@ class Experiment:
             values.append(rows.select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA))
         if not is_control and asked is not None:
             values.append(aligned_values(asked).select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA))
-        of_arm = pl.concat(values)
-
-        def means() -> Made:
-            return self.means.of_queries(of_arm, dataset), Counter()
-
-        if not is_control:
-            return of_arm, means()[0]
-        key = None if None in keys else _digest([keys, self.means])
-        return of_arm, stages.frame("means", key, means, in_memory=True)[0]
+        return pl.concat(values), keys
 
     def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: RunMeasure) -> str | None:
         """The digest of all that a measure of an arm depends on; None where something has none."""

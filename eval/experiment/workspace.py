@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -101,6 +102,8 @@ class WorkspaceEvaluator:
     """Control arms: other rankings over the very same memory."""
     cache: StageCache | None = None
     """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
+    asked: frozenset[str] | None = None
+    """Ids of the queries that are asked; None = all. Replays are those of all, and answers to some are not kept."""
     rankings: Mapping[str, Ranker] = field(init=False)
     """Arm -> what it ranks with; the system's own stands first, under `SYSTEM_ARM`."""
     evidence: Mapping[str, Sequence[str]] = field(init=False)
@@ -116,6 +119,25 @@ class WorkspaceEvaluator:
         object.__setattr__(self, "rankings", {SYSTEM_ARM: self.system.ranking, **controls})
         object.__setattr__(self, "evidence", self.dataset.evidence())
         object.__setattr__(self, "inputs", None if self.cache is None else _StageInputs(self))
+
+    def sampling(self, part: Dataset, sample: Dataset, measure: str) -> "WorkspaceEvaluator":
+        """The same, of the system's own ranking and one measure alone, for some queries.
+
+        Args:
+            part: the workspaces that are replayed, with all that is asked of them.
+            sample: what is asked of them now.
+            measure: the name of one that a measure here gives.
+        """
+        giver = next(name for name, one in self.measures.items() if measure in one.value_names())
+        sampled = copy(self)  # what stages depend on is the same, and takes as long to tell as a few queries to rank
+        for name, value in {
+            "dataset": part,
+            "measures": {giver: self.measures[giver]},
+            "rankings": {SYSTEM_ARM: self.system.ranking},
+            "asked": frozenset(query.query_id for query in sample.queries),
+        }.items():
+            object.__setattr__(sampled, name, value)
+        return sampled
 
     def evaluate(self, workspace: str, progress: Callable[[int], None]) -> WorkspaceResult:
         """Replay one workspace and rank its queries for every arm; `progress` is told how many, as they are ranked."""
@@ -157,7 +179,7 @@ class WorkspaceEvaluator:
 
     def _evaluated(self, workspace: str, progress: Callable[[int], None], incidents: Counter[str]) -> WorkspaceResult:
         queries = self._queries(workspace)
-        keys = _StageKeys(self.inputs, workspace, queries)
+        keys = _StageKeys(self.inputs, workspace, queries, are_kept=self.asked is None)
         replayed = self._replayed(workspace, queries, keys)
         external = self.system.ranking if isinstance(self.system.ranking, RecordedAnswers) else None
         incidents.update({} if external is None else external.incidents)
@@ -165,7 +187,7 @@ class WorkspaceEvaluator:
         ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
         measured: dict[str, list[pl.DataFrame]] = {}
         facts: dict[str, pl.DataFrame] = {}
-        for number, checkpoint in enumerate(replayed.checkpoints()):
+        for number, checkpoint in enumerate(self._asked(replayed.checkpoints())):
             incidents.update(checkpoint.incidents)
             for arm in self.rankings if checkpoint.queries else ():
                 make = self._ranked(checkpoint, arm, stages, keys)
@@ -204,6 +226,13 @@ class WorkspaceEvaluator:
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
             external=external,
         )
+
+    def _asked(self, checkpoints: Iterator[ReplayCheckpoint]) -> Iterator[ReplayCheckpoint]:
+        """The checkpoints at which a query is asked that is not left out, and the last."""
+        for checkpoint in checkpoints:
+            queries = [query for query in checkpoint.queries if self.asked is None or query.query_id in self.asked]
+            if queries or not checkpoint.queries:
+                yield replace(checkpoint, queries=queries)
 
     def _evidence_text(self, memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
         return evidence_text(readable_documents(memory, queries), queries, self.dataset)
@@ -296,19 +325,23 @@ class _StageInputs:
 class _StageKeys:
     """Under which digests the stages of one workspace are kept; None = they are not."""
 
-    def __init__(self, inputs: _StageInputs | None, workspace: str, queries: Sequence[Query]) -> None:
+    def __init__(
+        self, inputs: _StageInputs | None, workspace: str, queries: Sequence[Query], *, are_kept: bool = True
+    ) -> None:
         self._inputs = inputs
+        self._are_kept = are_kept
+        """Whether answers are; else the memory that gives them is kept alone, and what tells of it."""
         self.checkpoints: str | None = None
         if inputs is not None and inputs.checkpoints is not None:
             scopes = [(query.query_id, query.scopes) for query in queries if query.scopes is not None]
             self.checkpoints = digest([inputs.checkpoints, workspace, *scopes], ())
 
     def ranked(self, arm: str, number: int) -> str | None:
-        return self._of_answers(lambda inputs: inputs.ranked[arm], number)
+        return self._of_answers(lambda inputs: inputs.ranked[arm], number) if self._are_kept else None
 
     def measured(self, name: str, number: int, arm: str | None) -> str | None:
         """Of a measure that reads arms, one for each of them."""
-        key = self._of_answers(lambda inputs: inputs.measured[name], number)
+        key = self._of_answers(lambda inputs: inputs.measured[name], number) if self._are_kept else None
         if arm is None or key is None:
             return key
         of_arm = self.ranked(arm, number)

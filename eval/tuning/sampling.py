@@ -6,15 +6,13 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.pruners import BasePruner, MedianPruner, NopPruner
+from optuna.pruners import BasePruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
 from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
+from eval.tuning.rungs import FACTOR
 from eval.tuning.study import Study
-
-_PRUNED_FROM = 5
-"""Whole trials that the median needs."""
 
 
 class NumberedSampler(BaseSampler):
@@ -62,14 +60,15 @@ class NumberedSampler(BaseSampler):
 
 
 def pruner(settings: Study) -> BasePruner:
-    """Stops a trial whose mean over the folds so far is worse than the median trial's was then."""
+    """Stops a trial at a rung unless it is among the best one in `FACTOR` of those that have reached it."""
     if settings.pruner == "none":
         return NopPruner()
-    return MedianPruner(n_startup_trials=_PRUNED_FROM, n_warmup_steps=1)
+    return SuccessiveHalvingPruner(min_resource=1, reduction_factor=FACTOR)
 
 
 def quieten() -> None:
     """Optuna tells of each trial and of each experimental part; the progress of a study is told by others."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    warnings.filterwarnings("ignore", message="The reported value is ignored")  # of a trial that is made again
     warnings.filterwarnings("ignore", message="Heartbeat of storage is supposed to be used")

@@ -28,7 +28,7 @@ class Study:
     startup_trials: int = 10
     seed: int = 0
     start: bool = True
-    pruner: Literal["none", "median"] = "none"
+    pruner: Literal["none", "halving"] = "none"
     storage: str | None = None
     timeout_s: float | None = None
     heartbeat_s: int = 60
@@ -53,7 +53,9 @@ class Study:
                 "one number says; choose pruner=none"
             )
         if self.pruner != "none" and wanted[0].is_time:
-            raise ValueError(f"pruner={self.pruner}: {wanted[0].measure} is not known by folds; choose pruner=none")
+            raise ValueError(
+                f"pruner={self.pruner}: {wanted[0].measure} is known of whole runs alone; choose pruner=none"
+            )
 
     def wanted(self) -> tuple[Objective, ...]:
         """The objectives, the first the most important."""

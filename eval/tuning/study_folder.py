@@ -13,7 +13,7 @@ from eval.tracking.entry import dataset_tags
 from eval.tuning.plots import write_plots
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import CONFIG_HASH, SAME_AS, SECONDS, STATES, StudyReport
-from eval.tuning.trial_queue import ERROR
+from eval.tuning.trial_queue import ERROR, STOPPED_AT
 from eval.tuning.worth import Worth
 from lcm.files import write_text
 
@@ -51,12 +51,13 @@ def write_study(
 
 def trials_table(report: StudyReport) -> pl.DataFrame:
     """A row for each trial: number, state, a column for each objective and each key (null where it was not there),
-    how it stands among the others, when it ran, why it failed, and the measures that what is searched changes."""
+    how it stands among the others, when it ran, why it failed, at which share of the queries it was stopped, and the
+    measures that what is searched changes."""
     keys = list(dict.fromkeys(key for trial in report.trials for key in trial.params))
     front = {trial.number for trial in report.front}
     rows = []
     for trial in report.trials:
-        # Of a pruned trial Optuna has what its first folds gave, which compares with nothing here.
+        # Of a pruned trial Optuna has what some queries gave, which compares with nothing here.
         values = trial.values if trial.state == TrialState.COMPLETE else [None] * len(report.objectives)
         rows.append(
             {
@@ -70,6 +71,7 @@ def trials_table(report: StudyReport) -> pl.DataFrame:
                 SAME_AS: trial.user_attrs.get(SAME_AS),
                 SECONDS: trial.user_attrs.get(SECONDS),
                 ERROR: trial.user_attrs.get(ERROR),
+                STOPPED_AT: trial.user_attrs.get(STOPPED_AT),
             }
         )
     named = set(keys).union(*rows)
@@ -80,7 +82,7 @@ def trials_table(report: StudyReport) -> pl.DataFrame:
     mixed = [key for key in keys if len({_kind(row[key]) for row in rows if row[key] is not None}) > 1]
     for row in rows:
         row |= {key: None if row[key] is None else json.dumps(row[key]) for key in mixed}
-    known = {SAME_AS: pl.Int64, SECONDS: pl.Float64, ERROR: pl.String, CONFIG_HASH: pl.String}
+    known = {SAME_AS: pl.Int64, SECONDS: pl.Float64} | dict.fromkeys((ERROR, CONFIG_HASH, STOPPED_AT), pl.String)
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=known)
 
 
@@ -99,6 +101,7 @@ def folds_table(report: StudyReport) -> pl.DataFrame:
 def summary_of(report: StudyReport, settings: Mapping[str, Any], found: Worth | None) -> dict[str, Any]:
     """What MLflow is told."""
     metrics = {f"trials/{name}": float(n) for name, n in report.counts().items()}
+    metrics |= {f"trials/stopped at {share.replace('/', ' in ')}": float(n) for share, n in report.stopped_at().items()}
     metrics |= {
         f"best/{one.measure}": value for one, value in zip(report.objectives, report.picked.values, strict=True)
     }

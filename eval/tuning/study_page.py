@@ -20,8 +20,9 @@ def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str], f
         plots: files beside the page.
         found: what was picked against the default; None where that could not be measured, or is told elsewhere.
     """
-    counts = report.counts()
-    told = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+    shares = ", ".join(f"{n} at {share} of the queries" for share, n in report.stopped_at().items())
+    more = {"pruned": f" ({shares})"}
+    told = ", ".join(f"{n} {name}{more.get(name, '')}" for name, n in report.counts().items() if n)
     label = generated_label(report.dataset)
     lines = [
         f"# Study {report.name}",

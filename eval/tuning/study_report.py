@@ -1,7 +1,9 @@
 """What a study found, gathered from its queue of trials."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -9,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 from eval.tuning.finished_trial import FinishedTrial
 from eval.tuning.objective import Objective
 from eval.tuning.selection import CrossValidation, best, cross_validated, pareto_front
-from eval.tuning.trial_queue import ERROR
+from eval.tuning.trial_queue import ERROR, STOPPED_AT
 
 CONFIG_HASH, SAME_AS, SUMS, SECONDS = "config_hash", "same_as", "sums", "seconds"
 """Attributes of a trial."""
@@ -47,6 +49,11 @@ class StudyReport:
         ended = [trial.state for trial in self.trials]
         repeated = sum(trial.same_as is not None for trial in self.complete)
         return {**{name: ended.count(state) for state, name in STATES.items()}, "repeated": repeated}
+
+    def stopped_at(self) -> dict[str, int]:
+        """Share of the judged queries -> how many trials were stopped there; the smallest share first."""
+        shares = Counter(trial.user_attrs[STOPPED_AT] for trial in self.trials if trial.state == TrialState.PRUNED)
+        return dict(sorted(shares.items(), key=lambda item: Fraction(item[0])))
 
 
 def finished(trial: FrozenTrial, assignment: Mapping[str, Any]) -> FinishedTrial:

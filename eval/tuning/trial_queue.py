@@ -26,8 +26,8 @@ from lcm.errors import LcmError
 from lcm.faults import refuse_emptied, refused
 from lcm.redaction import redacted
 
-WORKER, ERROR, SETUP = "worker", "error", "setup"
-"""Attributes: who runs a trial; why it failed; what the study is a study of."""
+WORKER, ERROR, SETUP, STOPPED_AT = "worker", "error", "setup", "stopped_at"
+"""Attributes: who runs a trial; why it failed; what the study is a study of; the share at which a trial was stopped."""
 _SQLITE = "sqlite:///"
 _BUSY_S = 60
 _GRACE = 3
@@ -112,7 +112,9 @@ class TrialQueue:
             trial.set_user_attr(name, value)
         self.study.tell(trial, list(values), skip_if_finished=True)
 
-    def prune(self, trial: Trial) -> None:
+    def prune(self, trial: Trial, share: str) -> None:
+        """`share`: of the judged queries, at which it was stopped."""
+        trial.set_user_attr(STOPPED_AT, share)
         self.study.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
 
     def fail(self, trial: Trial, reason: str) -> None:

@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.dataset.dataset import Dataset
 from eval.tuning.folds import Fold
+from eval.tuning.rungs import Rung
 from eval.tuning.space import Space
 from eval.tuning.study import Study
 from pipelines.config.composition import CompositionCache, composed_whole, explained, quoted
@@ -65,6 +66,8 @@ class StudySetup:
     configs: TrialConfigs
     dataset: Dataset
     folds: tuple[Fold, ...]
+    rungs: tuple[Rung, ...]
+    """At which poor trials are stopped; none where each is measured whole."""
     folder: Path
 
 

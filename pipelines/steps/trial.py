@@ -1,17 +1,15 @@
 """A trial: one configuration of a study, evaluated, or recognised as one that was."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 from optuna.trial import Trial, TrialState
 
-from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.experiment import Experiment
 from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
-from eval.experiment.workspace import WorkspaceResult
-from eval.measures.names import SYSTEM_ARM
 from eval.sweep.origin import origin_of
 from eval.sweep.point_folder import PointFolder
 from eval.tuning.finished_trial import sums_by_fold, values_by_query
@@ -31,7 +29,7 @@ from pipelines.views.terminal import say, warn
 
 
 class _PrunedError(Exception):
-    """What was found in the first folds is enough."""
+    """What was found for a share of the queries is enough."""
 
 
 def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
@@ -51,9 +49,9 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
         known = config_hash(identity(plain))
         trial.set_user_attr(CONFIG_HASH, known)
         attributes, values = _taken_over(known, queue) or _evaluated(trial, assignment, config, plain, search)
-    except _PrunedError:
-        queue.prune(trial)
-        _say(trial.number, "pruned", trial.params)
+    except _PrunedError as error:
+        queue.prune(trial, str(error))
+        _say(trial.number, f"stopped at {error} of the queries", trial.params)
         return
     except Exception as error:  # it is recorded, and the other trials may be sound
         if interruption(error):
@@ -88,14 +86,10 @@ def _evaluated(
 ) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / TRIAL_FOLDERS / str(trial.number)
     kept = PointFolder(folder)
-
-    def run(experiment: Experiment) -> Outcome:
-        if search.settings.pruner == "none":
-            return _run_whole(experiment)
-        return _run_by_folds(trial, experiment, search, kept)
-
+    experiment = experiment_of(config, search.dataset)
+    _climb(trial, experiment, search)
     label = f"trial {trial.number}: {_values(assignment)}"
-    _keep(kept, config, plain, search.configs.overrides(assignment), label, search, run)
+    _keep(kept, config, plain, search.configs.overrides(assignment), label, search, experiment)
     summary = read_summary(folder)
     objectives = search.settings.wanted()
     values = []
@@ -126,7 +120,7 @@ def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
                 return own
     kept = PointFolder(search.folder / TRIAL_FOLDERS / DEFAULT)
     try:
-        _keep(kept, config, plain, search.configs.overrides({}), DEFAULT, search, _run_whole)
+        _keep(kept, config, plain, search.configs.overrides({}), DEFAULT, search)
     except Exception as error:  # the trials are sound without it
         if interruption(error) or is_of_machine(error):
             raise
@@ -142,7 +136,7 @@ def _keep(
     overrides: Sequence[str],
     label: str,
     search: StudySetup,
-    run: Callable[[Experiment], Outcome],
+    experiment: Experiment | None = None,
 ) -> None:
     """Evaluate a configuration into its folder, unless what lies there has its numbers: one that is gone had finished
     it, and not said so yet."""
@@ -152,34 +146,26 @@ def _keep(
     kept.clear()
     started = time.perf_counter()
     kept.begin(origin, overrides, label, [one.measure for one in search.settings.wanted()])
-    outcome = run(experiment_of(config, search.dataset))
+    with progress() as show:
+        outcome = (experiment or experiment_of(config, search.dataset)).run(show)
     seconds = {"total": time.perf_counter() - started}
     written(kept.path, outcome, search.dataset, config, overrides, seconds, plain)
 
 
-def _run_whole(experiment: Experiment) -> Outcome:
-    with progress() as show:
-        return experiment.run(show)
+def _climb(trial: Trial, experiment: Experiment, search: StudySetup) -> None:
+    """Measure a growing share of the queries, as long as the pruner lets it.
 
-
-def _run_by_folds(trial: Trial, experiment: Experiment, search: StudySetup, kept: PointFolder) -> Outcome:
-    """Run fold by fold, as long as the pruner lets it."""
+    Raises:
+        _PrunedError: naming the share at which the trial is stopped.
+    """
     measure = search.settings.wanted()[0].measure
-    results: dict[str, WorkspaceResult] = {}
-    total, n = 0.0, 0
     with progress() as show:
-        for step, fold in enumerate(search.folds):
-            part = experiment.part(fold.workspaces)
-            found = part.results(show)
-            results |= {one.workspace_id: one for one in found}
-            values = part.outcome(found).values.filter(arm=SYSTEM_ARM, measure=measure)["value"]
-            total, n = total + float(values.sum()), n + len(values)
-            if n:
-                trial.report(total / n, step)
-            if fold is not search.folds[-1] and trial.should_prune():
-                kept.clear()
-                raise _PrunedError
-    return experiment.outcome([results[workspace] for workspace in search.dataset.workspaces])
+        for rung in search.rungs:
+            values = experiment.sampled(rung.part, rung.sample, measure, show)
+            if len(values):
+                trial.report(float(values.sum()) / len(values), rung.step)
+            if trial.should_prune():
+                raise _PrunedError(rung.name)
 
 
 def _best_so_far(queue: TrialQueue, search: StudySetup) -> str:

@@ -171,11 +171,19 @@ def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_
     assert len(ran) == 1 + 1
 
 
-@pytest.mark.full
-def test_a_poor_trial_is_stopped_after_its_first_folds_and_a_whole_one_is_a_run(lcm: Lcm) -> None:
-    done = lcm("tune", *QUICK, *WEIGHTS, "study.trials=9", "study.pruner=median", "study.sampler=random")
+def test_a_poor_trial_is_stopped_at_a_share_of_the_queries_and_a_whole_one_is_a_run(lcm: Lcm) -> None:
+    halved = ("tune", *QUICK, *WEIGHTS, "study.pruner=halving", "study.sampler=random")
+    lcm(*halved, "study.trials=4", place="stopped")
+    again = lcm(*halved, "study.trials=9", place="stopped")
+    done = lcm(*halved, "study.trials=9")
     assert done.code == 0, done.stderr
     rows = trials(done)
+    ours = ["number", "state", "recall@10", "stopped_at", "fusion.dense_weight"]
+    assert trials(again).select(ours).equals(rows.select(ours))
+    pruned = rows.filter(state="pruned")
+    assert set(pruned["stopped_at"]) == {"1/4"}
+    assert f"{len(pruned)} pruned ({len(pruned)} at 1/4 of the queries)" in (folder(done) / "study.md").read_text()
+    assert read(done)["metrics"]["trials/stopped at 1 in 4"] == len(pruned)
     assert set(rows["state"]) == {"complete", "pruned"}
     complete = rows.filter(state="complete")
     assert {int(path.name) for path in (folder(done) / "trials").iterdir()} == set(complete["number"])
@@ -244,8 +252,8 @@ def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, mo
             ["study.objectives=[{measure: context_tokens@4000, direction: minimize}]"],
             "set measures.retention.budgets=[4000]",
         ),
-        ([BY_COST, "study.pruner=median"], "study.pruner=median needs a single objective, got 2"),
-        (["study.pruner=median", "measures.latency.queries=5"], "study.pruner=median and measures.latency.queries=5"),
+        ([BY_COST, "study.pruner=halving"], "study.pruner=halving needs a single objective, got 2"),
+        (["study.pruner=halving", "measures.latency.queries=5"], "study.pruner=halving and measures.latency.queries=5"),
         (["executor=local", "measures.latency.queries=5"], "queries cannot be timed while workers share the machine"),
         (["study.trials=many"], "study.trials must be a whole number, got 'many'"),
         (["study.folds=9", *ONE_WEIGHT], "study.folds=9: sample has 4 workspaces with judged queries"),

@@ -37,10 +37,10 @@ def test_objectives_stand_in_the_order_of_their_importance() -> None:
         ({"objectives": [{**RECALL, "direction": "up"}]}, "objectives: direction must be one of: maximize, minimize"),
         ({"objectives": [{**RECALL, "within": -1}]}, "objectives: within must be >= 0, got -1"),
         ({"objectives": [{**RECALL, "within": math.nan}]}, "objectives: within must be >= 0, got nan"),
-        ({"objectives": [RECALL, COST], "pruner": "median"}, "pruner=median needs a single objective, got 2"),
+        ({"objectives": [RECALL, COST], "pruner": "halving"}, "pruner=halving needs a single objective, got 2"),
         (
-            {"objectives": [{"measure": "latency/total_p50_ms", "direction": "minimize"}], "pruner": "median"},
-            "pruner=median: latency/total_p50_ms is not known by folds",
+            {"objectives": [{"measure": "latency/total_p50_ms", "direction": "minimize"}], "pruner": "halving"},
+            "pruner=halving: latency/total_p50_ms is known of whole runs alone",
         ),
     ],
 )
