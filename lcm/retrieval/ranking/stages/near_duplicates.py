@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,10 @@ from lcm.retrieval.ranking.ordering import best_first
 
 _Said = frozenset[tuple[str, str]]
 """Pairs of neighbouring words; the first word stands beside the role that speaks."""
+
+
+_SAID_AT_HAND = 1 << 13
+"""Texts whose pairs stay at hand: the documents of a conversation come up again in query after query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +79,25 @@ class NearDuplicates:
     def _found(self, texts: Iterable[tuple[str | None, str | None]]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of texts, which come best first."""
         kept: list[tuple[int, _Said]] = []
+        holders: dict[tuple[str, str], list[int]] = {}
         for row, (role, text) in enumerate(texts):
             if len(kept) == self.n:
                 return
-            said = frozenset(pairwise([role or "", *(text or "").split()]))
-            better = next((number for number, other in kept if self._is_like(said, other)), None)
+            said = _said(role or "", text or "")
+            # What a better one must hold, pair for pair: most documents say something that none before has said.
+            places = min((holders.get(pair, ()) for pair in said), key=len, default=())
+            better = next((kept[place][0] for place in places if self._is_like(said, kept[place][1])), None)
             if better is None:
+                for pair in said:
+                    holders.setdefault(pair, []).append(len(kept))
                 kept.append((row, said))
             else:
                 yield row, better
 
     def _is_like(self, said: _Said, better: _Said) -> bool:
         return len(said) >= max(1.0, self.least_shared * len(better)) and said <= better
+
+
+@lru_cache(_SAID_AT_HAND)
+def _said(role: str, text: str) -> _Said:
+    return frozenset(pairwise([role, *text.split()]))
