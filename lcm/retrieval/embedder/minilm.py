@@ -60,7 +60,7 @@ class MiniLM:
 
     @property
     def name(self) -> str:
-        return f"minilm-{self.onnx().name}"
+        return f"minilm-{self._found().name}"
 
     @property
     def dim(self) -> int:
@@ -85,15 +85,19 @@ class MiniLM:
         Raises:
             ModelError: if there is neither an export nor weights to make one from.
         """
+        embedder = self._found()
+        if embedder.dim != _DIM:
+            raise ModelError(
+                f"{embedder.directory} gives {embedder.dim} values, all-MiniLM-L6-v2 {_DIM}; "
+                "choose embedder=onnx for another model"
+            )
+        return embedder
+
+    def _found(self) -> Onnx:
+        """The model, looked for; opened where something is embedded, for its name tells what is kept of it already."""
         with self._opened.lock:
             if self._opened.embedder is None:
-                embedder = self._embedder_of(self._model_path())
-                if embedder.dim != _DIM:
-                    raise ModelError(
-                        f"{embedder.directory} gives {embedder.dim} values, all-MiniLM-L6-v2 {_DIM}; "
-                        "choose embedder=onnx for another model"
-                    )
-                self._opened.embedder = embedder
+                self._opened.embedder = self._embedder_of(self._model_path())
             return self._opened.embedder
 
     def _embedder_of(self, model_path: Path) -> Onnx:
