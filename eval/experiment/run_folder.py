@@ -56,6 +56,8 @@ _SUMS = ("sha256", "timing_sha256")
 _AGAIN = "run `lcm evaluate` again"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's, for the file is read of every run."""
+_LAST: list[tuple[Dataset, pl.DataFrame]] = []
+"""The dataset of the run that was written last, and its queries."""
 _PACKAGES = (
     "lcm-harness", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
@@ -110,7 +112,7 @@ def write_run(
         "measures": outcome.means,
         "decisions": outcome.decisions,
         **outcome.frames,
-        "queries": _queries(dataset),
+        "queries": _queries_once(dataset),
     }
     write_text(folder / CONFIG, config_text)
     write_json(folder / ENVIRONMENT, told)
@@ -279,6 +281,13 @@ def commit() -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
+
+
+def _queries_once(dataset: Dataset) -> pl.DataFrame:
+    """Laid out once for the points of a sweep, which share their dataset."""
+    if not _LAST or _LAST[0][0] is not dataset:
+        _LAST[:] = [(dataset, _queries(dataset))]
+    return _LAST[0][1]
 
 
 def _queries(dataset: Dataset) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from filelock import FileLock
@@ -26,28 +26,26 @@ from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.ladder.retrievals import Retrieval
 from eval.tracking import entry, naming
 from eval.tracking.mlflow_traces import log_retrievals
+from eval.tracking.receipts import RECEIPT, keep_receipts, receipts_of
 from eval.tracking.tables import FOLDER, TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
-from lcm.derived import sealed, unsealed
-from lcm.errors import LcmError
 from lcm.faults import refuse_emptied
 from lcm.faults import told as told_fault
 from lcm.files import write_text
 from lcm.given import plain_bytes
-from lcm.redaction import redacted, redacted_record
+from lcm.redaction import redacted
 
 _REASON_LENGTH = 160
 SQLITE = "sqlite:///"
 _LOCK = "mlflow.lock"
 _RUNS = "mlruns"
 """The folder of the files of runs, beside a local database."""
-RECEIPT = "mlflow.json"
-"""Says where a folder was logged, and what its summary was then; null while others are logged below it and it has none.
-"""
-_RECEIPT_KEYS = ("uri", "experiment", "summary_sha256", "run_id")
+_PARENT = "mlflow.parentRunId"
+_BELOW: dict[str, dict[str, str]] = {}
+"""Run of a sweep or study -> digest of a summary -> the run below it whose logging was begun by an earlier process."""
 _MOST_METRICS, _MOST_PARAMS = 1000, 100
 """That MLflow takes in one call."""
 GROWING = ("sweep", "study")
@@ -74,21 +72,27 @@ class Mlflow:
         if address.hostname and not is_users and (why := refused_host(self.uri)):  # it is shown MLFLOW_TRACKING_TOKEN
             raise ValueError(f"uri: {why}")
 
-    def log(self, folder: Path, parent: Path | None = None) -> str:
-        """Raises TrackingError if MLflow cannot be reached or refuses."""
-        summary = read_summary(folder)
-        if known := self._receipt(folder):
-            return self._where(str(known["run_id"]))
-        here = self._here()
-        digest = _summary_digest(folder)
-        receipts = receipts_of(folder)
-        elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
-        later = f"it is whole in {folder}, log it later with: lcm log {shlex.quote(str(folder))}{elsewhere}"
-        with self._refusals_told(later), self._alone():
-            run_id = self._log(folder, summary, digest, parent)
+    def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str:
+        """Raises TrackingError if MLflow cannot be reached or refuses; what was logged before that stays."""
+        folders = [folder] if isinstance(folder, Path) else folder
+        summaries = {one: summary for one in folders if (summary := read_summary(one)) and self._receipt(one) is None}
+        if summaries:
+            first = next(iter(summaries))
+            elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
+            later = f"it is whole in {first}, log it later with: lcm log {shlex.quote(str(first))}{elsewhere}"
+            with self._refusals_told(later), self._alone():
+                place = self._place(parent)
+                for one, summary in summaries.items():
+                    self._log_one(one, summary, place)
+        known = self._receipt(folders[-1])
+        assert known is not None, "it was logged"
+        return self._where(str(known["run_id"]))
+
+    def _log_one(self, folder: Path, summary: Mapping[str, Any], place: "_Place") -> None:
+        here, digest, receipts = self._here(), _summary_digest(folder), receipts_of(folder)
+        run_id = self._log(folder, summary, digest, place)
         kept = [known for known in receipts if not (here.items() <= known.items() and known["run_id"] == run_id)]
-        _keep_receipts(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
-        return self._where(run_id)
+        keep_receipts(folder, [*kept, {**here, "summary_sha256": digest, "run_id": run_id}])
 
     def log_retrievals(self, folder: Path, retrievals: Sequence[Retrieval]) -> str:
         """In a process of its own: where MLflow's traces go is a setting of the whole process."""
@@ -142,20 +146,30 @@ class Mlflow:
             with self._alone():
                 MlflowClient(tracking_uri=whole_uri(self.uri)).get_experiment_by_name(self.experiment)
 
-    def _log(self, folder: Path, summary: Mapping[str, Any], digest: str, parent: Path | None) -> str:
+    def _place(self, parent: Path | None) -> "_Place":
+        """Where folders go: found out once for all that are logged together."""
         from mlflow.tracking import MlflowClient
 
         client = MlflowClient(tracking_uri=whole_uri(self.uri))
         found = client.get_experiment_by_name(self.experiment)
         experiment_id = found.experiment_id if found else self._create(client)
+        if parent is None:
+            return _Place(client, experiment_id)
+        parent_id = self._parent(client, experiment_id, parent)
+        if parent_id not in _BELOW:  # only this process adds to it from now on
+            _BELOW[parent_id] = dict(_runs_below(client, experiment_id, parent_id))
+        return _Place(client, experiment_id, parent_id)
+
+    def _log(self, folder: Path, summary: Mapping[str, Any], digest: str, place: "_Place") -> str:
+        client, experiment_id, parent_id = place
         told = tables(summary)
         tags = {**entry.tags(summary), "summary_sha256": digest, naming.NOTE: naming.note(summary, folder, [*told])}
         if told:
             tags[TAG] = tag([*told])
-        if parent is not None:
-            tags["mlflow.parentRunId"] = self._parent(client, experiment_id, parent)
-        name = naming.run_name(summary, folder, is_nested=parent is not None)
-        run_id = self._begun(client, experiment_id, folder, digest, grows=summary.get("kind") in GROWING)
+        if parent_id is not None:
+            tags[_PARENT] = parent_id
+        name = naming.run_name(summary, folder, is_nested=parent_id is not None)
+        run_id = self._begun(place, folder, digest, grows=summary.get("kind") in GROWING)
         there: Collection[str] = ()
         if run_id is None:
             run_id = str(client.create_run(experiment_id, run_name=name, tags=tags).info.run_id)
@@ -176,13 +190,16 @@ class Mlflow:
             client.set_terminated(run_id, status=status)
         return run_id
 
-    def _begun(self, client: Any, experiment_id: str, folder: Path, digest: str, *, grows: bool) -> str | None:
+    def _begun(self, place: "_Place", folder: Path, digest: str, *, grows: bool) -> str | None:
         """The run that this folder has here already: one below which others were logged, one that has grown since, or
         one whose logging was cut short."""
         for known in receipts_of(folder):
             if self._here().items() <= known.items() and (grows or known["summary_sha256"] is None):
                 return str(known["run_id"])
-        cut_short = client.search_runs([experiment_id], f"tags.summary_sha256 = '{digest}'", max_results=1)
+        if place.parent_id is not None:
+            return _BELOW[place.parent_id].get(digest)
+        wanted = f"tags.summary_sha256 = '{digest}'"
+        cut_short = place.client.search_runs([place.experiment_id], wanted, max_results=1)
         return str(cut_short[0].info.run_id) if cut_short else None
 
     def _parent(self, client: Any, experiment_id: str, folder: Path) -> str:
@@ -200,7 +217,7 @@ class Mlflow:
                 name = redacted(folder.resolve().name)
                 run = client.create_run(experiment_id, run_name=name, tags={"folder": place})
                 run_id = str(run.info.run_id)
-            _keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
+            keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
             return run_id
 
     def _receipt(self, folder: Path) -> dict[str, str | None] | None:
@@ -235,6 +252,24 @@ class Mlflow:
 
     def _where(self, run_id: str) -> str:
         return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
+
+
+class _Place(NamedTuple):
+    """Where folders are logged to: an experiment, and the run of the sweep or study that they belong to."""
+
+    client: Any
+    experiment_id: str
+    parent_id: str | None = None
+
+
+def _runs_below(client: Any, experiment_id: str, parent_id: str) -> Iterator[tuple[str, str]]:
+    """The digest of the summary of each run below another, and its id."""
+    token = None
+    while True:
+        page = client.search_runs([experiment_id], f"tags.`{_PARENT}` = '{parent_id}'", page_token=token)
+        yield from ((run.data.tags["summary_sha256"], str(run.info.run_id)) for run in page)
+        if not (token := page.token):
+            return
 
 
 def _send(
@@ -331,24 +366,6 @@ def whole_uri(uri: str) -> str:
 def place_of(uri: str) -> str:
     """The whole URI, without what is secret in it."""
     return whole_uri(uri) if uri.startswith(SQLITE) else redacted(uri)
-
-
-def receipts_of(folder: Path) -> list[dict[str, str | None]]:
-    path = folder / RECEIPT
-    if not path.exists():
-        return []
-    try:
-        receipts = [unsealed(one, _RECEIPT_KEYS) for one in json.loads(plain_bytes(path))]
-        whole = [one for one in receipts if one is not None]
-    except (ValueError, TypeError, OSError):
-        receipts, whole = [None], []
-    if len(whole) < len(receipts):
-        raise LcmError(f"{path} is damaged: remove it, and the folder is logged anew")
-    return whole
-
-
-def _keep_receipts(folder: Path, receipts: Sequence[Mapping[str, str | None]]) -> None:
-    write_text(folder / RECEIPT, json.dumps([sealed(redacted_record(one)) for one in receipts], indent=2) + "\n")
 
 
 def _live_with(caller: int) -> None:

@@ -13,7 +13,7 @@ from eval.tracking.tracking import Log
 class NoTracking:
     """Logs nothing: the run folder on disk is all."""
 
-    def log(self, folder: Path, parent: Path | None = None) -> str | None:
+    def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str | None:
         return None
 
     def log_retrievals(self, folder: Path, retrievals: Sequence[Retrieval]) -> str | None:

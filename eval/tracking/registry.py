@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.experiment.run_folder import SUMMARY
-from eval.tracking.mlflow_log import SQLITE, place_of, quieten, receipts_of, whole_uri
+from eval.tracking.mlflow_log import SQLITE, place_of, quieten, whole_uri
+from eval.tracking.receipts import receipts_of
 from lcm.errors import LcmError
 
 _REASON_LENGTH = 160

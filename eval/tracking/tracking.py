@@ -14,14 +14,15 @@ class TrackingError(LcmError):
 
 
 class Log(Protocol):
-    def __call__(self, folder: Path, parent: Path | None = None) -> str | None:
-        """Log a complete folder; says where to look, or None where nothing is logged.
+    def __call__(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str | None:
+        """Log a complete folder, or several by one connection; says where to look for the last, or None where nothing
+        is logged.
 
         Args:
             folder: of a run, a sweep, a study, a comparison or a preset: whatever has a summary.
             parent: the folder of the sweep or study that it belongs to, which may be complete later.
         Raises:
-            TrackingError: if the server cannot be reached or refuses.
+            TrackingError: if the server cannot be reached or refuses; what was logged before that stays.
         """
         ...
 
@@ -29,7 +30,7 @@ class Log(Protocol):
 class Tracking(Protocol):
     """A `tracking` choice: logs complete run folders to a server."""
 
-    def log(self, folder: Path, parent: Path | None = None) -> str | None:
+    def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str | None:
         """`Log`, now and here."""
         ...
 

@@ -1,4 +1,5 @@
-"""The log of a sweep: its points go below it while the next ones run, and what cannot be logged is told once."""
+"""The log of a sweep: its points go below it, several at a time, while the next ones run; what cannot be logged is told
+once."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -12,10 +13,12 @@ from eval.sweep.point_folder import PointFolder
 from eval.tracking.tracking import Log, Tracking, TrackingError
 
 _LOOK_EVERY_S = 0.5
+_AT_ONCE = 8
+"""Points that wait for each other: what is the same for all is asked of the server once for so many."""
 
 
 class SweepLog:
-    """Logs one folder after another, beside the work; after the first refusal no more is tried."""
+    """Logs folders beside the work; after the first refusal no more is tried."""
 
     def __init__(self, tracking: Tracking, folder: Path) -> None:
         self._tracking = tracking
@@ -23,7 +26,9 @@ class SweepLog:
         self._thread = ThreadPoolExecutor(1)
         self._opened = ExitStack()
         self._log: Log | None = None
-        self._logged: list[Future[bool]] = []
+        self._waiting: list[Path] = []
+        self._submitted: list[Path] = []
+        self._logged: list[Future[None]] = []
         self._refused: str | None = None
 
     def __enter__(self) -> "SweepLog":
@@ -40,9 +45,13 @@ class SweepLog:
         return self._log
 
     def submit(self, folder: Path) -> None:
-        """Log a complete point, unless it is there already."""
+        """Log a complete point, unless it is there already; with the points that wait, once they are several."""
         if not self._tracking.has(folder):
-            self._logged.append(self._thread.submit(self._tried, self.open(), folder))
+            self._submitted.append(folder)
+            self._waiting.append(folder)
+            self.open()
+            if len(self._waiting) >= _AT_ONCE:
+                self._log_waiting()
 
     def cancel(self) -> None:
         """Leave out what has not begun."""
@@ -51,7 +60,10 @@ class SweepLog:
 
     def finish(self) -> tuple[str | None, str | None]:
         """Log the sweep itself, its points being logged; returns where to look, and what is not there and why."""
-        missing = sum(not future.result() for future in self._logged)
+        self._log_waiting()
+        for future in self._logged:
+            future.result()
+        missing = sum(not self._tracking.has(folder) for folder in self._submitted)
         where = None
         if self._refused is None:
             try:
@@ -60,13 +72,17 @@ class SweepLog:
                 self._refused = str(error)
         return where, None if self._refused is None else f"{missing} points were not logged: {self._refused}"
 
-    def _tried(self, log: Log, folder: Path) -> bool:
+    def _log_waiting(self) -> None:
+        if self._waiting:
+            self._logged.append(self._thread.submit(self._tried, self.open(), self._waiting))
+            self._waiting = []
+
+    def _tried(self, log: Log, folders: Sequence[Path]) -> None:
         if self._refused is None:
             try:
-                log(folder, self._folder)
+                log(folders, self._folder)
             except TrackingError as error:
                 self._refused = str(error)
-        return self._refused is None
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What a sweep cannot log is told once, and tried no more."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,16 +16,20 @@ class Places:
     def __init__(self, room: int) -> None:
         self.room = room
         self.asked: list[tuple[str, str | None]] = []
+        self.batches: list[int] = []
         self.opened = 0
 
     def has(self, folder: Path) -> bool:
-        return folder.name == "there"
+        return folder.name in ("there", *(name for name, _ in self.asked[: self.room]))
 
-    def log(self, folder: Path, parent: Path | None = None) -> str | None:
-        self.asked.append((folder.name, parent and parent.name))
-        if len(self.asked) > self.room:
-            raise TrackingError("full")
-        return f"at {folder.name}"
+    def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str | None:
+        folders = [folder] if isinstance(folder, Path) else folder
+        self.batches.append(len(folders))
+        for one in folders:
+            self.asked.append((one.name, parent and parent.name))
+            if len(self.asked) > self.room:
+                raise TrackingError("full")
+        return f"at {folders[-1].name}"
 
     @contextmanager
     def logger(self) -> Iterator[Log]:
@@ -50,6 +54,16 @@ def test_after_a_refusal_the_rest_is_counted_and_not_tried(tmp_path: Path) -> No
             logs.submit(tmp_path / name)
         assert logs.finish() == (None, "2 points were not logged: full")
     assert [name for name, _ in places.asked] == ["one", "two"]
+
+
+def test_points_are_logged_several_at_a_time(tmp_path: Path) -> None:
+    places = Places(99)
+    with SweepLog(places, tmp_path / "sweep") as logs:
+        for number in range(19):
+            logs.submit(tmp_path / f"point {number}")
+        assert logs.finish() == ("at sweep", None)
+    assert places.batches == [8, 8, 3, 1]
+    assert [name for name, _ in places.asked] == [*(f"point {number}" for number in range(19)), "sweep"]
 
 
 def test_what_is_logged_already_opens_nothing(tmp_path: Path) -> None:
