@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 import polars.selectors as cs
 
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Slot, Source, Stage, TellsReasons
+from lcm.protocols.described_source import DescribedSource
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.ranking.ordering import best_first, with_rank
 from lcm.retrieval.source.candidates import asked, describe, found_by
 
