@@ -137,7 +137,8 @@ def as_written(config: DictConfig) -> dict[str, Any]:
 
 def resolved_text(plain: Mapping[str, Any]) -> str:
     """A resolved configuration as YAML, letter by letter what `OmegaConf.to_yaml` writes, in a tenth of its time."""
-    return yaml.dump(plain, default_flow_style=False, allow_unicode=True, sort_keys=False, Dumper=_Dumper)
+    text: str = yaml.dump(plain, default_flow_style=False, allow_unicode=True, sort_keys=False, Dumper=_Dumper)
+    return text
 
 
 def refuse_unused(
