@@ -107,3 +107,32 @@ def _of_server(transport: Mcp) -> object:
         if transport.context is not None:
             found.append(connection.call("context", {"budget_tokens": 100}))
     return asked, found
+
+
+EXTERNALS: dict[str, object] = {
+    "external/http:api_key_env": "LCM_MARK",
+    "external/http:url": "http://127.0.0.1:8/there",
+    "external/mcp:add.arguments.text": "{author}: {content}",
+    "external/mcp:add.name": "note",
+    "external/mcp:command": ["another"],
+    "external/mcp:compact": {"_target_": "eval.external.mcp_tool.Tool", "name": "tidy"},
+    "external/mcp:context": {"_target_": "eval.external.mcp_tool.SearchTool", "name": "show"},
+    "external/mcp:environment": ["LCM_MARK"],
+    "external/mcp:reset": {"_target_": "eval.external.mcp_tool.Tool", "name": "clear"},
+    "external/mcp:search.arguments.limit": 5,
+    "external/mcp:search.arguments.query": "about {query}",
+    "external/mcp:search.name": "find",
+    "external/mcp:search.results": "others",
+    "external/mcp:search.score": "rank",
+    "external/mcp:search.separator": ";",
+    "external/mcp:search.source_ids": "of",
+    "external/mcp:search.text": "other",
+    "external/mcp:url": "http://127.0.0.1:8/mcp",
+    "external/object:environment": ["LCM_MARK"],
+    "external/object:settings": {"mark": "said: "},
+    "external/object:target": "tests.support.external.memories.Surroundings",
+    "external/stdio:command": stand_in("edits"),
+    "external/stdio:environment": ["LCM_MARK"],
+    "ranking/external:revision": "another",
+}
+"""What the knobs of external memories are turned to."""

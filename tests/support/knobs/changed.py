@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.eval.dataset import test_dialogsum as dialogsum
 from tests.eval.dataset import test_personamem_files as personamem
 from tests.eval.dataset import test_qmsum as qmsum
-from tests.support.external_results import stand_in
+from tests.support.external_results import EXTERNALS
 from tests.support.knobs.families import (
     ANSWERS,
     AUTHORED,
@@ -177,30 +177,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"kinds/{name}:{name}.least_words": 7 for name in KINDS},
     **ANSWERS,
     "measures/latency:latency.queries": 3,
-    "external/http:api_key_env": "LCM_MARK",
-    "external/http:url": "http://127.0.0.1:8/there",
-    "external/mcp:add.arguments.text": "{author}: {content}",
-    "external/mcp:add.name": "note",
-    "external/mcp:command": ["another"],
-    "external/mcp:compact": {"_target_": "eval.external.mcp_tool.Tool", "name": "tidy"},
-    "external/mcp:context": {"_target_": "eval.external.mcp_tool.SearchTool", "name": "show"},
-    "external/mcp:environment": ["LCM_MARK"],
-    "external/mcp:reset": {"_target_": "eval.external.mcp_tool.Tool", "name": "clear"},
-    "external/mcp:search.arguments.limit": 5,
-    "external/mcp:search.arguments.query": "about {query}",
-    "external/mcp:search.name": "find",
-    "external/mcp:search.results": "others",
-    "external/mcp:search.score": "rank",
-    "external/mcp:search.separator": ";",
-    "external/mcp:search.source_ids": "of",
-    "external/mcp:search.text": "other",
-    "external/mcp:url": "http://127.0.0.1:8/mcp",
-    "external/object:environment": ["LCM_MARK"],
-    "external/object:settings": {"mark": "said: "},
-    "external/object:target": "tests.support.external.memories.Surroundings",
-    "external/stdio:command": stand_in("edits"),
-    "external/stdio:environment": ["LCM_MARK"],
-    "ranking/external:revision": "another",
+    **EXTERNALS,
     "executor/ray:address": "local",
     "executor/ray:num_cpus": 2,
     "executor/ray:runtime_env": {"env_vars": {"WEATHER": "fair"}},
