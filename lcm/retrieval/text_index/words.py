@@ -14,17 +14,19 @@ from importlib import resources
 CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"  # folding turns other widths into these
 _RUN = re.compile(rf"(?P<cjk>(?:(?=[{CJK}])[^\W_])+)|(?:(?![{CJK}])[^\W_])+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _LISTS = ("english", "lucene")
 _VOICING_MARKS = "\u3099\u309a"  # with one, Japanese か is が: another sound, not an accent
 
 
 def split_words(text: str) -> tuple[list[str], list[str]]:
     """The words of a text and its runs of CJK characters, each in order and with repetitions."""
-    if text.isascii():
-        return _ASCII_WORD.findall(text.lower()), []
+    folded = text.lower() if text.isascii() else _fold(text)
+    if folded.isascii():
+        return _ASCII_WORD.findall(folded), []
     words: list[str] = []
     cjk_runs: list[str] = []
-    for match in _RUN.finditer(_fold(text)):
+    for match in _RUN.finditer(folded):
         (cjk_runs if match["cjk"] else words).append(match[0])
     return words, cjk_runs
 
@@ -57,10 +59,12 @@ def load_stop_words(name: str) -> frozenset[str]:
 
 
 def _fold(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    bare = "".join(
-        character
-        for character in decomposed
-        if character.isascii() or character in _VOICING_MARKS or unicodedata.category(character)[0] != "M"
-    )
+    bare = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    for character in set(_NOT_ASCII.findall(bare)):  # a text has few distinct ones
+        if _is_mark(character):
+            bare = bare.replace(character, "")
     return unicodedata.normalize("NFC", bare)
+
+
+def _is_mark(character: str) -> bool:
+    return character not in _VOICING_MARKS and unicodedata.category(character)[0] == "M"

@@ -4,13 +4,15 @@ import math
 import os
 import subprocess
 import sys
+import unicodedata
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.embedder.hashing import Hashing, _features
+from lcm.retrieval.embedder.hashing import _WORD, Hashing, _features, _number
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -80,7 +82,9 @@ def test_settings_out_of_range_are_refused(settings: dict[str, int], message: st
 def test_rows_are_the_sums_that_the_formula_says(texts: list[str], dim: int, seed: int) -> None:
     rows = np.zeros((len(texts), dim))
     for row, text in zip(rows, texts, strict=True):
-        for counts, weight in zip(_features(text, seed), (1.0, 0.5), strict=True):
+        runs = [_features(run) for run in _WORD.findall(unicodedata.normalize("NFKC", text).casefold())]
+        for i, (kind, weight) in enumerate((("word", 1.0), ("ngram", 0.5))):
+            counts = Counter(_number(kind, name, seed) for of_run in runs for name in of_run[i])
             for number, count in counts.items():
                 row[(number >> 1) % dim] += (1 if number & 1 else -1) * (weight * math.sqrt(count))
         length = math.sqrt(np.square(row).sum())
