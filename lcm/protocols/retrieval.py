@@ -111,6 +111,18 @@ class TextIndex(Protocol):
         self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None
     ) -> list[tuple[list[str], list[float]]]: ...
 
+    def save(self, path: Path) -> None:
+        """Write tmp, fsync, rename: the file is whole or absent."""
+        ...
+
+    def load(self, path: Path) -> None:
+        """Replace the content by the file's.
+
+        Raises:
+            StoreError: if the file is missing, torn, or of other settings; the caller then rebuilds.
+        """
+        ...
+
     def __len__(self) -> int: ...
 
 

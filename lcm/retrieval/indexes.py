@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,11 +14,14 @@ import polars as pl
 from lcm.errors import StoreError
 from lcm.faults import DamagedError, counting, made_again
 from lcm.protocols.models import Embedder, Vectors
-from lcm.protocols.retrieval import TextIndex, TextIndexChoice, VectorIndexChoice
+from lcm.protocols.retrieval import TextIndex, TextIndexChoice, VectorIndex, VectorIndexChoice
+from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.vector_index.exact import to_grid
 from lcm.writing.new_document import embedded_text
 
 _log = logging.getLogger(__name__)
+_DIGESTED_AT_ONCE = 1 << 16
+"""Documents, of whose words no second copy is made at a time."""
 _MOST_SCOPE_SETS = 16
 """Text indexes kept at a time; the one made first is dropped for another, and made again when it is asked for."""
 
@@ -44,7 +48,7 @@ class Indexes:
         self._vector_choice, self._text_choice, self._incidents = vector_index, text_index, incidents
         self.vector_index = vector_index.build(embedder.dim, incidents=incidents)
         self._text: dict[ScopeSet, TextIndex] = {None: text_index.build()}
-        self._saved: Path | None = None
+        self._loaded: set[Path] = set()
 
     def text_index(self, scopes: Sequence[str] | None, documents: pl.DataFrame) -> TextIndex:
         """The text index over the documents of these scopes; `documents` are all of the workspace."""
@@ -64,57 +68,95 @@ class Indexes:
         """Take in documents that the indexes lack, with the vectors of each: one row a window."""
         if documents.is_empty():
             return
-        owners = [i for i, rows in zip(documents["document_id"], vectors, strict=True) for _ in rows]
-        self.vector_index.add(owners, np.concatenate(vectors))
-        self._add_words(documents)
-
-    def fill(self, documents: pl.DataFrame, path: Path | None) -> None:
-        """Take in all documents of a workspace that was opened, with the vectors kept beside its file if they fit."""
-        if path is not None and (file := self._vector_file(path, documents)).exists():
-            try:
-                self.vector_index.load(file)
-            except StoreError as error:
-                if isinstance(error.__cause__, DamagedError | OSError):
-                    with counting(self._incidents):
-                        made_again("index", f"{error}: made again from the store")
-                else:
-                    _log.warning("%s: made again from the store", error)
-            if len(self.vector_index) == len(documents):
-                self._saved = file
-                self._add_words(documents)
-                return
-            self.vector_index = self._vector_choice.build(self.embedder.dim, incidents=self._incidents)
-        self.add(documents, self.embed(embedded_texts(documents)))
-
-    def save(self, path: Path, documents: pl.DataFrame) -> None:
-        """Keep the vectors of the documents, all of the workspace, beside its file."""
-        if not 0 < len(self.vector_index) == len(documents):
-            return
-        file = self._vector_file(path, documents)
-        if file != self._saved:
-            self.vector_index.save(file)
-            # An index may have several files.
-            ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{16}}\.vectors(\.\d+)?")
-            for stale in path.parent.iterdir():
-                if ours.fullmatch(stale.name) and not stale.name.startswith(file.name):
-                    stale.unlink(missing_ok=True)
-
-    def copy_to(self, path: Path, documents: pl.DataFrame) -> None:
-        """Keep the vectors beside another file, which holds the same documents."""
-        if 0 < len(self.vector_index) == len(documents):
-            self.vector_index.save(self._vector_file(path, documents))
-
-    def _add_words(self, documents: pl.DataFrame) -> None:
+        self._add_vectors(documents, vectors)
         for scopes, index in self._text.items():
             _add_words(index, documents, scopes)
 
-    def _vector_file(self, path: Path, documents: pl.DataFrame) -> Path:
-        """Named by what it must hold, so that a stale one is simply not found."""
-        content = hashlib.sha256(self.embedder.name.encode())
-        for document, *said in documents.select("document_id", "text", "content").iter_rows():
-            text = embedded_text(*said)
-            content.update(f"{len(document)} {len(text)} {document}{text}".encode())
-        return path.with_name(f"{path.name}.{content.hexdigest()[:16]}.vectors")
+    def fill(self, documents: pl.DataFrame, path: Path | None) -> None:
+        """Take in all documents of a workspace that was opened, with what is kept beside its file where that fits."""
+        files = None if path is None or documents.is_empty() else self._files(path, documents)
+        if files is None or not self._is_loaded(self.vector_index, files.vectors, len(documents)):
+            self.vector_index = self._vector_choice.build(self.embedder.dim, incidents=self._incidents)
+            self._add_vectors(documents, self.embed(embedded_texts(documents)))
+        if files is None or not self._is_loaded(self._text[None], files.words, len(documents)):
+            self._text[None] = self._text_choice.build()
+            _add_words(self._text[None], documents, None)
+
+    def save(self, path: Path, documents: pl.DataFrame) -> None:
+        """Keep what the indexes hold of the documents, all of the workspace, beside its file."""
+        files = self._files(path, documents)
+        if self._write(files, documents):
+            # An index may have several files.
+            ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{16}}\.(vectors(\.\d+)?|words)")
+            for stale in path.parent.iterdir():
+                if ours.fullmatch(stale.name) and not stale.name.startswith((files.vectors.name, files.words.name)):
+                    stale.unlink(missing_ok=True)
+
+    def copy_to(self, path: Path, documents: pl.DataFrame) -> None:
+        """Keep the same beside another file, which holds the same documents."""
+        self._write(self._files(path, documents), documents)
+
+    def _is_loaded(self, index: VectorIndex | TextIndex, file: Path, documents: int) -> bool:
+        """Fill an index from its file; false where none is there that fits."""
+        if not file.exists():
+            return False
+        try:
+            index.load(file)
+        except StoreError as error:
+            if isinstance(error.__cause__, DamagedError | OSError):
+                with counting(self._incidents):
+                    made_again("index", f"{error}: made again from the store")
+            else:
+                _log.warning("%s: made again from the store", error)
+        if len(index) != documents:
+            return False
+        self._loaded.add(file)
+        return True
+
+    def _write(self, files: "_Files", documents: pl.DataFrame) -> bool:
+        """Write what is not there already of the indexes that hold every document; whether there was such."""
+        indexes = (self.vector_index, files.vectors), (self._text[None], files.words)
+        unwritten = [
+            (index, file) for index, file in indexes if 0 < len(index) == len(documents) and file not in self._loaded
+        ]
+        for index, file in unwritten:
+            index.save(file)
+        return bool(unwritten)
+
+    def _add_vectors(self, documents: pl.DataFrame, vectors: Sequence[Vectors]) -> None:
+        if documents.is_empty():
+            return
+        owners = [i for i, rows in zip(documents["document_id"], vectors, strict=True) for _ in rows]
+        self.vector_index.add(owners, np.concatenate(vectors))
+
+    def _files(self, path: Path, documents: pl.DataFrame) -> "_Files":
+        """Named by what they must hold, so that a stale one is simply not found."""
+        content = _content_of(documents)
+        vectors = hashlib.sha256(f"{self.embedder.name} {content}".encode()).hexdigest()
+        return _Files(
+            *(path.with_name(f"{path.name}.{end}") for end in (f"{vectors[:16]}.vectors", f"{content[:16]}.words"))
+        )
+
+
+class _Files(NamedTuple):
+    """The files of the indexes of a workspace."""
+
+    vectors: Path
+    words: Path
+
+
+def _content(documents: pl.DataFrame) -> str:
+    """A digest of what the indexes are made of."""
+    digest = hashlib.sha256()
+    for start in range(0, len(documents), _DIGESTED_AT_ONCE):
+        for name in ("document_id", "text", "content"):
+            values = documents[name].slice(start, _DIGESTED_AT_ONCE)
+            digest.update(values.str.len_bytes().to_numpy().astype("<u4").tobytes())
+            digest.update(values.str.join("").item().encode())
+    return digest.hexdigest()
+
+
+_content_of = KeptBeside(_content, 1)
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> list[Vectors]:

@@ -57,16 +57,31 @@ _SOURCES = """(SELECT json_group_array(message_key) FROM (
           WHERE s.document_id = d.document_id ORDER BY s.ordinal))"""
 _FIRST_SOURCE = """(SELECT m.{column} FROM document_messages s JOIN messages m USING (message_id)
         WHERE s.document_id = d.document_id ORDER BY s.ordinal LIMIT 1)"""
+_OF_SOURCES = {
+    "source_message_ids": _SOURCES,
+    "seq": _FIRST_SOURCE.format(column="seq"),
+    "role": _FIRST_SOURCE.format(column="role"),
+}
 _CONVERSATION = "coalesce(c.session_key, '')"
-_SELECT = f"""
-SELECT d.document_id, d.text, d.overview, d.content, d.kind, d.category, d.scope, {_CONVERSATION}, d.session_id,
-       {_SOURCES}, d.created_at, {_KNOWN_FROM}, d.invalidated_at, d.supersedes,
-       d.last_accessed_at, d.valid_until, d.access_count, d.importance, d.confidence,
-       d.decay_tier, d.temporal_type, d.tokens, length_utf16(d.text),
-       {_FIRST_SOURCE.format(column="seq")}, {_FIRST_SOURCE.format(column="role")},
-       d.is_durable, d.authority, d.decay_rate, d.hop_targets
-FROM documents d LEFT JOIN conversations c USING (conversation_id)
-WHERE """  # noqa: S608 (our own constants)
+_OTHERS = {
+    "conversation_id": _CONVERSATION,
+    "valid_from": _KNOWN_FROM,
+    "length_utf16": "length_utf16(d.text)",
+    **_OF_SOURCES,
+}
+"""Columns that are more than one of `documents`."""
+_JOINED = "FROM documents d LEFT JOIN conversations c USING (conversation_id)"
+_LINKS = """
+SELECT s.document_id, s.ordinal, m.message_key, m.seq, m.role
+FROM document_messages s JOIN messages m USING (message_id)
+"""
+_LINK_SCHEMA = {
+    "document_id": pl.String(),
+    "ordinal": pl.Int64(),
+    "source_message_ids": pl.String(),
+    "seq": pl.Int64(),
+    "role": pl.String(),
+}
 _COLUMNS = (
     "document_id", "conversation_id", "session_id", "kind", "text", "overview", "content", "category", "scope",
     "importance", "confidence", "temporal_type", "valid_from", "valid_until", "invalidated_at", "supersedes",
@@ -102,11 +117,32 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
 
 def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] | None) -> pl.DataFrame:
     """Read documents as `DOCUMENT_SCHEMA`; see `Store.documents`."""
-    condition, values = "TRUE", tuple[str, ...]()
-    if document_ids is not None:
-        condition, values = "d.document_id IN (SELECT value FROM json_each(?))", (to_json(list(document_ids)),)
-    read = connection.execute(f"{_SELECT}{condition} ORDER BY {_KNOWN_FROM}, d.rowid", values)
+    if document_ids is None:
+        return _every_document(connection)
+    read = connection.execute(
+        f"SELECT {_selected(DOCUMENT_SCHEMA)} {_JOINED} "  # noqa: S608 (our own constants)
+        f"WHERE d.document_id IN (SELECT value FROM json_each(?)) ORDER BY {_KNOWN_FROM}, d.rowid",
+        (to_json(list(document_ids)),),
+    )
     return frame(read, DOCUMENT_SCHEMA)
+
+
+def _every_document(connection: sqlite3.Connection) -> pl.DataFrame:
+    """As one by one, but the messages of all documents are read at once: to look them up takes most of the time."""
+    own = {name: kind for name, kind in DOCUMENT_SCHEMA.items() if name not in _OF_SOURCES}
+    documents = frame(connection.execute(f"SELECT {_selected(own)} {_JOINED} ORDER BY d.rowid"), own)
+    links = frame(connection.execute(_LINKS), _LINK_SCHEMA).sort("ordinal", maintain_order=True)
+    sources = links.group_by("document_id").agg("source_message_ids", pl.col("seq", "role").first())
+    described = documents.join(sources, on="document_id", how="left", maintain_order="left")
+    return (
+        described.with_columns(pl.col("source_message_ids").fill_null([]))
+        .select(list(DOCUMENT_SCHEMA))
+        .sort("valid_from", maintain_order=True)
+    )
+
+
+def _selected(names: Iterable[str]) -> str:
+    return ", ".join(_OTHERS.get(name, f"d.{name}") for name in names)
 
 
 def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequence[str] | None = None) -> Document:
@@ -114,8 +150,8 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
     columns = ", ".join(f"d.{name}" for name in _COLUMNS if name != "conversation_id")
     readable = "TRUE" if scopes is None else f"d.scope IN ({', '.join('?' * len(scopes))})"
     row = connection.execute(
-        f"SELECT {_CONVERSATION}, {_SOURCES}, {_FIRST_SOURCE.format(column='role')}, {columns} "  # noqa: S608
-        f"FROM documents d LEFT JOIN conversations c USING (conversation_id) WHERE d.document_id = ? AND {readable}",
+        f"SELECT {_CONVERSATION}, {_SOURCES}, {_OF_SOURCES['role']}, {columns} "
+        f"{_JOINED} WHERE d.document_id = ? AND {readable}",
         (document_id, *(scopes or ())),
     ).fetchone()
     if row is None:

@@ -169,7 +169,7 @@ def _refuse_emptied(path: Path) -> None:
         log = path.with_name(f"{path.name}-wal")
         beside = [log] if log.is_file() and log.stat().st_size else []
         if path.exists():
-            ours = re.compile(rf"{re.escape(path.name)}(-locks|\.[0-9a-f]{{16}}\.vectors(\.\d+)?)")
+            ours = re.compile(rf"{re.escape(path.name)}(-locks|\.[0-9a-f]{{16}}\.(vectors(\.\d+)?|words))")
             beside += [one for one in path.parent.iterdir() if ours.fullmatch(one.name)]
         if path.exists() and path.stat().st_size:  # another process has just made it
             return

@@ -19,7 +19,7 @@ def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataF
     Raises:
         StoreError: naming a column with a value that it does not take.
     """
-    columns = list(zip(*cursor, strict=True)) or [()] * len(schema)
+    columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(schema)
     series = []
     for (name, kind), values in zip(schema.items(), columns, strict=True):
         try:

@@ -4,6 +4,7 @@ import random
 import threading
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from lcm.errors import StoreError
 from lcm.protocols.retrieval import TextIndex, TextIndexChoice
 from lcm.retrieval.text_index.filtered import Filtered
+from lcm.retrieval.vector_index.exact import Exact
 
 CONF = Path(__file__).parents[2] / "conf" / "text_index"
 CHOICES: dict[str, TextIndexChoice] = {
@@ -324,3 +327,45 @@ def test_a_filter_that_is_given_again_holds_after_the_index_has_changed(name: st
     assert sorted(index.search(["tea"], 5, allowed)[0][0]) == ["b", "c"]
     assert sorted(index.search(["tea"], 5, ("x",))[0][0]) == ["x"]
     assert sorted(index.search(["tea"], 5, allowed)[0][0]) == ["b", "c"]
+
+
+def test_a_saved_index_answers_and_grows_as_the_one_that_was_saved(choice: TextIndexChoice, tmp_path: Path) -> None:
+    documents = invented(300, seed=1) | DOCUMENTS
+    index, read = filled(choice, documents), filled(choice, {"other": "what was there before"})
+    index.remove(["d3", "d299", "goats"])
+    index.search(["zo1k"], 3, allowed=("d1", "d2"))
+    index.save(tmp_path / "words")
+    read.load(tmp_path / "words")
+    asked = [*(f"zo{number}k zo{2 * number}k" for number in range(40)), *DOCUMENTS.values(), "before"]
+    assert read.search(asked, 500) == index.search(asked, 500)
+    for one in (index, read):
+        one.add(["d3", "new"], ["zo1k zo2k", "a word never heard, 東京, zo2k"])
+        one.remove(["d4"])
+    assert read.search([*asked, "heard"], 500) == index.search([*asked, "heard"], 500)
+    assert read.search(asked, 500, allowed=["d3", "d5"]) == index.search(asked, 500, allowed=["d3", "d5"])
+    assert len(read) == len(index) == len(documents) - 2
+
+
+def test_an_empty_index_is_saved_too(choice: TextIndexChoice, tmp_path: Path) -> None:
+    choice.build().save(tmp_path / "words")
+    read = filled(choice, DOCUMENTS)
+    read.load(tmp_path / "words")
+    assert len(read) == 0
+    assert read.search(["kettle"], 3) == [([], [])]
+
+
+def test_a_file_that_is_torn_or_of_another_index_is_refused(choice: TextIndexChoice, tmp_path: Path) -> None:
+    path, index = tmp_path / "words", filled(choice, DOCUMENTS)
+    with pytest.raises(StoreError, match="cannot read the index file"):
+        index.load(path)
+    before = index.search(["kettle"], 3)
+    index.save(path)
+    whole = path.read_bytes()
+    for torn in (whole[:-1], b"", whole[:99] + bytes([whole[99] ^ 1]) + whole[100:]):
+        path.write_bytes(torn)
+        with pytest.raises(StoreError, match="is damaged or no index file"):
+            index.load(path)
+    Exact().build(2, incidents=Counter()).save(path)
+    with pytest.raises(StoreError, match="was written with"):
+        index.load(path)
+    assert index.search(["kettle"], 3) == before

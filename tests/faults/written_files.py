@@ -96,7 +96,7 @@ def make(place: Path, *, with_study: bool = True) -> None:
     for name, index in INDEXES.items():  # as they were before the last talk came
         _fill(place / f"{name}.db", index)
         (place / f"{name}.db").rename(place / f"{name}.db.older")
-    for old in place.glob("*.vectors*"):
+    for old in (*place.glob("*.vectors*"), *place.glob("*.words")):
         old.unlink()
     _run(*COMPACT)
     for path in sorted((place / "out").rglob("*")):

@@ -8,10 +8,14 @@ Source: the lucene method of bm25s 0.3: idf = ln(1 + (N - n + .5) / (n + .5)), w
 length / mean length)).
 """
 
+import importlib.metadata
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Protocol
 
 import bm25s
@@ -21,9 +25,12 @@ import Stemmer
 
 from lcm.checks import check_choice, check_range
 from lcm.retrieval.indexing import Ranked, best, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
-from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
+from lcm.retrieval.saved_file import Blob, read_index, write_index
+from lcm.retrieval.text_index.words import WORDS, load_stop_words, query_words, split_words, windows
 
 _CJK_WINDOW = 2
+_BLOBS = {"data": "<f8", "indices": "<i4", "indptr": "<i8"}
+"""The columns as the library has them, and how they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,18 @@ class Bm25s:
         load_stop_words(self.stop_words)
 
     def build(self) -> "Bm25sIndex":
-        return Bm25sIndex(self.k1, self.b, _Terms(load_stop_words(self.stop_words), stems_of(self.stemmer)))
+        return Bm25sIndex(
+            self.k1, self.b, _Terms(self.stemmer, load_stop_words(self.stop_words), stems_of(self.stemmer))
+        )
 
 
 class Terms(Protocol):
     """What of a text an index looks at."""
+
+    @property
+    def name(self) -> str:
+        """Tells what of documents is looked at."""
+        ...
 
     def of_document(self, text: str) -> list[str]:
         """In order and with repetitions."""
@@ -72,7 +86,8 @@ class Bm25sIndex:
         self._k1, self._b, self._factor = k1, b, factor
         self._cut = terms
         self._lock = threading.Lock()
-        self._terms: dict[str, list[str]] = {}  # by id, in the order of adding
+        self._numbers: dict[str, int] = {}  # of terms
+        self._terms: dict[str, array[int]] = {}  # their numbers, by id, in the order of adding
         self._columns: _Columns | None = None  # None: to be computed
 
     def __len__(self) -> int:
@@ -88,8 +103,7 @@ class Bm25sIndex:
         refuse_unequal(len(ids), len(texts), "texts")
         with self._lock:
             refuse_known(ids, self._terms)
-            terms = [self._cut.of_document(text) for text in texts]
-            self._terms.update(zip(ids, terms, strict=True))
+            self._terms.update(zip(ids, map(self._numbered, texts), strict=True))
             self._columns = None
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -107,19 +121,66 @@ class Bm25sIndex:
     def search(self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         refuse_negative(k)
         with self._lock:
-            if self._columns is None:
-                self._columns = _Columns(self._k1, self._b, self._terms)
-            ids = self._columns.ids
+            columns = self._settled()
+            ids = columns.ids
             is_visible = np.ones(len(ids), bool)
             if allowed is not None:
                 visible = set(allowed)
                 is_visible = np.fromiter((document_id in visible for document_id in ids), bool, len(ids))
             answers = []
             for query in queries:
-                scores = self._factor * self._columns.scores(self._cut.of_query(query))
+                terms = [self._numbers[term] for term in self._cut.of_query(query) if term in self._numbers]
+                scores = self._factor * columns.scores(terms)
                 places = np.flatnonzero((scores > 0) & is_visible)
                 answers.append(best([ids[place] for place in places.tolist()], scores[places], k))
             return answers
+
+    def save(self, path: Path) -> None:
+        """Write the terms of every document and the columns, whole or not at all."""
+        with self._lock:
+            columns = self._settled()
+            content = {"ids": columns.ids, "terms": list(self._numbers)}
+            blobs = {
+                "numbers": b"".join(terms.tobytes() for terms in self._terms.values()),
+                "lengths": np.fromiter(map(len, self._terms.values()), np.int64, len(self._terms)).tobytes(),
+                **columns.blobs(),
+            }
+        write_index(path, self._file_settings(), content, blobs)
+
+    def load(self, path: Path) -> None:
+        """Hold what a file holds, in the place of what is here.
+
+        Raises:
+            StoreError: if the file is missing, damaged, or of other settings or other words.
+        """
+        content, blobs = read_index(path, self._file_settings())
+        numbers = np.frombuffer(blobs["numbers"], np.int32)
+        ends = np.cumsum(np.frombuffer(blobs["lengths"], np.int64)).tolist()
+        with self._lock:
+            self._numbers = {term: number for number, term in enumerate(content["terms"])}
+            terms = (array("i", numbers[start:end].tobytes()) for start, end in pairwise([0, *ends]))
+            self._terms = dict(zip(content["ids"], terms, strict=True))
+            self._columns = _Columns.restored(content["ids"], self._k1, self._b, blobs)
+
+    def _file_settings(self) -> dict[str, object]:
+        """What the columns on disk depend on; how a query is cut is free to change."""
+        return {
+            "kind": "bm25s",
+            "k1": self._k1,
+            "b": self._b,
+            "terms": self._cut.name,
+            "words": WORDS,
+            "bm25s": importlib.metadata.version("bm25s"),
+            "stemmer": importlib.metadata.version("PyStemmer"),
+        }
+
+    def _numbered(self, text: str) -> "array[int]":
+        return array("i", [self._numbers.setdefault(t, len(self._numbers)) for t in self._cut.of_document(text)])
+
+    def _settled(self) -> "_Columns":
+        if self._columns is None:
+            self._columns = _Columns.computed(self._k1, self._b, self._terms, self._numbers)
+        return self._columns
 
 
 def stems_of(stemmer: str) -> Callable[[list[str]], list[str]]:
@@ -139,6 +200,7 @@ def pairs_of(runs: Iterable[str]) -> list[str]:
 class _Terms:
     """A document's stems and pairs; a query's words without the stop words, each once."""
 
+    name: str
     stop_words: frozenset[str]
     stems: Callable[[list[str]], list[str]]
 
@@ -155,20 +217,35 @@ class _Terms:
 class _Columns:
     """What every term adds to the score of every document."""
 
-    def __init__(self, k1: float, b: float, terms: dict[str, list[str]]) -> None:
-        self.ids = list(terms)
-        self._numbers: dict[str, int] = {}
-        numbered = [
-            [self._numbers.setdefault(term, len(self._numbers)) for term in document] for document in terms.values()
-        ]
+    def __init__(self, ids: Sequence[str], k1: float, b: float) -> None:
+        self.ids = ids
         self._library = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")
-        if self._numbers:
-            self._library.index((numbered, dict(self._numbers)), show_progress=False)
+        self._library.nonoccurrence_array = None  # of other methods than lucene
+        self._library.scores = {
+            "data": np.empty(0), "indices": np.empty(0, np.int32), "indptr": np.zeros(1, np.int64), "num_docs": len(ids)
+        }  # fmt: skip
 
-    def scores(self, terms: Sequence[str]) -> npt.NDArray[np.float64]:
-        """The score of every document, 0 where it holds none of the terms."""
-        numbers = [self._numbers[term] for term in terms if term in self._numbers]
-        if not numbers:
+    @classmethod
+    def computed(cls, k1: float, b: float, terms: Mapping[str, "array[int]"], numbers: Mapping[str, int]) -> "_Columns":
+        columns = cls(list(terms), k1, b)
+        if any(terms.values()):
+            columns._library.index((list(terms.values()), dict(numbers)), show_progress=False)
+        return columns
+
+    @classmethod
+    def restored(cls, ids: Sequence[str], k1: float, b: float, blobs: Mapping[str, Blob]) -> "_Columns":
+        columns = cls(ids, k1, b)
+        for name, kind in _BLOBS.items():
+            columns._library.scores[name] = np.frombuffer(blobs[name], kind)
+        return columns
+
+    def blobs(self) -> dict[str, Blob]:
+        return {name: self._library.scores[name].astype(kind).tobytes() for name, kind in _BLOBS.items()}
+
+    def scores(self, numbers: Sequence[int]) -> npt.NDArray[np.float64]:
+        """The score of every document, 0 where it holds none of the terms, which are those that it was made with."""
+        known = [number for number in numbers if number < len(self._library.scores["indptr"]) - 1]
+        if not known:
             return np.zeros(len(self.ids))
-        scores: npt.NDArray[np.float64] = self._library.get_scores_from_ids(numbers)
+        scores: npt.NDArray[np.float64] = self._library.get_scores_from_ids(known)
         return scores

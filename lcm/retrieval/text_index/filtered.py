@@ -46,12 +46,14 @@ class Filtered:
 
     def build(self) -> Bm25sIndex:
         stop_words, stems = load_stop_words(self.stop_words), stems_of(self.stemmer)
-        terms = _Terms(self.max_token_length, stop_words, stems)
+        name = f"{self.stemmer}, without {self.stop_words} stop words, shorter than {self.max_token_length}"
+        terms = _Terms(name, self.max_token_length, stop_words, stems)
         return Bm25sIndex(self.k1, self.b, terms, factor=self.k1 + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
+    name: str
     max_token_length: int
     stop_words: frozenset[str]
     stems: Callable[[list[str]], list[str]]

@@ -15,10 +15,15 @@ import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from lcm.retrieval.indexing import Ranked, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
-from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
+from lcm.retrieval.saved_file import read_index, write_index
+from lcm.retrieval.text_index.words import WORDS, load_stop_words, query_words, split_words, windows
 from lcm.store.connection import TEMPORARY, spill
 
 _SCHEMA = """
@@ -28,6 +33,7 @@ CREATE TABLE allowed (row_id INTEGER PRIMARY KEY);
 """
 # The plus keeps SQLite from asking the full-text index once for every allowed row.
 _ALLOWED = "AND +rowid IN (SELECT row_id FROM allowed)"
+_FILE_SETTINGS = {"kind": "fts5", "tables": _SCHEMA, "words": WORDS, "sqlite": sqlite3.sqlite_version}
 _K1, _B, _SMALLEST_IDF = 1.2, 0.75, 1e-6  # fixed in FTS5
 _WINDOW = 3  # characters of a trigram
 _NO_LIMIT = -1
@@ -114,6 +120,30 @@ class Fts5Index:
             if allowed is not None:
                 self._allow(allowed)
             return [self._search(query, k, "" if allowed is None else _ALLOWED) for query in queries]
+
+    def save(self, path: Path) -> None:
+        """Write the tables and the ids, whole or not at all."""
+        with self._lock:
+            self._allow(())
+            rows = np.fromiter(self._ids, "<i8", len(self._ids))
+            blobs = {"tables": self._connection.serialize(), "row_ids": rows.tobytes()}
+            content = {"ids": list(self._row_ids), "next_row_id": self._next_row_id}
+        write_index(path, _FILE_SETTINGS, content, blobs)
+
+    def load(self, path: Path) -> None:
+        """Hold what a file holds, in the place of what is here.
+
+        Raises:
+            StoreError: if the file is missing, damaged, or of other tables or other words.
+        """
+        content, blobs = read_index(path, _FILE_SETTINGS)
+        row_ids: list[int] = np.frombuffer(blobs["row_ids"], "<i8").tolist()
+        with self._lock, closing(sqlite3.connect(":memory:")) as saved:
+            saved.deserialize(blobs["tables"])
+            saved.backup(self._connection)
+            self._row_ids = dict(zip(content["ids"], row_ids, strict=True))
+            self._ids = dict(zip(row_ids, content["ids"], strict=True))
+            self._allowed, self._next_row_id = None, content["next_row_id"]
 
     def _allow(self, ids: Sequence[str]) -> None:
         """Fill the table `allowed`; a tuple that is given again has filled it already."""

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Container, Iterable
 from importlib import resources
 
+WORDS = f"1, Unicode {unicodedata.unidata_version}"
+"""Names what `split_words` makes of texts: indexes of other words are made again."""
 CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"  # folding turns other widths into these
 _RUN = re.compile(rf"(?P<cjk>(?:(?=[{CJK}])[^\W_])+)|(?:(?![{CJK}])[^\W_])+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")

@@ -31,8 +31,8 @@ import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import SORTED_SHARE, Ranked, best_places, refuse_negative, refuse_unequal
+from lcm.retrieval.saved_file import Blob, read_index, write_index
 from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
-from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 

@@ -33,10 +33,10 @@ from lcm.checks import check_range
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Ranked, refuse_negative
+from lcm.retrieval.saved_file import Blob, read_index, write_index
 from lcm.retrieval.vector_index.exact import ExactIndex, pack, rounding, to_grid, unpack
 from lcm.retrieval.vector_index.row_graph import Nearest, RowGraph
 from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
-from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from lcm.given import plain_bytes
 from lcm.protocols.models import Vectors
+from lcm.retrieval.saved_file import Blob
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, GraphBuildSettings, add_rows
 from lcm.retrieval.vector_index.row_order import Rows, VisibleRows
-from lcm.retrieval.vector_index.saved_file import Blob
 
 _log = logging.getLogger(__name__)
 _DEAD = -1

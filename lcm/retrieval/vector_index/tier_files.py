@@ -14,9 +14,9 @@ import numpy as np
 
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
+from lcm.retrieval.saved_file import Blob, read_index, write_index
 from lcm.retrieval.vector_index.exact import pack, unpack
 from lcm.retrieval.vector_index.row_graph import RowGraph
-from lcm.retrieval.vector_index.saved_file import Blob, read_index, write_index
 from lcm.retrieval.vector_index.tier_cache import GraphSettings, TierCache
 from lcm.retrieval.vector_index.tier_rotation import Rotation
 

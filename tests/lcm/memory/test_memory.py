@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from lcm.memory.memory import Memory
 from lcm.protocols.models import TextKind, Vectors
+from lcm.protocols.retrieval import TextIndexChoice
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.text_index.filtered import Filtered
+from lcm.retrieval.text_index.fts5 import Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store
@@ -126,26 +130,61 @@ def test_vectors_are_kept_beside_the_workspace_and_not_embedded_again(tmp_path: 
     assert len(list(tmp_path.glob("*.vectors"))) == 1
 
 
+@pytest.mark.parametrize("index", [Fts5(), Bm25s(), Filtered()], ids=["fts5", "bm25s", "filtered"])
+def test_words_are_kept_beside_the_workspace_and_not_cut_again(
+    tmp_path: Path, index: TextIndexChoice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "workspace.db"
+    with Memory.open(system(text_index=index), path) as memory:
+        memory.ingest(transcript())
+        before = memory.rank(queries())
+    monkeypatch.setattr(type(index.build()), "add", lambda *_: pytest.fail("words are added again"))
+    with Memory.open(system(text_index=index), path) as memory:
+        assert memory.rank(queries()).equals(before)
+    assert len(list(tmp_path.glob("*.words"))) == 1
+
+
+def test_words_of_another_text_index_are_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "workspace.db"
+    with Memory.open(system(text_index=Bm25s()), path) as memory:
+        memory.ingest(transcript())
+        before = memory.rank(queries())
+    for index in (Fts5(), Bm25s()):
+        with Memory.open(system(text_index=index), path) as memory:
+            answers = memory.rank(queries())
+            assert len(memory.text_index) == len(LINES)
+            assert not memory.incidents
+        assert "was written with" in caplog.text
+    assert answers.equals(before)
+    assert len(list(tmp_path.glob("*.words"))) == 1
+
+
+@pytest.mark.parametrize("kept", ["vectors", "words"])
 @pytest.mark.parametrize("damage", [lambda raw: raw[:-1], lambda raw: b"", lambda raw: raw[:99] + b"x" + raw[100:]])
-def test_a_damaged_vector_file_is_made_again(tmp_path: Path, damage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_index_file_is_made_again(
+    tmp_path: Path, damage, kept: str, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "workspace.db"
     with Memory.open(system(), path) as memory:
         memory.ingest(transcript())
         before = memory.rank(queries())
-    (file,) = tmp_path.glob("*.vectors")
-    file.write_bytes(damage(file.read_bytes()))
+    (file,) = tmp_path.glob(f"*.{kept}")
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
     with Memory.open(system(), path) as memory:
         assert memory.rank(queries()).equals(before)
         assert memory.incidents == {"damaged index": 1}
     assert "made again from the store" in caplog.text
+    assert len(file.read_bytes()) == len(whole)
 
 
-def test_a_stale_vector_file_is_not_used_and_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", ["vectors", "words"])
+def test_a_stale_index_file_is_not_used_and_goes(tmp_path: Path, kept: str) -> None:
     path = tmp_path / "workspace.db"
     whole = transcript()
     with Memory.open(system(), path) as memory:
         memory.ingest(replace(whole, messages=whole.messages[:3]))
-    (stale,) = tmp_path.glob("*.vectors")
+    (stale,) = tmp_path.glob(f"*.{kept}")
     with Memory.open(system(), path) as memory:
         memory.ingest(whole)
         grown = memory.rank(queries())

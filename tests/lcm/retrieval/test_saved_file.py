@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import StoreError
-from lcm.retrieval.vector_index.saved_file import read_index, write_index
+from lcm.retrieval.saved_file import read_index, write_index
 
 SETTINGS = {"kind": "test", "dim": 3}
 
