@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from lcm.records.document import Document
 from lcm.retrieval.indexing import best_places
 from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
 from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
+
+_PRODUCTS = 1 << 22
+"""That are made at once: 16 MiB."""
 
 
 class ComparisonSet:
@@ -45,7 +48,8 @@ class ComparisonSet:
         self._columns = _Columns.empty(self._dim)
         self._sorts: dict[DocumentSort, int] = {}
         self._documents: dict[str, Document] = {}
-        self._rough: tuple[Vectors, npt.NDArray[np.float32]] | None = None
+        self._asked: _Asked | None = None
+        self._expected: _Expected | None = None
         self._add_frame(documents, vectors)
 
     def branch(self) -> "ComparisonSet":
@@ -58,7 +62,12 @@ class ComparisonSet:
         other._ids, other._places, other._sorts = self._ids.copy(), self._places.copy(), self._sorts.copy()
         other._columns = replace(self._columns, has_ended=self._columns.has_ended.copy())
         other._documents = {}
+        other._expected = None
         return other
+
+    def expect(self, vectors: Sequence[Vectors]) -> None:
+        """Say what `nearest` will be asked for, in order: many products at once take a tenth of the time of each."""
+        self._expected = _Expected(vectors, to_grid(np.concatenate(vectors), self._dim)) if vectors else None
 
     def add_stored(self, documents: pl.DataFrame, vectors: Vectors) -> None:
         """Take in documents that were stored behind those in the set; arguments as of the constructor."""
@@ -83,15 +92,16 @@ class ComparisonSet:
         self, vector: Vectors, k: int, now: datetime, active_only: bool, only: Callable[[DocumentSort], bool] | None
     ) -> list[Neighbour]:
         """The k nearest of the documents that existed then, best first, ties in the order of adding."""
-        count, query = len(self._ids), to_grid(vector, self._dim)
+        count, asked = len(self._ids), self._products(vector)
         compared = self._columns.starts[:count] <= _microseconds(now)
         if active_only:
             compared &= ~self._columns.has_ended[:count]
         if only is not None:
             compared &= np.array([only(sort) for sort in self._sorts], bool)[self._columns.sorts[:count]]
         places = np.flatnonzero(compared)
-        places = places[contending(self._roughly(vector, query)[places], k, self._dim)]
-        (scores,) = cosines(query, self._columns.rows[places])
+        rough = asked.products if len(places) == count else asked.products[places]
+        places = places[contending(rough, k, self._dim)]
+        (scores,) = cosines(asked.query, self._columns.rows[places])
         best = best_places(scores, k)
         near = zip(places[best].tolist(), scores[best].tolist(), strict=True)
         return [Neighbour(self.document(self._ids[place]), score) for place, score in near]
@@ -153,13 +163,50 @@ class ComparisonSet:
         self._columns.sorts[first:end] = [self._sorts.setdefault(sort, len(self._sorts)) for sort in sorts]
         self._ids.extend(ids)
         self._places.update(zip(ids, range(first, end), strict=True))
-        self._rough = None
+        self._asked = None
 
-    def _roughly(self, vector: Vectors, query: Vectors) -> npt.NDArray[np.float32]:
-        """The products with all documents, rounded; a rule may ask several times about one candidate."""
-        if self._rough is None or self._rough[0] is not vector:
-            self._rough = vector, self._columns.rows[: len(self._ids)] @ query[0]
-        return self._rough[1]
+    def _products(self, vector: Vectors) -> "_Asked":
+        """With all documents, rounded; a rule may ask several times about one candidate."""
+        if self._asked is None or self._asked.vector is not vector:
+            rows = self._columns.rows[: len(self._ids)]
+            found = None if self._expected is None else self._expected.products(vector, rows)
+            if found is None:
+                query = to_grid(vector, self._dim)
+                found = query, rows @ query[0]
+            self._asked = _Asked(vector, *found)
+        return self._asked
+
+
+class _Asked(NamedTuple):
+    """A vector as it is compared, and its products with all documents."""
+
+    vector: Vectors
+    query: Vectors
+    products: npt.NDArray[np.float32]
+
+
+class _Expected:
+    """Vectors that will be asked for, and the products of the next of them with the documents that were there."""
+
+    def __init__(self, vectors: Sequence[Vectors], queries: Vectors) -> None:
+        self._places = {id(vector): place for place, vector in enumerate(vectors)}
+        self._vectors, self._queries = vectors, queries  # held, so that no other has their identity
+        self._first, self._known = 0, np.empty((0, 0), np.float32)
+
+    def products(self, vector: Vectors, rows: Vectors) -> tuple[Vectors, npt.NDArray[np.float32]] | None:
+        """The vector as it is compared, and its products with rows; None of one that is not expected.
+
+        Args:
+            rows: of the documents, those that were there at the last call before all others.
+        """
+        place = self._places.get(id(vector))
+        if place is None:
+            return None
+        if not self._first <= place < self._first + len(self._known):
+            some = self._queries[place : place + max(1, _PRODUCTS // max(1, len(rows)))]
+            self._first, self._known = place, some @ rows.T
+        query, known = self._queries[place : place + 1], self._known[place - self._first]
+        return query, np.concatenate([known, rows[len(known) :] @ query[0]])
 
 
 @dataclass(frozen=True, slots=True)

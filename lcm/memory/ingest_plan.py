@@ -72,12 +72,14 @@ def plan_ingest(
     def embed(texts: Sequence[str]) -> Vectors:
         return np.concatenate([mean_vector(rows) for rows in indexes.embed(texts)])
 
-    around = IntakeContext(messages, comparison_set(), document_of, embed, place_of)
+    records, vectors = comparison_set(), [mean_vector(rows) for rows in windows]
+    records.expect(vectors)
+    around = IntakeContext(messages, records, document_of, embed, place_of)
     plan = IngestPlan()
     for places in _extractions(candidates):
         taken = intake.take_in(
             [candidates[place] for place in places],
-            [mean_vector(windows[place]) for place in places],
+            [vectors[place] for place in places],
             [said_at[place] for place in places],
             around,
             incidents=incidents,

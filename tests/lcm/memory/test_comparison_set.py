@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.memory import comparison_set
 from lcm.memory.comparison_set import ComparisonSet
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import DocumentSort
@@ -139,3 +141,23 @@ def test_what_ends_in_a_branch_stands_where_it_began(stored: list[Row], step: in
 
     assert named(branch) == ["new"]
     assert named(first) == sorted(row.document.document_id for row in stored)
+
+
+@given(stored=ROWS, created=ROWS, steps=st.lists(st.integers(0, 6), min_size=1, max_size=5), at_once=st.integers(1, 40))
+def test_what_is_expected_is_found_as_what_is_not(
+    stored: list[Row], created: list[Row], steps: list[int], at_once: int
+) -> None:
+    stored, created = _named(stored, "stored "), _named(created, "created ")
+    asked, order = [_direction(step) for step in steps], [*range(len(steps)), *reversed(range(len(steps)))]
+    told, untold = _comparison(stored, []), _comparison(stored, [])
+    told.expect(asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison_set, "_PRODUCTS", at_once)
+        for place, row in zip(order, [*created, *[None] * len(order)], strict=False):
+            one, other = (
+                known.known_at(minute(9)).nearest(asked[place], 99, active_only=False) for known in (told, untold)
+            )
+            assert one == other
+            if row is not None:
+                for known in (told, untold):
+                    known.apply([DocumentCreated(row.document, row.vector)])
