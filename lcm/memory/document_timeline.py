@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
 
+import numpy as np
 import polars as pl
 
 from lcm.records.document import DEFAULT_RATING, TURN_KINDS
@@ -54,10 +55,10 @@ class DocumentTimeline:
             The rows that are new, and whether all of them came to stand behind those that were there.
         """
         changed, _ = _sanitised(changed)
-        is_new = pl.Series([document_id not in self.ids for document_id in changed["document_id"]], dtype=pl.Boolean)
-        new, known = changed.filter(is_new), changed.filter(~is_new)
-        if not known.is_empty():
-            ended = known.select("document_id", "invalidated_at")
+        new = changed
+        if not self.ids.isdisjoint(changed["document_id"]):
+            is_new = pl.Series([document_id not in self.ids for document_id in changed["document_id"]])
+            new, ended = changed.filter(is_new), changed.filter(~is_new).select("document_id", "invalidated_at")
             self._settled = self.frame.update(ended, on="document_id", include_nulls=True)
         starts: list[datetime] = new["valid_from"].to_list()
         is_behind = not starts or self._latest is None or starts[0] >= self._latest
@@ -118,11 +119,11 @@ def _of_scopes(documents: pl.DataFrame, scopes: Sequence[str] | None) -> pl.Data
 
 def _sanitised(documents: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """The documents without ratings that are no number, and how many had such."""
+    if all(np.isfinite(documents[name].to_numpy()).all() for name in _SANITISED):  # what is null is no number there
+        return documents, 0
     broken = ~pl.all_horizontal(pl.col(*_SANITISED).is_finite().fill_null(False))
-    count: int = documents.select(broken.sum()).item() if len(documents) else 0
-    if count:
-        documents = documents.with_columns(
-            pl.when(pl.col(name).is_finite()).then(name).otherwise(default).alias(name)
-            for name, default in _SANITISED.items()
-        )
-    return documents, count
+    count: int = documents.select(broken.sum()).item()
+    return documents.with_columns(
+        pl.when(pl.col(name).is_finite()).then(name).otherwise(default).alias(name)
+        for name, default in _SANITISED.items()
+    ), count

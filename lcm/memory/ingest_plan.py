@@ -137,7 +137,8 @@ def _unjudged(
         if earlier is not None:
             stand.remove(earlier)
             plan.ends.append((earlier, document.created_at))
-        plan.documents.append(replace(document, supersedes=earlier))
+            document = replace(document, supersedes=earlier)
+        plan.documents.append(document)
     return plan
 
 

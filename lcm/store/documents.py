@@ -50,6 +50,7 @@ DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
 from 1, of the first source message in its conversation, `role` its role: null of what was authored or dreamt.
 `valid_from` is never null."""
 
+_BATCH = 500
 _KNOWN_FROM = "coalesce(d.valid_from, d.created_at)"
 
 _SOURCES = """(SELECT json_group_array(message_key) FROM (
@@ -93,10 +94,14 @@ _INSERT = f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?'
 
 def add_documents(connection: sqlite3.Connection, documents: Iterable[Document]) -> int:
     """Add what is not stored yet, inside the caller's transaction; see `Store.add_documents`."""
-    new: dict[str, Document] = {}
+    documents, new = list(documents), dict[str, Document]()
+    stored = _stored_ids(connection, [document.document_id for document in documents])
     for document in documents:
-        twin = new.get(document.document_id)
-        known = _statement(twin) if twin else _stored_statement(connection, document.document_id)
+        known = None
+        if (twin := new.get(document.document_id)) is not None:
+            known = _statement(twin)
+        elif document.document_id in stored:
+            known = _stored_statement(connection, document.document_id)
         if known is None:
             new[document.document_id] = document
         elif known != (statement := _statement(document)):
@@ -105,8 +110,10 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
                 f"document {document.document_id!r} is stored with another {changed};"
                 " what a document says never changes: give the other one its own id"
             )
-    rows = [_encode(connection, document) for document in new.values()]
-    links = [link for document in new.values() for link in _links(connection, document)]
+    conversations = _Conversations(connection)
+    rows = [_encode(conversations, document) for document in new.values()]
+    messages = _message_rows(connection, new.values())
+    links = [link for document in new.values() for link in _links(messages, document)]
     try:
         connection.executemany(_INSERT, rows)
     except sqlite3.IntegrityError as err:
@@ -241,17 +248,22 @@ def _statement(document: Document) -> dict[str, Any]:
     }
 
 
-def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[str, Any] | None:
+def _stored_ids(connection: sqlite3.Connection, document_ids: Sequence[str]) -> set[str]:
+    """Those of these ids that are taken."""
+    wanted = [require_id(document_id, "document id") for document_id in document_ids]
+    select = "SELECT document_id FROM documents WHERE document_id IN"
+    return {found for (found,) in _of_each(connection, select, wanted)}
+
+
+def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[str, Any]:
     stored = connection.execute(
         """
         SELECT d.text, d.overview, d.content, d.kind, d.scope, coalesce(c.session_key, ''), d.session_id, d.created_at,
                d.valid_from, d.supersedes
         FROM documents d LEFT JOIN conversations c USING (conversation_id) WHERE d.document_id = ?
         """,
-        (require_id(document_id, "document id"),),
+        (document_id,),
     ).fetchone()
-    if stored is None:
-        return None
     sources = connection.execute(
         """
         SELECT m.message_key FROM document_messages s JOIN messages m USING (message_id)
@@ -266,8 +278,8 @@ def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[
     return dict(zip(names, stored, strict=True)) | {"source_message_ids": tuple(key for (key,) in sources)}
 
 
-def _encode(connection: sqlite3.Connection, document: Document) -> tuple[object, ...]:
-    conversation = _conversation_row(connection, document)
+def _encode(conversations: "_Conversations", document: Document) -> tuple[object, ...]:
+    conversation = _conversation_row(conversations, document)
     if document.access_count < 0:
         raise StoreError(
             f"document {document.document_id!r} has access_count {document.access_count}; it counts from 0"
@@ -307,23 +319,49 @@ def _encode(connection: sqlite3.Connection, document: Document) -> tuple[object,
     )
 
 
-def _conversation_row(connection: sqlite3.Connection, document: Document) -> int | None:
+class _Conversations(dict[str, int | None]):
+    """The keys of active conversations by their ids, each looked up once; None where there is none."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __missing__(self, conversation_id: str) -> int | None:
+        found = self._connection.execute(
+            "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1",
+            (require_id(conversation_id, "conversation id"),),
+        ).fetchone()
+        self[conversation_id] = None if found is None else found[0]
+        return self[conversation_id]
+
+
+def _conversation_row(conversations: _Conversations, document: Document) -> int | None:
     """The key of a document's conversation; None of what no message says: it was authored or dreamt."""
     if not (document.conversation_id or document.session_id or document.source_message_ids):
         return None
-    found: tuple[int] | None = connection.execute(
-        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1",
-        (require_id(document.conversation_id, "conversation id"),),
-    ).fetchone()
+    found = conversations[document.conversation_id]
     if found is None:
         raise StoreError(
             f"document {document.document_id!r} names the unknown conversation {document.conversation_id!r};"
             " ingest it first"
         )
-    return found[0]
+    return found
 
 
-def _links(connection: sqlite3.Connection, document: Document) -> Iterator[tuple[str, int, int]]:
+def _message_rows(connection: sqlite3.Connection, documents: Iterable[Document]) -> dict[str, int]:
+    """The keys of the messages that documents name, by their ids; of an unknown one none."""
+    named = {require_id(one, "message id") for document in documents for one in document.source_message_ids}
+    select = "SELECT message_key, message_id FROM messages WHERE message_key IN"
+    return dict(_of_each(connection, select, sorted(named)))
+
+
+def _of_each(connection: sqlite3.Connection, select: str, values: Sequence[str]) -> Iterator[Any]:
+    """The rows of a statement that ends with IN, for some values at a time."""
+    for start in range(0, len(values), _BATCH):
+        some = values[start : start + _BATCH]
+        yield from connection.execute(f"{select} ({', '.join('?' * len(some))})", some).fetchall()
+
+
+def _links(messages: Mapping[str, int], document: Document) -> Iterator[tuple[str, int, int]]:
     sources = document.source_message_ids
     if not sources and not document.conversation_id:
         return
@@ -333,12 +371,9 @@ def _links(connection: sqlite3.Connection, document: Document) -> Iterator[tuple
             f" got {list(sources)!r}"
         )
     for ordinal, key in enumerate(sources):
-        message = connection.execute(
-            "SELECT message_id FROM messages WHERE message_key = ?", (require_id(key, "message id"),)
-        ).fetchone()
-        if message is None:
+        if key not in messages:
             raise StoreError(
                 f"document {document.document_id!r} names the unknown source message {key!r};"
                 " ingest its conversation first"
             )
-        yield document.document_id, message[0], ordinal
+        yield document.document_id, messages[key], ordinal

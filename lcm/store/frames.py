@@ -1,7 +1,8 @@
-"""Rows to frames, a column at a time: a hundred thousand rows in well under a second."""
+"""Rows to frames: a hundred thousand rows in well under a second, a single row in half a millisecond."""
 
+import functools
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -9,6 +10,8 @@ from lcm.encoding import INSTANT_FORMAT
 from lcm.errors import StoreError
 
 INSTANT = pl.Datetime("ms", "UTC")
+_FEW = 64
+"""Rows that are put together row by row; a column at a time costs more to begin with, and less a row."""
 
 
 def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
@@ -19,7 +22,14 @@ def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataF
     Raises:
         StoreError: naming a column with a value that it does not take.
     """
-    columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(schema)
+    rows = cursor.fetchall()
+    if 0 < len(rows) <= _FEW:
+        try:
+            if (found := _by_rows(rows, tuple(schema.items()))) is not None:
+                return found
+        except (TypeError, pl.exceptions.PolarsError):
+            pass  # by columns it is told which one
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     series = []
     for (name, kind), values in zip(schema.items(), columns, strict=True):
         try:
@@ -33,11 +43,42 @@ def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataF
     return pl.DataFrame(series)
 
 
-def _series(name: str, values: tuple[object, ...], kind: pl.DataType) -> pl.Series:
+def _by_rows(rows: Sequence[tuple[object, ...]], schema: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame | None:
+    """None where a value is not of its column's kind: Polars would make it fit."""
+    stored, kinds, decoded = _row_schema(schema)
+    if any(not isinstance(value, kind) for row in rows for value, kind in zip(row, kinds, strict=True)):
+        return None
+    return pl.DataFrame(rows, stored, orient="row").select(decoded)
+
+
+@functools.lru_cache(maxsize=64)
+def _row_schema(
+    schema: tuple[tuple[str, pl.DataType], ...],
+) -> tuple[dict[str, pl.DataType], list[type], list[pl.Expr]]:
+    """Of each column: what of it is stored, as what Python has it, and what it becomes."""
+    stored = {name: _stored(kind) for name, kind in schema}
+    numbers = {pl.Int64(): int | None, pl.Float64(): float | int | None}
+    return (
+        stored,
+        [numbers.get(kind, str | None) for kind in stored.values()],  # type: ignore[misc]  # a union is no type
+        [_decoded(pl.col(name), kind) for name, kind in schema],
+    )
+
+
+def _stored(kind: pl.DataType) -> pl.DataType:
+    if kind == INSTANT or isinstance(kind, pl.List):
+        return pl.String()
+    return pl.Int64() if kind == pl.Boolean else kind
+
+
+def _decoded(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
     if kind == INSTANT:
-        return pl.Series(name, values, pl.String).str.to_datetime(INSTANT_FORMAT, time_unit="ms", time_zone="UTC")
+        return column.str.to_datetime(INSTANT_FORMAT, time_unit="ms", time_zone="UTC")
     if isinstance(kind, pl.List):
-        return pl.Series(name, values, pl.String).str.json_decode(kind)
-    if kind == pl.Boolean:
-        return pl.Series(name, values, pl.Int64).cast(pl.Boolean)
-    return pl.Series(name, values, kind)
+        return column.str.json_decode(kind)
+    return column.cast(pl.Boolean) if kind == pl.Boolean else column
+
+
+def _series(name: str, values: tuple[object, ...], kind: pl.DataType) -> pl.Series:
+    stored = pl.Series(name, values, _stored(kind))
+    return stored if stored.dtype == kind else stored.to_frame().select(_decoded(pl.col(name), kind)).to_series()
