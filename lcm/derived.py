@@ -7,6 +7,7 @@ folder that others read too, in their own formats, have theirs in a list beside 
 
 import hashlib
 import json
+import mmap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from lcm.given import opened_as_is, plain_bytes
 SUMS = "SHA256SUMS"
 _MAGIC = b"lcm derived 1\n"
 SUM = "sha256"
-_START = len(_MAGIC) + hashlib.sha256().digest_size
+DERIVED_START = len(_MAGIC) + hashlib.sha256().digest_size
+"""Bytes in front of what a file carries."""
 
 
 def write_derived(path: Path, parts: Sequence[bytes | memoryview]) -> None:
@@ -42,10 +44,20 @@ def read_derived(path: Path) -> memoryview:
     """
     with naming(path):
         data = plain_bytes(path)
-    body = memoryview(data)[_START:]
-    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[len(_MAGIC) : _START]:
+    body = memoryview(data)[DERIVED_START:]
+    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[len(_MAGIC) : DERIVED_START]:
         raise DamagedError(f"{path} is damaged")
     return body
+
+
+def mapped_derived(path: Path) -> memoryview:
+    """As `read_derived`; what is not looked at stays in the file, and the system may take back what was."""
+    with naming(path), opened_as_is(path) as file:
+        start = file.read(DERIVED_START)
+        digest = hashlib.file_digest(file, "sha256").digest()
+        if not start.startswith(_MAGIC) or digest != start[len(_MAGIC) :]:
+            raise DamagedError(f"{path} is damaged")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[DERIVED_START:]
 
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:

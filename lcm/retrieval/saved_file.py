@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lcm.derived import read_derived, write_derived
+from lcm.derived import DERIVED_START, mapped_derived, write_derived
 from lcm.errors import StoreError
 from lcm.faults import DamagedError
 
 _LENGTH_BYTES = 8
+_ALIGNED = 64
+"""Bytes: the first blob begins at a multiple in its file, so that its numbers can be looked at where they are."""
 
 Blob = bytes | memoryview
-"""A large part of a file: what is read is a view of all that was read."""
+"""A large part of a file: what is read is a view of the file itself."""
 
 
 def write_index(path: Path, settings: Mapping[str, Any], content: Mapping[str, Any], blobs: Mapping[str, Blob]) -> None:
@@ -33,6 +35,7 @@ def write_index(path: Path, settings: Mapping[str, Any], content: Mapping[str, A
             "blobs": {name: len(blob) for name, blob in blobs.items()},
         }
     ).encode()
+    header += b" " * (-(DERIVED_START + _LENGTH_BYTES + len(header)) % _ALIGNED)
     write_derived(path, [len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()])
 
 
@@ -43,7 +46,7 @@ def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any],
         StoreError: if the file is missing, damaged, or written with other settings.
     """
     try:
-        body = read_derived(path)
+        body = mapped_derived(path)
     except OSError as err:
         raise StoreError(f"cannot read the index file {str(path)!r} ({err.strerror}); rebuild it") from err
     except DamagedError as err:

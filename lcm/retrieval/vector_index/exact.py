@@ -41,8 +41,6 @@ _LENGTH_TOLERANCE = 1e-3
 _BLOCK_NUMBERS = 1 << 22  # numbers of one block in float64: 32 MiB, however many queries and documents there are
 _LEAST_QUERIES = 16  # of a block: every row is made float64 once a block, which takes as long as some products
 
-_ROWS_AT_ONCE = 1 << 14  # of a saved file that is read: no second copy of all
-
 _MORE_ROWS = 1 << 16  # that are made room for at most
 
 _ROUGH_FROM = 1 << 12  # rows: with fewer, two steps take longer than one
@@ -199,12 +197,19 @@ class ExactIndex:
 
     def load(self, path: Path) -> None:
         content, blobs = read_index(path, self._settings())
-        vectors, ids = np.frombuffer(blobs["vectors"], "<f4").reshape(-1, self._dim), content["ids"]
+        self.restore(content["ids"], blobs["vectors"])
+
+    def restore(self, ids: Sequence[str], packed: Blob) -> None:
+        """Hold the contents of another index, in the place of what is here; the vectors stay where they are, until this
+        index changes.
+
+        Args:
+            ids: the id of every vector.
+            packed: the vectors, as `pack` gives them.
+        """
+        rows = np.require(np.frombuffer(packed, "<f4").reshape(-1, self._dim), np.float32, "A")
         with self._lock:
-            self._clear()
-            self._reserve(len(vectors))
-            for start in range(0, len(vectors), _ROWS_AT_ONCE):
-                self.add(ids[start : start + _ROWS_AT_ONCE], vectors[start : start + _ROWS_AT_ONCE])
+            self._order, self._rows, self._count = RowOrder(ids), rows, len(rows)
 
     def contents(self) -> tuple[list[str], Vectors]:
         """The id of every vector, and the vectors: by order of adding the id, then the vector."""
@@ -220,6 +225,10 @@ class ExactIndex:
         if rows <= capacity:
             return
         capacity = max(rows, min(2 * capacity, capacity + _MORE_ROWS))
+        if not self._rows.flags.owndata:  # they lie in a file
+            rows, self._rows = self._rows, np.empty((capacity, self._dim), np.float32)
+            self._rows[: self._count] = rows
+            return
         # In place: a large block is moved by its addresses, where a new one beside it would double what is held. Nobody
         # keeps a view of it outside of the lock.
         self._rows.resize((capacity, self._dim), refcheck=False)

@@ -34,7 +34,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.saved_file import Blob, read_index, write_index
-from lcm.retrieval.vector_index.exact import ExactIndex, pack, rounding, to_grid, unpack
+from lcm.retrieval.vector_index.exact import ExactIndex, pack, rounding, to_grid
 from lcm.retrieval.vector_index.row_graph import Nearest, RowGraph
 from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
 
@@ -188,7 +188,7 @@ class HnswIndex:
     def load(self, path: Path) -> None:
         content, blobs = read_index(path, self._file_settings())
         exact = ExactIndex(self._dim)
-        exact.add(content["ids"], unpack(blobs["vectors"], self._dim))
+        exact.restore(content["ids"], blobs["vectors"])
         graph = RowGraph.from_bytes(self._settings, self._dim, blobs["graph"], blobs["graph_rows"])
         with self._lock:
             self._exact, self._graph, self._order = exact, graph, RowOrder(content["ids"])

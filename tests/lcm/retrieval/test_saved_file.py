@@ -1,8 +1,10 @@
 """The file of a saved index is whole or absent."""
 
+import mmap
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lcm.errors import StoreError
@@ -39,3 +41,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
 def test_a_folder_in_the_place_of_the_file_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"cannot read the index file .* rebuild it"):
         read_index(tmp_path, SETTINGS)
+
+
+@pytest.mark.parametrize("name", ["a", "ab", "abc", "学"])
+def test_numbers_are_looked_at_where_they_lie_in_the_file(name: str, tmp_path: Path) -> None:
+    numbers = np.arange(5, dtype=np.float32)
+    write_index(tmp_path / "index", SETTINGS, {"name": name}, {"numbers": numbers.data.cast("B"), "others": b"xyz"})
+    blob = read_index(tmp_path / "index", SETTINGS)[1]["numbers"]
+    read = np.frombuffer(blob, np.float32)
+    assert read.tolist() == numbers.tolist()
+    assert read.flags.aligned
+    assert isinstance(blob, memoryview) and isinstance(blob.obj, mmap.mmap)
