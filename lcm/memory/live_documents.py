@@ -75,13 +75,13 @@ class LiveDocuments:
     """
 
     def __init__(
-        self, store: Store, indexes: Indexes, incidents: Counter[str], vectors_beside: Path | None = None
+        self, store: Store, indexes: Indexes, incidents: Counter[str], indexes_beside: Path | None = None
     ) -> None:
         """Read every document of the store into indexes that are still empty.
 
         Args:
             incidents: counts what was survived.
-            vectors_beside: the file beside which the vectors may have been kept; None = they are made anew.
+            indexes_beside: the file beside which the indexes may have been kept; None = they are made anew.
         """
         self.store = store
         self.indexes = indexes
@@ -94,7 +94,7 @@ class LiveDocuments:
             self.incidents["ratings that are no number"] += broken
         self._comparison: tuple[Sequence[str] | None, ComparisonSet] | None = None
         self._kept: tuple[pl.DataFrame | None, dict[Hashable, Any]] = None, {}
-        self.indexes.fill(self.frame, vectors_beside)
+        self.indexes.fill(self.frame, indexes_beside)
 
     @property
     def frame(self) -> pl.DataFrame:

@@ -45,7 +45,7 @@ _MESSAGES_A_TRANSACTION = 4096
 class Memory:
     """One workspace of a memory system: messages go in, documents and contexts come out.
 
-    The store is the truth. The indexes hold its documents and are made from it whenever a workspace is opened, so one
+    The store is the truth. The indexes hold its documents and follow from it: each process has its own, so one
     process at a time should write to a workspace while others hold it open for searching.
     """
 
@@ -54,13 +54,13 @@ class Memory:
         system: System,
         store: Store,
         path: Path | None = None,
-        vectors_beside: Path | None = None,
+        indexes_beside: Path | None = None,
         live: LiveDocuments | None = None,
     ) -> None:
         """
         Args:
-            path: the workspace's file, beside which the vectors are kept; None = it is in this process alone.
-            vectors_beside: another file that they are beside.
+            path: the workspace's file, beside which its indexes are kept; None = it is in this process alone.
+            indexes_beside: another file that they are beside.
             live: the documents of the store, where they were opened before for a system that differs in nothing but
                 its ranking and its assembly; None = they are read.
         """
@@ -71,7 +71,7 @@ class Memory:
         self._authored = system.authored.nodes(incidents=incidents)
         if put_authored(store, self._authored, system.assembly) or live is None:
             indexes = Indexes(system.embedder, system.vector_index, system.text_index, incidents=incidents)
-            live = LiveDocuments(store, indexes, incidents, vectors_beside or path)
+            live = LiveDocuments(store, indexes, incidents, indexes_beside or path)
         self.live = live
         self.incidents = incidents
         """What failed and was survived, by name and times."""
@@ -85,18 +85,17 @@ class Memory:
     def open(cls, system: System, path: Path | str = ":memory:") -> Self:
         """Open the workspace in the SQLite file `path`, made if missing; "" is a temporary file of this process.
 
-        Its indexes are rebuilt from it; the vectors come from the file that `close` left beside it, where that still
-        fits.
+        Its indexes come from the files that `close` left beside it, where these still fit; else they are made from it.
         """
         return cls(system, Store(path), None if str(path) in (":memory:", "") else Path(path))
 
     @classmethod
     def open_copy(cls, system: System, path: Path) -> Self:
         """Open a copy of the workspace in a file, in this process alone: the file stays as it is."""
-        return cls(system, Store.copied_from(path), vectors_beside=path)
+        return cls(system, Store.copied_from(path), indexes_beside=path)
 
     def close(self) -> None:
-        """Write what compaction in the background makes in time, keep the vectors beside the file, then close it."""
+        """Write what compaction in the background makes in time, keep the indexes beside the file, then close it."""
         try:
             self._compaction.close()
             if self._path is not None:
@@ -105,7 +104,7 @@ class Memory:
             self.store.close()
 
     def copy_to(self, path: Path) -> None:
-        """Keep the workspace as it is now in a new file, the vectors beside it: `Memory.open` goes on from there."""
+        """Keep the workspace as it is now in a new file, its indexes beside it: `Memory.open` goes on from there."""
         self.store.copy_to(path)
         self.live.indexes.copy_to(path, self.live.frame)
 

@@ -120,8 +120,9 @@ class _Vocabulary:
         words, ngrams = _features(run)
         for kind, weight, names in (("word", _WORD_WEIGHT, words), ("ngram", _NGRAM_WEIGHT, ngrams)):
             for name in names:
-                place = self._places.setdefault((kind, name), len(self._places))
-                if place == len(self._numbers):
+                place = self._places.get((kind, name))
+                if place is None:
+                    place = self._places[kind, name] = len(self._places)
                     self._numbers.append(_number(kind, name, self._seed))
                     self._weights.append(weight)
                 self._features.append(place)
