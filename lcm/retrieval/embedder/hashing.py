@@ -66,10 +66,11 @@ class Hashing:
         order = np.argsort(weights < _WORD_WEIGHT, kind="stable")  # a sum of floats depends on its order: words first
         places, values = places[order], values[order]
         sums = np.bincount(places, values, len(texts) * self.dim).astype(np.float64, copy=False)
-        vectors = sums.reshape(len(texts), self.dim)
-        lengths = np.sqrt(np.square(vectors).sum(axis=1))
-        vectors[lengths == 0, 0] = lengths[lengths == 0] = 1.0
-        return (vectors / lengths[:, np.newaxis]).astype(np.float32)
+        summed = sums.reshape(len(texts), self.dim)
+        lengths = np.sqrt(np.square(summed).sum(axis=1))
+        summed[lengths == 0, 0] = lengths[lengths == 0] = 1.0
+        vectors: Vectors = (summed / lengths[:, np.newaxis]).astype(np.float32)
+        return vectors
 
 
 class _Vocabulary:

@@ -226,8 +226,8 @@ class ExactIndex:
             return
         capacity = max(rows, min(2 * capacity, capacity + _MORE_ROWS))
         if not self._rows.flags.owndata:  # they lie in a file
-            rows, self._rows = self._rows, np.empty((capacity, self._dim), np.float32)
-            self._rows[: self._count] = rows
+            kept, self._rows = self._rows, np.empty((capacity, self._dim), np.float32)
+            self._rows[: self._count] = kept
             return
         # In place: a large block is moved by its addresses, where a new one beside it would double what is held. Nobody
         # keeps a view of it outside of the lock.
