@@ -4,9 +4,10 @@
 
 Invents so many messages (conversations of 100, seeded), and for each system (default: unified, hybrid, libravdb,
 lancedb_pro), every step in a process of its own: takes them in at once into a new file and closes it; opens it again
-and asks one question. `one` messages of one conversation are then taken in one by one, each its own transaction:
-with their documents, in the store alone, and the same rows by bare sqlite3 with the same pragmas, in milliseconds each. Seconds are told as wall and as processor time: on a machine
-that others use only the latter says something. KEY=VALUE go to the configuration; embedder=hashing unless given.
+and asks one question. `one` messages of one conversation are then taken in one by one, each its own transaction: with
+their documents, in the store alone, and the same rows by bare sqlite3 with the same pragmas, in milliseconds each; 0
+leaves that out. Seconds are told as wall and as processor time: on a machine that others use only the latter says
+something. KEY=VALUE go to the configuration; embedder=hashing unless given.
 """
 
 import json
@@ -16,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
