@@ -15,7 +15,25 @@ from lcm.records.document import GLOBAL_SCOPE
 from lcm.records.query import Recalled
 
 
-class VectorIndex(Protocol):
+class KeptIndex(Protocol):
+    """What can be kept in a file beside the store that it follows from."""
+
+    def save(self, path: Path) -> None:
+        """Write tmp, fsync, rename: the file is whole or absent."""
+        ...
+
+    def load(self, path: Path) -> None:
+        """Replace the content by the file's.
+
+        Raises:
+            StoreError: if the file is missing, torn, or of other settings; the caller then rebuilds.
+        """
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class VectorIndex(KeptIndex, Protocol):
     """Vectors to neighbours.
 
     An id may be added with several vectors (the windows of one text): its cosine is that of its best one.
@@ -36,10 +54,6 @@ class VectorIndex(Protocol):
         """
         ...
 
-    def save(self, path: Path) -> None:
-        """Write tmp, fsync, rename: the file is whole or absent."""
-        ...
-
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
         """One unit vector an id: its own, or the normalised mean of several; row i belongs to ids[i].
 
@@ -47,16 +61,6 @@ class VectorIndex(Protocol):
             ValueError: if an id is not in the index.
         """
         ...
-
-    def load(self, path: Path) -> None:
-        """Replace the content by the file's.
-
-        Raises:
-            StoreError: if the file is missing, torn, or of other settings; the caller then rebuilds.
-        """
-        ...
-
-    def __len__(self) -> int: ...
 
 
 class IndexAnswer(NamedTuple):
@@ -95,7 +99,7 @@ class Tiered(Protocol):
         ...
 
 
-class TextIndex(Protocol):
+class TextIndex(KeptIndex, Protocol):
     """Words to raw BM25, higher is better.
 
     An id is added once; to change its text remove it first.
@@ -110,20 +114,6 @@ class TextIndex(Protocol):
     def search(
         self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None
     ) -> list[tuple[list[str], list[float]]]: ...
-
-    def save(self, path: Path) -> None:
-        """Write tmp, fsync, rename: the file is whole or absent."""
-        ...
-
-    def load(self, path: Path) -> None:
-        """Replace the content by the file's.
-
-        Raises:
-            StoreError: if the file is missing, torn, or of other settings; the caller then rebuilds.
-        """
-        ...
-
-    def __len__(self) -> int: ...
 
 
 class VectorIndexChoice(Protocol):

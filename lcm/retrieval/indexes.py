@@ -14,7 +14,7 @@ import polars as pl
 from lcm.errors import StoreError
 from lcm.faults import DamagedError, counting, made_again
 from lcm.protocols.models import Embedder, Vectors
-from lcm.protocols.retrieval import TextIndex, TextIndexChoice, VectorIndex, VectorIndexChoice
+from lcm.protocols.retrieval import KeptIndex, TextIndex, TextIndexChoice, VectorIndexChoice
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.vector_index.exact import to_grid
 from lcm.writing.new_document import embedded_text
@@ -96,7 +96,7 @@ class Indexes:
         """Keep the same beside another file, which holds the same documents."""
         self._write(self._files(path, documents), documents)
 
-    def _is_loaded(self, index: VectorIndex | TextIndex, file: Path, documents: int) -> bool:
+    def _is_loaded(self, index: KeptIndex, file: Path, documents: int) -> bool:
         """Fill an index from its file; false where none is there that fits."""
         if not file.exists():
             return False
