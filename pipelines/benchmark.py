@@ -1,12 +1,14 @@
 """lcm benchmark [KEY=VALUE ...] [GROUP=CHOICE ...]
 
 Time lcm against the libraries that it stands on, both sides in turns within one run, over synthetic texts; draw how
-each operation grows; watch the memory of a long ingest. Kept in runs/DATE/TIME: benchmark.json, benchmark.png.
+each operation grows; ask and fill live memories; watch the memory of a long ingest. Kept in runs/DATE/TIME:
+benchmark.json, benchmark.png.
 
   lcm benchmark                                 everything; some minutes
   lcm benchmark repeats=3 sizes=[1000,10000]    less
-  lcm benchmark comparisons.embedding=null      leave a comparison out; growth=null, memory=null
+  lcm benchmark comparisons.embedding=null      leave a comparison out; growth=null, live=null
   lcm benchmark transcript_mb=1024 hnsw.ef=200
+  lcm benchmark live.sizes=[600,5000,50000]     live queries of larger memories
   lcm benchmark strict=true                     exit with 1 where a target is missed
   --cfg job                                     show the composed configuration
   --debug                                       show the traceback of an error"""
@@ -14,6 +16,8 @@ each operation grows; watch the memory of a long ingest. Kept in runs/DATE/TIME:
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -26,8 +30,10 @@ from eval.benchmark.timing import Comparison
 from eval.experiment.run_folder import CONFIG
 from lcm.errors import LcmError
 from lcm.files import write_text
+from lcm.memory.system import System
 from pipelines.config import building
 from pipelines.config.command_line import Command, claimed
+from pipelines.config.composition import composed
 from pipelines.config.explanation import explained
 from pipelines.views.progress import progress
 from pipelines.views.terminal import kept, say, show_table
@@ -50,12 +56,19 @@ def benchmark(config: DictConfig, folder: Path) -> int:
     timed: Benchmark = building.build(config, BENCHMARK)
     is_strict = building.flag(config, "strict")
     with progress() as show:
-        report = timed.run(peak_of_ingest, show)
+        report = timed.run(build_system, peak_of_ingest, show)
     plain = building.resolved(config)
     write_text(folder / CONFIG, building.resolved_text(plain))
     write_report(folder, report, plain, time.perf_counter() - started)
     show_report(report, folder)
     return TARGET_MISSED if is_strict and report.missed else 0
+
+
+def build_system(choices: Sequence[str]) -> System:
+    """The memory system of some choices of `lcm evaluate`."""
+    system = building.build(composed(choices), "memory")
+    assert isinstance(system, System)
+    return system
 
 
 def peak_of_ingest(path: Path) -> tuple[float, float]:
@@ -70,9 +83,9 @@ def show_report(report: Report, folder: Path) -> None:
     if report.comparisons:
         headings = ("comparison", "unit", "ours", "bare", "ratio", "of a round", "target", "met?")
         show_table(headings, map(_row, report.comparisons))
-    if report.curves:
-        sizes = (f"{size:,}" for size in report.curves[0].sizes)
-        show_table(("seconds at so many documents", *sizes, "exponent"), map(_curve, report.curves))
+    for sizes, curves in groupby(report.curves, key=lambda curve: curve.sizes):
+        counts = (f"{size:,}" for size in sizes)
+        show_table(("seconds at so many documents", *counts, "exponent"), map(_curve, curves))
     if report.peaks:
         show_table(("transcript", "messages", "peak of memory", "seconds"), map(_peak, report.peaks))
     for comparison in report.comparisons:
@@ -105,7 +118,8 @@ def _figure(value: float) -> str:
 
 def _curve(curve: Curve) -> tuple[str, ...]:
     slope = "-" if curve.exponent is None else f"{curve.exponent:.2f}"
-    return curve.operation, *(f"{seconds:.4g}" for seconds in curve.seconds), slope
+    name = curve.operation if curve.unit == "s" else f"{curve.operation} ({curve.unit})"
+    return name, *(f"{seconds:.4g}" for seconds in curve.seconds), slope
 
 
 def _peak(peak: IngestPeak) -> tuple[str, ...]:

@@ -31,12 +31,14 @@ from lcm.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The seconds of one operation at each size."""
+    """The seconds of one operation at each size, or what else it costs."""
 
     family: str
     operation: str
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
+    unit: str = "s"
+    """Of `seconds`, where they are none."""
 
     @property
     def exponent(self) -> float | None:

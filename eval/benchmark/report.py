@@ -54,8 +54,9 @@ def draw_curves(path: Path, curves: Sequence[Curve]) -> None:
     figure = Figure(figsize=(4 * len(families), 4), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, family in zip(figure.subplots(1, len(families), squeeze=False)[0], families, strict=True):
-        axes.set(xscale="log", yscale="log", title=family, xlabel="documents", ylabel="seconds")
         shown = [curve for curve in curves if curve.family == family]
+        of_what = "seconds" if shown[0].unit == "s" else shown[0].unit
+        axes.set(xscale="log", yscale="log", title=family, xlabel="documents", ylabel=of_what)
         for curve in shown:
             slope = "" if curve.exponent is None else f" (n^{curve.exponent:.2f})"
             axes.plot(curve.sizes, curve.seconds, marker="o", label=f"{curve.operation}{slope}")

@@ -53,6 +53,11 @@ TINY = (
     "growth.queries=5",
     "growth.k=3",
     "growth.dim=16",
+    "live.sizes=[20,40]",
+    "live.queries=3",
+    "live.turns=2",
+    "live.dim=16",
+    *(f"live.systems.{name}=null" for name in ("unified", "neighbours", "lancedb_pro", "lossless_claw")),
     "transcript_mb=0.1",
 )
 NAMES = (
@@ -85,7 +90,10 @@ TINY_IN_NUMPY = (
     "comparisons.two_pass.queries=5",
     "comparisons.two_pass.candidates=20",
 )
-NOTHING = ("embedder=hashing", "growth=null", "memory=null", *(f"comparisons.{name}=null" for name in NAMES))
+NOTHING = (
+    *("embedder=hashing", "growth=null", "live=null", "memory=null"),
+    *(f"comparisons.{name}=null" for name in NAMES),
+)
 
 
 def only(name: str) -> list[str]:
@@ -126,8 +134,8 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
         assert entry["ratio"] == entry["ours"] / entry["bare"]
         assert math.isfinite(entry["ratio"])
         assert entry["name"] in finished.stdout
-    assert len(found["growth"]) == 13
-    assert {tuple(entry["sizes"]) for entry in found["growth"]} == {(50, 100)}
+    assert [tuple(entry["sizes"]) for entry in found["growth"]] == 13 * [(50, 100)] + 18 * [(20, 40)]
+    assert {entry["unit"] for entry in found["growth"]} == {"s", "MiB"}
     small, wanted = found["memory"]
     assert (small["transcript_bytes"] >> 14, wanted["transcript_bytes"] >> 14) == (4, 6)
     assert 20 < small["peak_mb"] < 2000
@@ -214,6 +222,7 @@ def test_a_folder_that_holds_a_benchmark_is_not_written_to(lcm: Lcm) -> None:
         (["seed=-1"], ["seed must be >= 0, got -1"]),
         (["sizes=5"], ["sizes must be a list, each a whole number, got 5"]),
         (["sizes=[1]"], ["sizes must be different numbers of documents >= 2, got [1]"]),
+        (["live.sizes=[20,20]"], ["live.sizes must be different numbers of messages >= 2, got [20, 20]"]),
         (["transcript_mb=0"], ["transcript_mb must be > 0, got 0"]),
         (["strict=maybe"], ["strict must be true or false, got 'maybe'"]),
         (["hnsw.ef=0"], ["hnsw.ef must be >= 1, got 0"]),
