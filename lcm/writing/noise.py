@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -9,6 +10,7 @@ import polars as pl
 from lcm.javascript import WHITE_SPACE, trim, utf16_length
 
 _SHORTEST_UTF16 = 5
+_KEPT = 1024  # texts that were judged last: live queries find the same ones again
 _SIEVED_FROM = 100
 """So many texts, since looking for all cues at once takes a while to get ready."""
 
@@ -60,6 +62,7 @@ _CUES = [cue for cue, _ in (*_DENIALS, *_META_QUESTIONS, *_DIAGNOSTICS)]
 _LED_BY_GREETING = f"^[{WHITE_SPACE}]*(?i:{_GREETINGS})"
 
 
+@lru_cache(_KEPT)
 def is_noise(text: str, *, denials: bool = True, meta_questions: bool = True, boilerplate: bool = True) -> bool:
     """Say whether a text tells nothing worth remembering.
 
@@ -83,13 +86,17 @@ def are_noise(
     texts: pl.Series, *, denials: bool = True, meta_questions: bool = True, boilerplate: bool = True
 ) -> pl.Series:
     """`is_noise` of each text, sooner where there are many: most hold no cue, greeting at their start nor little."""
-    suspects = pl.Series(range(len(texts)), dtype=pl.Int64)
-    if len(texts) >= _SIEVED_FROM:
-        suspects = (
-            texts.str.contains_any(_CUES, ascii_case_insensitive=True)
-            | texts.str.contains(_LED_BY_GREETING)
-            | (texts.str.strip_chars(WHITE_SPACE).str.len_chars() < _SHORTEST_UTF16)
-        ).arg_true()
+    if len(texts) < _SIEVED_FROM:
+        said = texts.to_list()
+        return pl.Series(
+            [is_noise(one, denials=denials, meta_questions=meta_questions, boilerplate=boilerplate) for one in said],
+            dtype=pl.Boolean,
+        )
+    suspects = (
+        texts.str.contains_any(_CUES, ascii_case_insensitive=True)
+        | texts.str.contains(_LED_BY_GREETING)
+        | (texts.str.strip_chars(WHITE_SPACE).str.len_chars() < _SHORTEST_UTF16)
+    ).arg_true()
     noise = np.zeros(len(texts), dtype=np.bool_)
     noise[suspects.to_numpy()] = [
         is_noise(text, denials=denials, meta_questions=meta_questions, boilerplate=boilerplate)

@@ -1,11 +1,13 @@
 """A weighted sum of nearness, recency and scope."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
 from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch, Decay
+from lcm.retrieval.formula import beside, worked_out
 from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
@@ -42,14 +44,19 @@ class HybridScore:
         return ("cosine", "scope_class", "decay_rate", *recency_columns(self.recency))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        alpha, beta, gamma = shares(self.cosine_weight, self.recency_weight, self.scope_weight)
-        whose = pl.col("scope_class")
-        scope = (
-            pl.when(whose == "session")
-            .then(self.session_scope)
-            .when(whose == "durable")
-            .then(self.durable_scope)
-            .otherwise(self.global_scope)
-        )
-        base = alpha * share("cosine") + beta * recency(self.recency) + gamma * scope
-        return best_first(frame.with_columns(score=(base * summary_quality(self.summary_delta)).clip(0.0, 1.0)))
+        return best_first(beside(frame, [worked_out(frame, _score(self), "score")]))
+
+
+@cache
+def _score(settings: HybridScore) -> pl.Expr:
+    alpha, beta, gamma = shares(settings.cosine_weight, settings.recency_weight, settings.scope_weight)
+    whose = pl.col("scope_class")
+    scope = (
+        pl.when(whose == "session")
+        .then(settings.session_scope)
+        .when(whose == "durable")
+        .then(settings.durable_scope)
+        .otherwise(settings.global_scope)
+    )
+    base = alpha * share("cosine") + beta * recency(settings.recency) + gamma * scope
+    return (base * summary_quality(settings.summary_delta)).clip(0.0, 1.0)

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import polars as pl
 
 from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside, worked_out
 from lcm.retrieval.fusion.branch_weights import further_weights
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.sums import in_order
@@ -42,5 +44,10 @@ class ReciprocalRank:
             raise ValueError(
                 f"every branch ({', '.join(weights)}) weighs 0: raise dense_weight, lexical_weight or weights"
             )
-        terms = (weight / (self.k + pl.col(f"{name}_rank")) for name, weight in weights.items())
-        return best_first(frame.with_columns(score=in_order(terms)))
+        score = _score(self.k, tuple(weights.items()))
+        return best_first(beside(frame, [worked_out(frame, score, "score")]))
+
+
+@cache
+def _score(k: float, weights: tuple[tuple[str, float], ...]) -> pl.Expr:
+    return in_order(weight / (k + pl.col(f"{name}_rank")) for name, weight in weights)

@@ -16,6 +16,7 @@ import polars as pl
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Decay
 from lcm.records.rules import Rules
+from lcm.retrieval.formula import beside, kept_rows, worked_out
 from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
@@ -106,28 +107,32 @@ class TwoPass:
 
     def _parts(self, rows: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, IsNear, str]]:
         """The rows that are cut by themselves, which of them are near, and how a cosine lacks theta1 there."""
-        is_guidance = rows["kind"].eq_missing("guidance") if self.rules == "corrected" else pl.Series([False])
-        if not is_guidance.any():
-            yield rows, lambda scores: scores >= self.theta1, "below"
-        else:
-            yield rows.filter(~is_guidance), lambda scores: scores >= self.theta1, "below"
-            yield rows.filter(is_guidance), lambda scores: scores > self.theta1, "not above"
+        is_guidance = np.zeros(len(rows), np.bool_)
+        if self.rules == "corrected":
+            is_guidance = np.array([kind == "guidance" for kind in rows["kind"].to_list()], np.bool_)
+        yield kept_rows(rows, ~is_guidance), lambda scores: scores >= self.theta1, "below"
+        if is_guidance.any():
+            yield kept_rows(rows, is_guidance), lambda scores: scores > self.theta1, "not above"
 
     def _near(self, rows: pl.DataFrame, is_near: IsNear) -> pl.DataFrame:
         """Of rows whose score is their cosine those that pass the first cut, best first."""
         places = first_places(rows, self.k1)
-        return rows[places[is_near(rows["score"].to_numpy()[places])]]
+        return rows[_places(places[is_near(rows["score"].to_numpy()[places])])]
 
     def _passed(self, rows: pl.DataFrame, batch: Batch, is_near: IsNear) -> pl.DataFrame:
         """Both passes over rows whose score is their cosine."""
         scored = self._scored(self._near(rows, is_near), batch)
-        return scored[first_places(scored, self.k2)].drop("_coverage", strict=False)
+        passed = scored[_places(first_places(scored, self.k2))]
+        if self.kappa > 0:
+            passed.drop_in_place("_coverage")
+        return passed
 
     def _scored(self, near: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """The rows of the second pass with their scores."""
         if self.kappa > 0:
-            near = near.with_columns(_coverage=keyword_coverage(near, batch, self.terms))
-        return near.with_columns(score=_score(self, None if self.frequency_over == "near" else most_accesses(batch)))
+            near = beside(near, [keyword_coverage(near, batch, self.terms)])
+        score = _score(self, None if self.frequency_over == "near" else most_accesses(batch))
+        return beside(near, [worked_out(near, score, "score")])
 
 
 @lru_cache(maxsize=64)
@@ -142,9 +147,12 @@ def _score(settings: TwoPass, most: int | None) -> pl.Expr:
     return score.clip(0.0, 1.0)
 
 
+_COSINE = share("cosine", least=-1.0)
+
+
 def _by_cosine(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows with their cosine for a score."""
-    return frame.with_columns(score=share("cosine", least=-1.0))
+    return beside(frame, [worked_out(frame, _COSINE, "score")])
 
 
 def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
@@ -199,10 +207,22 @@ def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords) -> pl.S
     Returns:
         Float64, in the order of the rows.
     """
-    terms, ids = Terms(words), rows["document_id"]
+    ids = rows["document_id"]
     unique = ids if is_one_query(rows) else ids.unique()
-    said = {name: set(terms.all_of(text or "")) for name, text in zip(unique, texts_of(batch, unique), strict=True)}
-    asked = {name: set(terms.of(text)) for name, text in batch.queries.select("query_id", "text").iter_rows()}
-    pairs = rows.select("query_id", "document_id").iter_rows()
+    texts = zip(unique.to_list(), texts_of(batch, unique), strict=True)
+    said = {name: _said(words, text or "") for name, text in texts}
+    asked = {name: set(Terms(words).of(text)) for name, text in batch.queries["query_id", "text"].iter_rows()}
+    pairs = zip(rows["query_id"].to_list(), ids.to_list(), strict=True)
     shares = [len(asked[query] & said[one]) / max(1, len(asked[query])) for query, one in pairs]
-    return pl.Series(shares, dtype=pl.Float64)
+    return pl.Series("_coverage", shares, dtype=pl.Float64)
+
+
+@lru_cache(maxsize=4096)
+def _said(words: TermWords, text: str) -> frozenset[str]:
+    """The terms of a document: live queries find the same ones again, and cutting a text takes longer than all else."""
+    return frozenset(Terms(words).all_of(text))
+
+
+def _places(rows: npt.NDArray[np.int64]) -> pl.Series:
+    """Of rows of a frame, as it reads them soonest."""
+    return pl.Series(rows.astype(np.uint32))

@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range, check_weights
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside, worked_out
 from lcm.retrieval.fusion.branch_weights import further_weights
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.sums import in_order
@@ -47,11 +48,10 @@ class WeightedSum:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         further = tuple(further_weights(frame, self.weights).items())
-        of_two = _of_two(self.dense_weight, self.lexical_weight, self.floor_ratio, self.floor_from)
-        return best_first(frame.with_columns(score=_mean(of_two, further, self.clamp)))
+        weights = (self.dense_weight, self.lexical_weight, self.floor_ratio, self.floor_from)
+        return best_first(beside(frame, [worked_out(frame, _mean(weights, further, self.clamp), "score")]))
 
 
-@cache
 def _of_two(dense_weight: float, lexical_weight: float, floor_ratio: float, floor_from: float) -> pl.Expr:
     dense, lexical = pl.col("dense_score").fill_null(0.0), pl.col("lexical_score").fill_null(0.0)
     total = dense_weight * dense + lexical_weight * lexical
@@ -62,8 +62,9 @@ def _of_two(dense_weight: float, lexical_weight: float, floor_ratio: float, floo
     return pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
 
 
-def _mean(of_two: pl.Expr, further: tuple[tuple[str, float], ...], clamp: bool) -> pl.Expr:
-    fused = of_two
+@cache
+def _mean(weights: tuple[float, float, float, float], further: tuple[tuple[str, float], ...], clamp: bool) -> pl.Expr:
+    fused = of_two = _of_two(*weights)
     if further:
         terms = (weight * pl.col(f"{name}_score") for name, weight in further)
         fused = in_order([of_two, *terms]) / (1.0 + sum(weight for _, weight in further))

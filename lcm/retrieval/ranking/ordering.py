@@ -18,6 +18,11 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
     if is_one_query(frame):  # a live query: one key sorts twice as fast as two, and looking is faster still
         if not deferred and frame["score"].is_sorted(descending=True, nulls_last=True):
             return frame
+        scores = frame["score"]
+        if not deferred and scores.dtype == pl.Float64 and not scores.null_count():
+            losses = -scores.to_numpy()
+            if not np.isnan(losses).any():
+                return frame[pl.Series(np.argsort(losses, kind="stable"), dtype=pl.UInt32)]
         descending = [False] * len(deferred) + [True]
         return frame.sort(*deferred, "score", descending=descending, nulls_last=True, maintain_order=True)
     scores = frame["score"]

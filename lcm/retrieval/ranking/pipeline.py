@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
-import polars.selectors as cs
 
 from lcm.protocols.described_source import DescribedSource
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
-from lcm.retrieval.ranking.ordering import best_first, with_rank
+from lcm.retrieval.lookup import KeptBeside
+from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.source.candidates import asked, describe, found_by
 
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
@@ -38,7 +38,10 @@ SOURCE = "source"
 """Names the first step, 0, of every ranking."""
 
 
-@dataclass(frozen=True, slots=True)
+_KEPT = 64  # rankings whose steps are known
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Ranking:
     """A source and the steps that its rows pass through: stages, and expansions, which may add rows."""
 
@@ -85,7 +88,7 @@ class Ranking:
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
-        steps = list(self._steps())
+        steps = self._steps()
         done, frame = self._begun(steps, batch)
         frames = [frame] * (done + 1)  # no slot is among the steps that are done, and nobody looks before them
         for name, stage in steps[done:]:
@@ -153,13 +156,23 @@ class Ranking:
         batch.incidents.update(incidents)
         return done, frame
 
-    def _steps(self) -> Iterator[tuple[str, Stage | Expansion]]:
+    def _steps(self) -> Sequence[tuple[str, Stage | Expansion]]:
         """What the rows pass, in order: without what is null, and without the slots that have nothing to do here."""
-        names = [name for name in (self.stages if self.order is None else self.order) if self.stages[name] is not None]
-        steps = [self.stages[name] for name in names]
-        for place, (name, step) in enumerate(zip(names, steps, strict=True)):
-            if not (isinstance(step, Slot) and step.is_idle(steps[:place], steps[place + 1 :])):
-                yield name, step
+        return _steps_of(self)
+
+
+def _steps(ranking: Ranking) -> Sequence[tuple[str, Stage | Expansion]]:
+    order = ranking.stages if ranking.order is None else ranking.order
+    names = [name for name in order if ranking.stages[name] is not None]
+    steps = [ranking.stages[name] for name in names]
+    return [
+        (name, step)
+        for place, (name, step) in enumerate(zip(names, steps, strict=True))
+        if not (isinstance(step, Slot) and step.is_idle(steps[:place], steps[place + 1 :]))
+    ]
+
+
+_steps_of = KeptBeside(_steps, _KEPT)
 
 
 def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
@@ -169,7 +182,8 @@ def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batc
         ValueError: naming the step and the column that no step before it makes.
     """
     try:
-        return stage.expand(frame, batch) if isinstance(stage, Expansion) else stage(frame, batch)
+        work: Stage = getattr(stage, "expand", stage)
+        return work(frame, batch)
     except pl.exceptions.ColumnNotFoundError as error:
         column = str(error).split('"')[1]
         raise ValueError(
@@ -223,17 +237,21 @@ def is_null(stage: object) -> bool:
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
-    kept = frame.select(
-        "query_id",
-        "document_id",
-        "score",
-        "cosine",
-        "index_tier",
-        pl.col("scope_class").cast(pl.String),
-        cs.by_name("deferred", "is_recovered", "stands_for", require_all=False),
+    rows = best_first(frame)
+    names, none = rows.columns, pl.Series("stands_for", [[]], pl.List(pl.String()))
+    stands_for = rows["stands_for"] if "stands_for" in names else none.new_from_index(0, len(rows))
+    return pl.DataFrame(
+        [
+            rows["query_id"],
+            rows["document_id"],
+            pl.Series("rank", places(rows) + 1),
+            rows["score"],
+            rows["cosine"],
+            rows["index_tier"],
+            rows["scope_class"].cast(pl.String),
+            rows["is_recovered"]
+            if "is_recovered" in names
+            else pl.Series("is_recovered", [False] * len(rows), pl.Boolean),
+            stands_for.fill_null(pl.lit(none).first()) if stands_for.has_nulls() else stands_for,
+        ]
     )
-    if "is_recovered" not in kept.columns:
-        kept = kept.with_columns(is_recovered=pl.lit(False))
-    none = pl.lit([], pl.List(pl.String()))
-    kept = kept.with_columns(stands_for=pl.col("stands_for").fill_null(none) if "stands_for" in kept.columns else none)
-    return with_rank(best_first(kept)).select(list(RANKED_SCHEMA))

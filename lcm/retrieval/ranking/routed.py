@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch, Source, Stage
+from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.source.tagged import TagPrefixes
@@ -47,7 +48,7 @@ class LeastPools:
         return replace(source, **pools)  # type: ignore[type-var]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class RoutedRanking:
     """memory-lancedb-pro's three ways to answer.
 
@@ -75,6 +76,12 @@ class RoutedRanking:
 
     def ranking(self, name: str) -> Ranking:
         """One path: hybrid, vector or tag."""
+        known = _rankings(self)
+        if name not in known:
+            known[name] = self._made(name)
+        return known[name]
+
+    def _made(self, name: str) -> Ranking:
         path: RankingPath = getattr(self, name)
         if self.order not in path.orders:
             raise ValueError(f"order must be one of {', '.join(path.orders)}, got {self.order!r}")
@@ -153,3 +160,7 @@ class RoutedRanking:
             .sort(*steps, "position", maintain_order=True)
             .drop("position")
         )
+
+
+_rankings: KeptBeside[RoutedRanking, dict[str, Ranking]] = KeptBeside(lambda _: {}, 64)
+"""The paths that were asked for, by name."""

@@ -12,9 +12,10 @@ from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Recovery
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
+from lcm.retrieval.formula import beside
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import best_first
-from lcm.retrieval.source.candidates import describe
+from lcm.retrieval.source.candidates import describe, laid_out
 from lcm.retrieval.source.dense import dense_branch
 
 _MARKS = ("deferred", "is_recovered")
@@ -48,7 +49,10 @@ class Fetch:
         """Add what was recovered; nothing, with a warning that is counted, where the queries could not be embedded."""
         if self.recovery.is_off:
             return frame
-        marked = frame.with_columns(pl.lit(False).alias(name) for name in _MARKS if name not in frame.columns)
+        names = frame.columns
+        marked = beside(
+            frame, [pl.Series(name, [False] * len(frame), pl.Boolean) for name in _MARKS if name not in names]
+        )
         if batch.embedding_error is not None:
             _log.warning("nothing is recovered, for the queries have no vectors: %s", batch.embedding_error)
             batch.incidents["recovery without vectors"] += len(batch.queries)
@@ -120,7 +124,7 @@ def _nothing() -> None:
     """Stands for a reference to a frame that there is not."""
 
 
-_known: KeptBeside[list[tuple[Callable[[], pl.DataFrame | None], _Turns]]] = KeptBeside(lambda _: [], 16)
+_known: KeptBeside[pl.DataFrame, list[tuple[Callable[[], pl.DataFrame | None], _Turns]]] = KeptBeside(lambda _: [], 16)
 
 
 def _laid_out(batch: Batch) -> _Turns:
@@ -143,20 +147,20 @@ def _laid_out(batch: Batch) -> _Turns:
 def _askers(batch: Batch) -> dict[_Asker, list[int]]:
     """The queries of each session, by their positions in the batch."""
     groups: dict[_Asker, list[int]] = {}
-    for position, row in enumerate(batch.queries.select("session_id", "conversation_id").iter_rows()):
+    for position, row in enumerate(batch.queries["session_id", "conversation_id"].iter_rows()):
         groups.setdefault(_Asker(*row), []).append(position)
     return groups
 
 
 def _answers(frame: pl.DataFrame) -> dict[str, list[Recalled]]:
     """The answers that the rows are so far, by query id, best first; without texts."""
-    columns = (
+    columns = [
         "query_id", "document_id", "kind", "created_at", "score", "cosine", "scope_class", "confidence", "index_tier",
-    )  # fmt: skip
+    ]  # fmt: skip
     answers: dict[str, list[Recalled]] = {}
-    for query_id, document_id, kind, created_at, score, cosine, scope_class, confidence, tier in (
-        best_first(frame).select(columns).iter_rows()
-    ):
+    for query_id, document_id, kind, created_at, score, cosine, scope_class, confidence, tier in best_first(frame)[
+        columns
+    ].iter_rows():
         answers.setdefault(query_id, []).append(
             Recalled(
                 document_id,
@@ -186,11 +190,10 @@ def _nearest(
     most = min(len(turns), 2 * (k + max(map(len, answers))))
     part = replace(batch, queries=batch.queries[places], vectors=batch.vectors[places], allowed=turns)
     rows = dense_branch(part, most)
-    tiers = rows["index_tier"] if "index_tier" in rows.columns else [None] * len(rows)
+    tiers = rows["index_tier"].to_list() if "index_tier" in rows.columns else [None] * len(rows)
     counts = [0] * len(places)
-    for query, document_id, cosine, rank, tier in zip(
-        rows["query"], rows["document_id"], rows["cosine"], rows["dense_rank"], tiers, strict=True
-    ):
+    told = (rows[name].to_list() for name in ("query", "document_id", "cosine", "dense_rank"))
+    for query, document_id, cosine, rank, tier in zip(*told, tiers, strict=True):
         if document_id not in answers[query] and counts[query] < k + len(answers[query]):
             counts[query] += 1
             yield _Found(places[query], document_id, cosine, rank, tier)
@@ -200,19 +203,20 @@ def _beside(frame: pl.DataFrame, found: Sequence[_Found], batch: Batch) -> pl.Da
     """The frame with the turns that were found, those of each query together and the added ones last."""
     once = list({(one.position, one.document_id): one for one in reversed(found)}.values())[::-1]
     positions, ids, cosines, ranks, tiers = zip(*once, strict=True)
-    asked = batch.queries.select("query_id", "asked_at")[list(positions)]
-    added = asked.with_columns(
-        pl.Series("document_id", ids, pl.String),
-        pl.Series("cosine", cosines, pl.Float64),
-        pl.Series("score", cosines, pl.Float64),
-        pl.Series("dense_rank", ranks, pl.Int64),
-        pl.Series("index_tier", tiers, pl.Int64),
-        *(pl.lit(True).alias(name) for name in _MARKS),
+    asked = batch.queries["query_id", "asked_at"][pl.Series(positions, dtype=pl.UInt32)]
+    added = beside(
+        asked,
+        [
+            pl.Series("document_id", ids, pl.String),
+            pl.Series("cosine", cosines, pl.Float64),
+            pl.Series("score", cosines, pl.Float64),
+            pl.Series("dense_rank", ranks, pl.Int64),
+            pl.Series("index_tier", tiers, pl.Int64),
+            *(pl.Series(name, [True] * len(ids), pl.Boolean) for name in _MARKS),
+        ],
     )
     described = describe(added, batch)
-    whole = pl.concat(
-        [frame, described.match_to_schema(frame.schema, missing_columns="insert", extra_columns="ignore")]
-    )
+    whole = frame.vstack(laid_out(described, frame.schema))
     if len(batch.queries) == 1:
         return whole
     order = batch.queries.select("query_id").with_row_index("_at")

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Raw
+from lcm.retrieval.formula import beside
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
@@ -67,7 +69,17 @@ def pooled(pools: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """
     if not pools:
         return branch([], "cosine", "dense_rank")
-    rows = pl.concat(pools).unique(_KEYS, keep="first", maintain_order=True)
+    rows = pl.concat(pools, rechunk=True)
+    queries = rows["query"].to_numpy()
+    if len(queries) and queries.min() == queries.max():  # a live query: looking its ids up is faster than a plan
+        ids = rows["document_id"].to_list()
+        firsts = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+        if len(firsts) < len(ids):
+            rows = rows[pl.Series(np.array(sorted(firsts.values()), np.uint32))]
+        ranks = np.empty(len(rows), np.int64)
+        ranks[np.argsort(-rows["cosine"].to_numpy(), kind="stable")] = np.arange(1, len(rows) + 1)
+        return beside(rows, [pl.Series("dense_rank", ranks)])
+    rows = rows.unique(_KEYS, keep="first", maintain_order=True)
     place = pl.col("cosine").rank("ordinal", descending=True).over("query")
     return rows.with_columns(dense_rank=place.cast(pl.Int64))
 
@@ -107,7 +119,7 @@ def _pools_of(batch: Batch, asker: _QueryGroup) -> dict[str, tuple[str, ...]]:
 
 
 _Asker = tuple[bool, str | None, str | None, bool]
-_known_pools: KeptBeside[dict[_Asker, dict[str, tuple[str, ...]]]] = KeptBeside(lambda _: {}, 4)
+_known_pools: KeptBeside[pl.DataFrame, dict[_Asker, dict[str, tuple[str, ...]]]] = KeptBeside(lambda _: {}, 4)
 
 
 def _pools(batch: Batch, asker: _QueryGroup) -> Iterator[tuple[str, list[str]]]:
@@ -147,4 +159,4 @@ def _nearest(
         batch, vectors=batch.vectors[positions.to_numpy()], allowed=batch.allowed if everything else document_ids
     )
     rows = dense_branch(part, size)
-    return rows.with_columns(query=positions[rows["query"]])
+    return beside(rows, [positions[rows["query"]].alias("query")])

@@ -1,13 +1,14 @@
 """The candidate frame: how the answers of the indexes become rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
-from lcm.records.document import SCOPE_CLASSES
+from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
+from lcm.retrieval.formula import beside
 from lcm.retrieval.lookup import documents_of
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
@@ -99,13 +100,14 @@ def branch(answers: Sequence[tuple[Sequence[str], Sequence[float]]], score: str,
     score and rank.
     """
     counts = [len(ids) for ids, _ in answers]
+    ranks = [np.arange(1, count + 1) for count in counts]
     frame = pl.DataFrame(
-        {
-            "query": np.repeat(np.arange(len(counts), dtype=np.uint32), counts),
-            "document_id": pl.Series([i for ids, _ in answers for i in ids], dtype=pl.String),
-            score: pl.Series([s for _, scores in answers for s in scores], dtype=pl.Float64),
-            rank: pl.Series([r for n in counts for r in range(1, n + 1)], dtype=pl.Int64),
-        }
+        [
+            pl.Series("query", np.repeat(np.arange(len(counts), dtype=np.uint32), counts)),
+            pl.Series("document_id", [i for ids, _ in answers for i in ids], pl.String),
+            pl.Series(score, [s for _, scores in answers for s in scores], pl.Float64),
+            pl.Series(rank, np.concatenate([np.empty(0, np.int64), *ranks])),
+        ]
     )
     if any(len(set(ids)) < len(ids) for ids, _ in answers):
         frame = frame.group_by(_KEYS, maintain_order=True).agg(pl.col(score).last(), pl.col(rank).last())
@@ -119,20 +121,38 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
     """
     if lexical.is_empty():  # nothing to join
         rows = dense
+    elif len(batch.queries) == 1:
+        rows = _side_by_side(dense, lexical)
     else:
         rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
-    if len(batch.queries) > 1:
         rows = rows.sort("query", maintain_order=True)
-    places, schema = rows["query"], rows.schema
-    return rows.select(
-        batch.queries["query_id"].gather(places),
-        batch.queries["asked_at"].gather(places),
-        *(
-            pl.col(name) if name in schema else pl.lit(None, dtype).alias(name)
-            for name, dtype in CANDIDATE_SCHEMA.items()
-            if name not in _ASKED
-        ),
+    asked = batch.queries[list(_ASKED)][rows["query"]]
+    return laid_out(beside(rows, asked), CANDIDATE_SCHEMA)
+
+
+def laid_out(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The columns of a schema: those that the rows have, and null in all others."""
+    names = rows.columns
+    return pl.DataFrame(
+        [rows[name] if name in names else _nothing(name, dtype, len(rows)) for name, dtype in schema.items()]
     )
+
+
+def _side_by_side(dense: pl.DataFrame, lexical: pl.DataFrame) -> pl.DataFrame:
+    """The same join for one query: a table of forty ids is read sooner than a join is planned."""
+    near, worded = dense["document_id"].to_list(), lexical["document_id"].to_list()
+    places = {document_id: place for place, document_id in enumerate(worded)}
+    both = [places.pop(document_id, None) for document_id in near]
+    if alone := list(places.values()):
+        dense = dense[pl.Series([*range(len(near)), *([None] * len(alone))], dtype=pl.UInt32)]
+        ids = pl.Series("document_id", near + [worded[place] for place in alone], pl.String)
+        dense = beside(dense, [pl.Series("query", np.zeros(len(ids), np.uint32)), ids])
+    found = lexical[pl.Series([*both, *alone], dtype=pl.UInt32)]
+    return beside(dense, [column for column in found if column.name not in _KEYS])
+
+
+def _nothing(name: str, dtype: pl.DataType, rows: int) -> pl.Series:
+    return pl.Series(name, [None], dtype).new_from_index(0, rows)
 
 
 def describe(candidates: pl.DataFrame, batch: Batch) -> pl.DataFrame:
@@ -141,16 +161,19 @@ def describe(candidates: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     A row whose document the batch does not know is dropped; columns that the rows have already are read anew.
     """
     known = documents_of(batch, candidates["document_id"], ["document_id", *DESCRIBED_BY])
-    rows = candidates.drop(*DESCRIBED_BY, "scope_class", strict=False)
+    again = [name for name in (*DESCRIBED_BY, "scope_class") if name in candidates.columns]
+    rows = candidates.drop(again) if again else candidates
     if known["document_id"].has_nulls():
         rows, known = rows.filter(is_known := known["document_id"].is_not_null()), known.filter(is_known)
-    return _classed(rows.hstack(known.drop("document_id")), batch)
+    return _classed(rows.hstack([column for column in known if column.name != "document_id"]), batch)
 
 
 def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     """Add `scope_class`: `session` of what was said in the asker's own session (conversation, where the query names no
     session); of the rest `global` what is shared, else `durable`.
     """
+    if len(batch.queries) == 1:
+        return rows.hstack([pl.Series("scope_class", _classes(rows, batch), SCOPE_CLASS)])
     elsewhere = pl.when(batch.is_shared).then(pl.lit("global")).otherwise(pl.lit("durable")).cast(SCOPE_CLASS)
     own = batch.queries.select("query_id", _session="session_id", _conversation="conversation_id")
     if own["_session"].null_count() == own["_conversation"].null_count() == len(own):
@@ -163,6 +186,27 @@ def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         .with_columns(scope_class=pl.when(is_own).then(pl.lit("session", SCOPE_CLASS)).otherwise(elsewhere))
         .drop("_session", "_conversation")
     )
+
+
+def _classes(rows: pl.DataFrame, batch: Batch) -> list[str]:
+    """The same of one query, row by row."""
+    session, conversation = batch.queries["session_id"][0], batch.queries["conversation_id"][0]
+    elsewhere = ["durable"] * len(rows)
+    if batch.scopes is not None:
+        elsewhere = ["global" if scope == GLOBAL_SCOPE else "durable" for scope in rows["scope"].to_list()]
+    if session is None and conversation is None:
+        return elsewhere
+    said = zip(rows["session_id"].to_list(), rows["conversation_id"].to_list(), elsewhere, strict=True)
+    return [
+        "session"
+        if (
+            of_session == session
+            if of_session is not None and session is not None
+            else of_conversation == conversation and conversation is not None
+        )
+        else other
+        for of_session, of_conversation, other in said
+    ]
 
 
 def asked(source: Source) -> tuple[str, ...]:

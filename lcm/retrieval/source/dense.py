@@ -8,6 +8,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.models import Embedder
 from lcm.protocols.retrieval import Batch, Raw, Tiered
+from lcm.retrieval.formula import beside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.own_indexes import with_vectors_of
 
@@ -51,4 +52,4 @@ def dense_branch(batch: Batch, pool_size: int) -> pl.DataFrame:
     found = batch.vector_index.search_tiers(batch.vectors, pool_size, batch.allowed)
     rows = branch([(ids, cosines) for ids, cosines, _ in found], "cosine", "dense_rank")
     tiers = pl.Series([tier for *_, tier in found], dtype=pl.Int64)
-    return rows.with_columns(index_tier=tiers[rows["query"]])
+    return beside(rows, [tiers[rows["query"]].alias("index_tier")])

@@ -1,9 +1,9 @@
 """Scores kept in [0, 1]."""
 
-from functools import cache
-
+import numpy as np
 import polars as pl
 
+from lcm.retrieval.formula import beside, worked_out
 from lcm.retrieval.ranking.ordering import best_first
 
 
@@ -15,14 +15,10 @@ def rescored(frame: pl.DataFrame, value: pl.Expr, fallback_ratio: float) -> pl.D
         value: the new score over the columns of the frame, before it is clamped.
         fallback_ratio: what is left of the old score where the value is no finite number.
     """
-    # In two steps: an expression that is named twice is worked out twice.
-    valued = frame.select("score", _value=value)
-    return best_first(frame.with_columns(valued.select(score=_clamped(fallback_ratio))["score"]))
-
-
-@cache
-def _clamped(fallback_ratio: float) -> pl.Expr:
-    return clamp01(pl.col("_value"), fallback_ratio * pl.col("score"))
+    values, fallback = worked_out(frame, value, "score").to_numpy(), fallback_ratio * frame["score"].to_numpy()
+    otherwise = np.where(np.isfinite(fallback), fallback, 0.0)
+    clamped = np.where(np.isfinite(values), np.clip(values, 0.0, 1.0), otherwise)
+    return best_first(beside(frame, [pl.Series("score", clamped)]))
 
 
 def clamp01(value: pl.Expr, fallback: pl.Expr) -> pl.Expr:

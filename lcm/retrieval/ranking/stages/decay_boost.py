@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -36,5 +37,9 @@ class DecayBoost:
         return getattr(self.decay, "is_off", False) or any(hasattr(stage, "recency") for stage in before)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        score = pl.col("score") * self.decay.multiplier()
-        return rescored(frame, score, fallback_ratio=FALLBACK_RATIO)
+        return rescored(frame, _boosted(self.decay), fallback_ratio=FALLBACK_RATIO)
+
+
+@cache
+def _boosted(decay: Decay) -> pl.Expr:
+    return pl.col("score") * decay.multiplier()

@@ -10,6 +10,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
+from lcm.retrieval.formula import beside
 from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
 
@@ -37,7 +38,7 @@ class Diversity:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ordered = best_first(frame)
-        return best_first(ordered.with_columns(deferred=pl.Series(self._deferred(ordered, batch), dtype=pl.Boolean)))
+        return best_first(beside(ordered, [pl.Series("deferred", self._deferred(ordered, batch))]))
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what steps back, the taken document that it is nearest to, and how near."""

@@ -6,6 +6,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe
 
@@ -32,7 +33,7 @@ class Hops:
         check_range(self, "theta_hop", ge=0, le=1)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        pointing = batch.documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0)
+        pointing = _pointing(batch.documents)
         if pointing.is_empty():
             return best_first(frame)
         authored = batch.documents.select("document_id").filter(batch.documents["kind"] == "authored")
@@ -52,6 +53,12 @@ class Hops:
         if found.is_empty():
             return best_first(frame)
         return _merged(frame, describe(found, batch))
+
+
+_pointing: KeptBeside[pl.DataFrame, pl.DataFrame] = KeptBeside(
+    lambda documents: documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0), 16
+)
+"""Found once for the same documents: most are of no document that points anywhere."""
 
 
 def _merged(frame: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:

@@ -1,10 +1,12 @@
 """Cosine to a score in (0, 1]: memory-lancedb-pro's mapping."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside, worked_out
 from lcm.retrieval.source.candidates import scored_columns
 
 
@@ -17,4 +19,9 @@ class InverseDistance:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         scored = scored_columns(frame, "cosine").items()
-        return frame.with_columns((1.0 / (1.0 + (1.0 - pl.col(raw)))).alias(score) for raw, score in scored)
+        return beside(frame, [worked_out(frame, _mapped(raw), score) for raw, score in scored])
+
+
+@cache
+def _mapped(raw: str) -> pl.Expr:
+    return 1.0 / (1.0 + (1.0 - pl.col(raw)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch, Expansion, Stage
+from lcm.retrieval.formula import beside, worked_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,13 @@ class MinMax:
         return is_unit or not any(getattr(stage, "reads_unit_scores", False) for stage in behind)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        score = pl.col("score")
-        least, greatest = score.min().over("query_id"), score.max().over("query_id")
-        spread = greatest - least
-        return frame.with_columns(score=pl.when(spread > 0).then((score - least) / spread).otherwise(1.0))
+        return beside(frame, [worked_out(frame, _SCALED, "score")])
+
+
+def _scaled(score: pl.Expr) -> pl.Expr:
+    least, greatest = score.min().over("query_id"), score.max().over("query_id")
+    spread = greatest - least
+    return pl.when(spread > 0).then((score - least) / spread).otherwise(1.0)
+
+
+_SCALED = _scaled(pl.col("score"))

@@ -6,6 +6,7 @@ import polars as pl
 
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.lookup import rows_of
+from lcm.retrieval.ranking.ordering import is_one_query
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.writing.noise import are_noise
 
@@ -22,13 +23,19 @@ class NoiseFilter:
     boilerplate: bool = True
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        ids = frame["document_id"].unique()
-        found = rows_of(batch.documents, ids, ["document_id", "text"]).drop_nulls("document_id")
+        ids = frame["document_id"]
+        if not is_one_query(frame):
+            ids = ids.unique()
+        found = rows_of(batch.documents, ids, ["document_id", "text"])
+        if found["document_id"].has_nulls():
+            found = found.drop_nulls("document_id")
         is_noise = are_noise(
             found["text"], denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
         )
+        if not is_noise.any():
+            return frame
         noise = found["document_id"].filter(is_noise)
-        return frame.filter(~pl.col("document_id").is_in(noise.implode())) if len(noise) else frame
+        return frame.filter(~pl.col("document_id").is_in(noise.implode()))
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, that its text is noise."""

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import filtered
 from lcm.retrieval.ranking.reasons import told_of
+
+_IS_VALID = pl.col("valid_until").is_null() | (pl.col("valid_until") > pl.col("asked_at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class NotExpired:
     reads = ("valid_until",)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return frame.filter(pl.col("valid_until").is_null() | (pl.col("valid_until") > pl.col("asked_at")))
+        return filtered(frame, _IS_VALID)
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, when it expired."""

@@ -7,6 +7,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside, worked_out
 from lcm.retrieval.source.candidates import scored_columns
 
 
@@ -23,9 +24,8 @@ class Sigmoid:
         check_range(self, "scale", gt=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return frame.with_columns(
-            _mapped(raw, self.scale).alias(score) for raw, score in scored_columns(frame, "bm25").items()
-        )
+        scored = scored_columns(frame, "bm25").items()
+        return beside(frame, [worked_out(frame, _mapped(raw, self.scale), score) for raw, score in scored])
 
 
 @cache
