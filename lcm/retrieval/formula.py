@@ -38,8 +38,8 @@ class _UnknownError(Exception):
 
 
 _Step = Callable[..., _Column]
-_Steps = Sequence[tuple[_Step, tuple[int, ...]]]
-"""Each takes what some of those before it gave; the first takes the frame."""
+_Steps = Sequence[tuple[_Step | _Column, tuple[int, ...]]]
+"""Each takes what some of those before it gave, a column the frame; a literal is there already."""
 
 
 def worked_out(frame: pl.DataFrame, formula: pl.Expr, name: str) -> pl.Series:
@@ -90,14 +90,17 @@ def _by_numpy(frame: pl.DataFrame, formula: pl.Expr) -> _Column | None:
     try:
         with np.errstate(all="ignore"):
             for step, takes in steps:
-                found.append(step(*[found[place] for place in takes]) if takes else step(frame))
+                if isinstance(step, _Column):
+                    found.append(step)
+                else:
+                    found.append(step(*[found[place] for place in takes]) if takes else step(frame))
     except _UnknownError:
         return None
     return found[-1]
 
 
 def _read(formula: pl.Expr) -> _Steps | None:
-    steps: list[tuple[_Step, tuple[int, ...]]] = []
+    steps: list[tuple[_Step | _Column, tuple[int, ...]]] = []
     places: dict[str, int] = {}
 
     def place_of(node: Any) -> int:
@@ -120,14 +123,13 @@ _steps_of = KeptBeside(_read, _KEPT)
 """A formula must be built once and kept: one that is built for each query is read for each, slower than Polars is."""
 
 
-def _step_of(node: Any) -> tuple[_Step, Sequence[Any]]:
+def _step_of(node: Any) -> tuple[_Step | _Column, Sequence[Any]]:
     """What a node does, and the nodes that it takes."""
     ((kind, held),) = node.items()
     if kind == "Column":
         return _column(held), ()
     if kind == "Literal":
-        literal = _literal(held)
-        return lambda _: literal, ()
+        return _literal(held), ()
     if kind == "BinaryExpr":
         return _BINARY[held["op"]], (held["left"], held["right"])
     if kind == "Ternary":
@@ -180,14 +182,20 @@ def _literal(held: Any) -> _Column:
     raise _UnknownError
 
 
-def _nulls(*columns: _Column) -> Any:
-    held = [column.nulls for column in columns if column.nulls is not None]
-    return None if not held else held[0] if len(held) == 1 else np.logical_or.reduce(np.broadcast_arrays(*held))
+def _nulls(one: _Column, other: _Column) -> Any:
+    if one.nulls is None or other.nulls is None:
+        return one.nulls if other.nulls is None else other.nulls
+    return one.nulls | other.nulls
 
 
-def _plainly(work: Callable[..., Any]) -> _Step:
+def _plainly(work: Callable[[Any], Any]) -> _Step:
+    """What gives nothing where its part has nothing."""
+    return lambda one: _Column(work(one.values), one.nulls)
+
+
+def _of_both(work: Callable[[Any, Any], Any]) -> _Step:
     """What gives nothing where one of its parts has nothing."""
-    return lambda *parts: _Column(work(*(part.values for part in parts)), _nulls(*parts))
+    return lambda one, other: _Column(work(one.values, other.values), _nulls(one, other))
 
 
 def _is_nan(values: Any) -> Any:
@@ -322,21 +330,21 @@ def _function(held: Any) -> _Step:
     if held == {"TemporalExpr": {"TotalMilliseconds": {"fractional": False}}}:
         return lambda one: one
     if held == {"Pow": "Generic"}:
-        return _plainly(_power)
+        return _of_both(_power)
     raise _UnknownError
 
 
 _BINARY: dict[str, _Step] = {
-    "Plus": _plainly(lambda one, other: one + other),
-    "Minus": _plainly(lambda one, other: one - other),
-    "Multiply": _plainly(lambda one, other: one * other),
-    "TrueDivide": _plainly(_divided),
-    "Divide": _plainly(_divided),
-    "GtEq": _plainly(_at_least),
-    "LtEq": _plainly(lambda one, other: _at_least(other, one)),
-    "Gt": _plainly(_above),
-    "Lt": _plainly(lambda one, other: _above(other, one)),
-    "Eq": _plainly(_equal),
+    "Plus": _of_both(lambda one, other: one + other),
+    "Minus": _of_both(lambda one, other: one - other),
+    "Multiply": _of_both(lambda one, other: one * other),
+    "TrueDivide": _of_both(_divided),
+    "Divide": _of_both(_divided),
+    "GtEq": _of_both(_at_least),
+    "LtEq": _of_both(lambda one, other: _at_least(other, one)),
+    "Gt": _of_both(_above),
+    "Lt": _of_both(lambda one, other: _above(other, one)),
+    "Eq": _of_both(_equal),
     "Or": _either,
 }
 _AGGREGATES = {"Max": np.fmax, "Min": np.fmin}

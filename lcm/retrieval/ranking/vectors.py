@@ -36,6 +36,9 @@ def rows_by_size(frame: pl.DataFrame, rows_at_once: int) -> Iterator[npt.NDArray
     Returns:
         Matrices of row numbers, shape (queries, rows of each).
     """
+    if is_one_query(frame):
+        yield np.arange(len(frame))[np.newaxis]
+        return
     sizes = frame["query_id"].rle().struct.field("len").cast(pl.Int64).to_numpy()
     starts = np.cumsum(sizes) - sizes
     for size in np.unique(sizes):

@@ -1,36 +1,37 @@
-"""BM25 as Lucene computes it, by the bm25s library: every score a sum of a few columns computed in advance.
+"""BM25 as Lucene computes it, bit for bit that of the bm25s library, over postings that grow in place.
 
 Terms are the stems of the words and, of a run of CJK characters, every two neighbours; a character that stands
-alone is a term itself. The columns are computed again at the first search after a change (bm25s cannot grow), so
-this index suits documents that are added at once; `fts5` grows in place.
+alone is a term itself. The library computes what every term adds to every document in advance and cannot grow: a
+message more in 50,000 was all of it again, seconds, before the next answer. Postings are worked out for the terms of
+a query, when it is asked.
 
 Source: the lucene method of bm25s 0.3: idf = ln(1 + (N - n + .5) / (n + .5)), weight = idf * f / (f + k1 (1 - b + b
 length / mean length)).
 """
 
 import importlib.metadata
-import logging
+import math
 import threading
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 import Stemmer
 
 from lcm.checks import check_choice, check_range
-from lcm.retrieval.indexing import Ranked, best, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
+from lcm.retrieval.indexing import Ranked, best_places, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
 from lcm.retrieval.saved_file import Blob, read_index, write_index
 from lcm.retrieval.text_index.words import WORDS, load_stop_words, query_words, split_words, windows
 
 _CJK_WINDOW = 2
-_BLOBS = {"data": "<f8", "indices": "<i4", "indptr": "<i8"}
-"""The columns as the library has them, and how they are written."""
+_BLOBS = ("lengths", "sizes", "holding", "counts")
+"""Of a file: words of each document, documents of each term, which they are, and how often it stands in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +83,15 @@ class Bm25sIndex:
     """Raw BM25 times `factor`, higher is better. Safe to use from several threads."""
 
     def __init__(self, k1: float, b: float, terms: Terms, factor: float = 1.0) -> None:
-        logging.getLogger("bm25s").setLevel(logging.WARNING)  # the library sets DEBUG, whatever the program wants
-        self._k1, self._b, self._factor = k1, b, factor
+        self._factor = factor
         self._cut = terms
         self._lock = threading.Lock()
-        self._numbers: dict[str, int] = {}  # of terms
-        self._terms: dict[str, array[int]] = {}  # their numbers, by id, in the order of adding
-        self._columns: _Columns | None = None  # None: to be computed
+        self._postings = _Postings(k1, b)
+        self._allowed: tuple[Sequence[str], npt.NDArray[np.bool_]] | None = None
+        """What was allowed last, and which documents that lets through."""
 
     def __len__(self) -> int:
-        return len(self._terms)
+        return len(self._postings.numbers)
 
     def add(self, ids: Sequence[str], texts: Sequence[str]) -> None:
         """Add documents.
@@ -102,9 +102,10 @@ class Bm25sIndex:
         """
         refuse_unequal(len(ids), len(texts), "texts")
         with self._lock:
-            refuse_known(ids, self._terms)
-            self._terms.update(zip(ids, map(self._numbered, texts), strict=True))
-            self._columns = None
+            refuse_known(ids, self._postings.numbers)
+            for document_id, terms in zip(ids, [self._cut.of_document(text) for text in texts], strict=True):
+                self._postings.add(document_id, terms)
+            self._allowed = None
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget these documents.
@@ -113,74 +114,53 @@ class Bm25sIndex:
             ValueError: if an id is not in the index; nothing is removed.
         """
         with self._lock:
-            refuse_unknown(ids, self._terms)
-            for document_id in dict.fromkeys(ids):
-                del self._terms[document_id]
-            self._columns = None
+            refuse_unknown(ids, self._postings.numbers)
+            self._postings.remove(ids)
+            self._allowed = None
 
     def search(self, queries: Sequence[str], k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         refuse_negative(k)
         with self._lock:
-            columns = self._settled()
-            ids = columns.ids
-            is_visible = np.ones(len(ids), bool)
-            if allowed is not None:
-                visible = set(allowed)
-                is_visible = np.fromiter((document_id in visible for document_id in ids), bool, len(ids))
+            is_visible = None if allowed is None else self._visible(allowed)
             answers = []
             for query in queries:
-                terms = [self._numbers[term] for term in self._cut.of_query(query) if term in self._numbers]
-                scores = self._factor * columns.scores(terms)
-                places = np.flatnonzero((scores > 0) & is_visible)
-                answers.append(best([ids[place] for place in places.tolist()], scores[places], k))
+                scores = self._factor * self._postings.scores(self._cut.of_query(query))
+                places = np.flatnonzero(scores > 0 if is_visible is None else (scores > 0) & is_visible)
+                places = places[best_places(scores[places], k)]
+                answers.append((self._postings.names_of(places), scores[places].tolist()))
             return answers
 
     def save(self, path: Path) -> None:
-        """Write the terms of every document and the columns, whole or not at all."""
+        """Write what every document holds, whole or not at all."""
         with self._lock:
-            columns = self._settled()
-            content = {"ids": columns.ids, "terms": list(self._numbers)}
-            blobs = {
-                "numbers": b"".join(terms.tobytes() for terms in self._terms.values()),
-                "lengths": np.fromiter(map(len, self._terms.values()), np.int64, len(self._terms)).tobytes(),
-                **columns.blobs(),
-            }
+            content, blobs = self._postings.packed()
         write_index(path, self._file_settings(), content, blobs)
 
     def load(self, path: Path) -> None:
         """Hold what a file holds, in the place of what is here.
 
         Raises:
-            StoreError: if the file is missing, damaged, or of other settings or other words.
+            StoreError: if the file is missing, damaged, or of other words.
         """
         content, blobs = read_index(path, self._file_settings())
-        numbers = np.frombuffer(blobs["numbers"], np.int32)
-        ends = np.cumsum(np.frombuffer(blobs["lengths"], np.int64)).tolist()
         with self._lock:
-            self._numbers = {term: number for number, term in enumerate(content["terms"])}
-            terms = (array("i", numbers[start:end].tobytes()) for start, end in pairwise([0, *ends]))
-            self._terms = dict(zip(content["ids"], terms, strict=True))
-            self._columns = _Columns.restored(content["ids"], self._k1, self._b, blobs)
+            self._postings.unpack(content, blobs)
+            self._allowed = None
 
     def _file_settings(self) -> dict[str, object]:
-        """What the columns on disk depend on; how a query is cut is free to change."""
-        return {
-            "kind": "bm25s",
-            "k1": self._k1,
-            "b": self._b,
-            "terms": self._cut.name,
-            "words": WORDS,
-            "bm25s": importlib.metadata.version("bm25s"),
-            "stemmer": importlib.metadata.version("PyStemmer"),
-        }
+        """What the postings on disk depend on; how they are scored, and how a query is cut, is free to change."""
+        stemmer = importlib.metadata.version("PyStemmer")
+        return {"kind": "bm25s", "terms": self._cut.name, "words": WORDS, "stemmer": stemmer}
 
-    def _numbered(self, text: str) -> "array[int]":
-        return array("i", [self._numbers.setdefault(t, len(self._numbers)) for t in self._cut.of_document(text)])
-
-    def _settled(self) -> "_Columns":
-        if self._columns is None:
-            self._columns = _Columns.computed(self._k1, self._b, self._terms, self._numbers)
-        return self._columns
+    def _visible(self, allowed: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """A tuple, which nobody can change, is looked up once as long as no document changes."""
+        if self._allowed is not None and self._allowed[0] is allowed:
+            return self._allowed[1]
+        numbers = self._postings.numbers
+        is_visible = np.zeros(len(numbers), bool)
+        is_visible[[numbers[document_id] for document_id in allowed if document_id in numbers]] = True
+        self._allowed = (allowed, is_visible) if isinstance(allowed, tuple) else None
+        return is_visible
 
 
 def stems_of(stemmer: str) -> Callable[[list[str]], list[str]]:
@@ -214,38 +194,92 @@ class _Terms:
         return self.stems(words) + list(dict.fromkeys(pairs_of(runs)))
 
 
-class _Columns:
-    """What every term adds to the score of every document."""
+class _Postings:
+    """Which documents hold a term, and how often; documents are numbered in the order of adding."""
 
-    def __init__(self, ids: Sequence[str], k1: float, b: float) -> None:
-        self.ids = ids
-        self._library = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")
-        self._library.nonoccurrence_array = None  # of other methods than lucene
-        self._library.scores = {
-            "data": np.empty(0), "indices": np.empty(0, np.int32), "indptr": np.zeros(1, np.int64), "num_docs": len(ids)
-        }  # fmt: skip
+    def __init__(self, k1: float, b: float) -> None:
+        self._k1, self._b = k1, b
+        self.numbers: dict[str, int] = {}
+        self._ids: list[str] = []
+        self._lengths = array("q")
+        self._of: dict[str, tuple[array[int], array[int]]] = {}
+        self._norms: npt.NDArray[np.float64] | None = None  # None: to be worked out
 
-    @classmethod
-    def computed(cls, k1: float, b: float, terms: Mapping[str, "array[int]"], numbers: Mapping[str, int]) -> "_Columns":
-        columns = cls(list(terms), k1, b)
-        if any(terms.values()):
-            columns._library.index((list(terms.values()), dict(numbers)), show_progress=False)
-        return columns
+    def add(self, document_id: str, terms: Sequence[str]) -> None:
+        number = self.numbers[document_id] = len(self._ids)
+        self._ids.append(document_id)
+        self._lengths.append(len(terms))
+        for term, count in Counter(terms).items():
+            if term not in self._of:
+                self._of[term] = array("q"), array("q")
+            holding, counts = self._of[term]
+            holding.append(number)
+            counts.append(count)
+        self._norms = None
 
-    @classmethod
-    def restored(cls, ids: Sequence[str], k1: float, b: float, blobs: Mapping[str, Blob]) -> "_Columns":
-        columns = cls(ids, k1, b)
-        for name, kind in _BLOBS.items():
-            columns._library.scores[name] = np.frombuffer(blobs[name], kind)
-        return columns
+    def remove(self, ids: Sequence[str]) -> None:
+        """As slow as adding all: nothing is removed in a talk."""
+        is_kept = np.ones(len(self._ids), bool)
+        is_kept[[self.numbers[document_id] for document_id in ids]] = False
+        renumbered = np.cumsum(is_kept) - 1
+        kept: dict[str, tuple[array[int], array[int]]] = {}
+        for term, (holding, counts) in self._of.items():
+            of_kept = is_kept[(documents := _numbers(holding))]
+            if of_kept.any():
+                left = renumbered[documents[of_kept]], _numbers(counts)[of_kept]
+                kept[term] = array("q", left[0].tobytes()), array("q", left[1].tobytes())
+        self._of = kept
+        self._lengths = array("q", _numbers(self._lengths)[is_kept].tobytes())
+        self._ids = [name for name, keep in zip(self._ids, is_kept.tolist(), strict=True) if keep]
+        self.numbers = {name: number for number, name in enumerate(self._ids)}
+        self._norms = None
 
-    def blobs(self) -> dict[str, Blob]:
-        return {name: self._library.scores[name].astype(kind).tobytes() for name, kind in _BLOBS.items()}
+    def packed(self) -> tuple[dict[str, list[str]], dict[str, Blob]]:
+        """All of it for a file: ids and terms, and the numbers behind them one after another."""
+        holding = [_numbers(held) for held, _ in self._of.values()]
+        counts = [_numbers(counted) for _, counted in self._of.values()]
+        none = np.empty(0, np.int64)
+        numbers = {
+            "lengths": _numbers(self._lengths),
+            "sizes": np.fromiter(map(len, holding), np.int64, len(holding)),
+            "holding": np.concatenate([none, *holding]),
+            "counts": np.concatenate([none, *counts]),
+        }
+        return {"ids": self._ids, "terms": list(self._of)}, {name: row.tobytes() for name, row in numbers.items()}
 
-    def scores(self, numbers: Sequence[int]) -> npt.NDArray[np.float64]:
-        """The score of every document, 0 where it holds none of the terms, which are those that it was made with."""
-        known = [number for number in numbers if number < len(self._library.scores["indptr"]) - 1]
-        if not known:
-            return np.zeros(len(self.ids))
-        scores: npt.NDArray[np.float64] = self._library.get_scores_from_ids(known)
+    def unpack(self, content: Mapping[str, list[str]], blobs: Mapping[str, Blob]) -> None:
+        lengths, sizes, holding, counts = (np.frombuffer(blobs[name], np.int64) for name in _BLOBS)
+        ends = np.cumsum(sizes).tolist()
+        self._ids = list(content["ids"])
+        self.numbers = {name: number for number, name in enumerate(self._ids)}
+        self._lengths = array("q", lengths.tobytes())
+        self._of = {
+            term: (array("q", holding[start:end].tobytes()), array("q", counts[start:end].tobytes()))
+            for term, (start, end) in zip(content["terms"], pairwise([0, *ends]), strict=True)
+        }
+        self._norms = None
+
+    def names_of(self, places: npt.NDArray[np.int64]) -> list[str]:
+        return [self._ids[place] for place in places.tolist()]
+
+    def scores(self, terms: Sequence[str]) -> npt.NDArray[np.float64]:
+        """The score of every document, 0 where it holds none of the terms."""
+        scores = np.zeros(len(self._ids))
+        for term in terms:
+            if term in self._of:
+                holding, counts = map(_numbers, self._of[term])
+                found = len(holding)
+                idf = math.log(1 + (len(scores) - found + 0.5) / (found + 0.5))
+                scores[holding] += idf * (counts / (self._weighed_lengths()[holding] + counts))
         return scores
+
+    def _weighed_lengths(self) -> npt.NDArray[np.float64]:
+        if self._norms is None:
+            lengths = _numbers(self._lengths)
+            self._norms = self._k1 * ((1 - self._b) + self._b * lengths / lengths.mean())
+        return self._norms
+
+
+def _numbers(held: "array[int]") -> npt.NDArray[np.int64]:
+    """A view, to be let go of before the array grows."""
+    return np.frombuffer(held, np.int64)

@@ -1,4 +1,4 @@
-"""BM25 over the words that pass a chain of filters, as LanceDB's full-text index has it; by the bm25s library.
+"""BM25 over the words that pass a chain of filters, as LanceDB's full-text index has it.
 
 LanceDB's chain in its own order: words of letters and digits, no very long ones, lower case, stems, and then no stop
 words, neither in documents nor in queries; so stop words do not make a document long, and a query of nothing else

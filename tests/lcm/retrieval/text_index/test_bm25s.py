@@ -1,11 +1,13 @@
 """What is particular to bm25s; the laws are in the conformance suite."""
 
-import logging
 import math
 import random
 from collections import defaultdict
 
+import bm25s
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.retrieval.text_index.bm25s import Bm25s
 
@@ -71,9 +73,39 @@ def test_settings_out_of_range_are_refused(field: str, value: object, message: s
         Bm25s(**{field: value})
 
 
-def test_the_library_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
-        index = Bm25s().build()
-        index.add(["a"], ["goat"])
-        index.search(["goat"], 1)
-    assert caplog.records == []
+WORDS = st.lists(st.sampled_from([f"zo{number}k" for number in range(6)]), max_size=8).map(" ".join)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=8), WORDS, st.sampled_from([(1.2, 0.75), (0.0, 0.5), (2.0, 1.0)]))
+def test_scores_are_the_librarys_bit_for_bit(texts: list[str], query: str, settings: tuple[float, float]) -> None:
+    k1, b = settings
+    numbers: dict[str, int] = {}
+    numbered = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in texts]
+    asked = [numbers[word] for word in dict.fromkeys(query.split()) if word in numbers]
+    index = Bm25s(k1=k1, b=b, stemmer="none").build()
+    index.add([f"d{number}" for number in range(len(texts))], texts)
+    if not asked:
+        assert index.search([query], 9) == [([], [])]
+        return
+    library = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")
+    library.index((numbered, dict(numbers)), show_progress=False)
+    scores = library.get_scores_from_ids(asked)
+    order = [number for number in sorted(range(len(texts)), key=lambda one: -scores[one]) if scores[number] > 0]
+    assert index.search([query], 9) == [([f"d{number}" for number in order], [scores[number] for number in order])]
+
+
+@given(st.lists(WORDS, min_size=1, max_size=8), st.sets(st.integers(0, 7)), WORDS)
+def test_an_index_that_grew_and_shrank_is_one_made_anew(texts: list[str], gone: set[int], query: str) -> None:
+    grown, anew = Bm25s().build(), Bm25s().build()
+    for number, text in enumerate(texts):
+        grown.add([f"d{number}"], [text])
+        grown.search([query], 9)
+    grown.remove([f"d{number}" for number in gone if number < len(texts)])
+    kept = [number for number in range(len(texts)) if number not in gone]
+    anew.add([f"d{number}" for number in kept], [texts[number] for number in kept])
+    assert grown.search([query], 9) == anew.search([query], 9)
+    grown.add(["new"], [query])
+    anew.add(["new"], [query])
+    allowed = (*(f"d{number}" for number in kept[:2]), "new", "unknown")
+    for _ in range(2):
+        assert grown.search([query], 9, allowed) == anew.search([query], 9, list(allowed))
