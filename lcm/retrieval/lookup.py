@@ -5,7 +5,7 @@ A join of forty rows with the frame of all documents reads the whole of it, for 
 
 import threading
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -42,8 +42,8 @@ def texts_of(batch: Batch, ids: pl.Series) -> list[str | None]:
 
 def rows_of(documents: pl.DataFrame, ids: pl.Series, columns: Sequence[str]) -> pl.DataFrame:
     """Columns of documents of a frame, a row for each id, in their order; null where it has no such document."""
-    places = places_of(documents)
-    rows = [places.get(one) for one in ids.to_list()]
+    places, count = places_of(documents), len(documents)
+    rows = [place if (place := places.get(one, count)) < count else None for one in ids.to_list()]
     of_some = documents[list(columns)]
     # An array is read several times as fast as a list, and holds no null.
     return of_some[pl.Series(rows, dtype=pl.UInt32) if None in rows else pl.Series(np.array(rows, np.uint32))]
@@ -84,12 +84,26 @@ class KeptBeside(Generic[_Held, _Made]):
 
 
 def _places(documents: pl.DataFrame) -> dict[str, int]:
-    return {name: place for place, name in enumerate(documents["document_id"])}
+    """One table serves a frame and those that it has grown into: a turn more is an id more, not all of them again."""
+    ids = documents["document_id"]
+    with _growing_lock:
+        for known, places in reversed(_growing):
+            is_its_own = len(places) == len(known) <= len(ids)  # else another frame has grown out of it
+            if is_its_own and ids.head(len(known)).equals(known):
+                places.update(zip(ids.slice(len(known)).to_list(), range(len(known), len(ids)), strict=True))
+                break
+        else:
+            places = dict(zip(ids.to_list(), range(len(ids)), strict=True))
+        _growing.append((ids, places))
+    return places
 
 
+_growing: deque[tuple[pl.Series, dict[str, int]]] = deque(maxlen=4)
+"""The ids of the frames whose tables were made last: of a few memories that grow side by side."""
+_growing_lock = threading.Lock()
 _places_of = KeptBeside(_places, _KEPT)
 
 
 def places_of(documents: pl.DataFrame) -> Mapping[str, int]:
-    """Where each document stands in a frame, by its id."""
+    """Where each document stands in a frame, by its id; one that came later stands behind its last."""
     return _places_of(documents)

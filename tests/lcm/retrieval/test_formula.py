@@ -37,7 +37,7 @@ FORMULAS: dict[str, pl.Expr] = {
     "exponential": Exponential().multiplier(),
     "weibull": Weibull().multiplier(),
     "weibull, lifted": Weibull(recency_lifts=True, beta_core=0.8).multiplier(),
-    "decay boost": decay_boost._boosted(Weibull()),
+    "decay boost": decay_boost._boosted(decay_boost.DecayBoost(Weibull())),
     "hybrid score": hybrid_score._score(hybrid_score.HybridScore(Exponential())),
     "reciprocal rank": reciprocal_rank._score(60.0, (("dense", 1.0), ("lexical", 0.5))),
     "two passes": two_pass._score(two_pass.TwoPass(Exponential()), None),

@@ -34,3 +34,16 @@ def test_a_frame_that_follows_another_has_a_table_of_its_own() -> None:
         frame = documents([f"{number}", "x"], "said")
         assert places_of(frame) == {f"{number}": 0, "x": 1}
         assert rows_of(frame, pl.Series([f"{number}"]), COLUMNS).rows() == [(f"{number}", f"said {number}")]
+
+
+@given(seen=st.lists(st.integers(0, 9), unique=True), sizes=st.lists(st.integers(0, 9), min_size=1, max_size=8))
+def test_frames_of_a_memory_that_grows_know_no_later_document(seen: list[int], sizes: list[int]) -> None:
+    ids = [str(one) for one in seen]
+    frames = [documents(ids[:size], "said") for size in sizes]
+    asked = pl.Series("document_id", [str(one) for one in range(10)])
+    for _ in range(2):  # once as each comes, and once when all have come
+        for frame in frames:
+            known = set(frame["document_id"])
+            assert rows_of(frame, asked, COLUMNS)["text"].to_list() == [
+                f"said {one}" if one in known else None for one in asked
+            ]

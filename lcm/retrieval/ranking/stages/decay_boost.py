@@ -37,9 +37,9 @@ class DecayBoost:
         return getattr(self.decay, "is_off", False) or any(hasattr(stage, "recency") for stage in before)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return rescored(frame, _boosted(self.decay), fallback_ratio=FALLBACK_RATIO)
+        return rescored(frame, _boosted(self), fallback_ratio=FALLBACK_RATIO)
 
 
 @cache
-def _boosted(decay: Decay) -> pl.Expr:
-    return pl.col("score") * decay.multiplier()
+def _boosted(settings: DecayBoost) -> pl.Expr:
+    return pl.col("score") * settings.decay.multiplier()
