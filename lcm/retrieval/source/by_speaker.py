@@ -49,7 +49,7 @@ def _by_named(batch: Batch) -> Iterator[Batch]:
     haystack = haystack_of(batch.documents)
     groups: dict[frozenset[str], list[int]] = {}
     for row, text in enumerate(batch.queries["text"]):
-        if named := haystack.named(text):
+        if named := haystack.speakers.named(text):
             groups.setdefault(named, []).append(row)
     for named, rows in groups.items():
         documents = batch.documents.filter(pl.Series([haystack.authors[turn] in named for turn in haystack.turns]))

@@ -27,6 +27,10 @@ CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
 the score, in (0, 1), of a document that the lexical branch found by substring because no word was found;
 `index_tier` the width that answered, of an index with several."""
 
+POOLED = "pooled"
+"""A column that a source gives all rows of pools: evidence is of them and of what stands around them, not of all that
+is seen."""
+
 FOUND_BY_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
     "branch": pl.String(),

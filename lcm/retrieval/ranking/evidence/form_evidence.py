@@ -1,23 +1,18 @@
 """How a turn is put: facts are long, rare-worded, full of names and in the first person; questions are not answers."""
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import standardised, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import READ_TEXTS, Haystack, Numbers
+from lcm.retrieval.ranking.columns import with_evidence
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
 from lcm.retrieval.ranking.evidence.postings import TermIndex
-from lcm.retrieval.ranking.evidence.word_evidence import asks
-from lcm.retrieval.text_index.words import split_words
+from lcm.retrieval.ranking.evidence.text_facts import asks, form_of
 
 COLUMNS = ("form_length", "form_rarity", "form_names", "form_first_person", "form_question")
-_FIRST_PERSON = frozenset(("i", "me", "my", "mine", "we", "us", "our", "ours"))
-_NAME = re.compile(r"(?<=[\w,;:'\"(] )[A-Z][a-z]+")  # a capital where no sentence begins
-_CAPTION = "[picture:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +31,51 @@ class FormEvidence:
     makes = COLUMNS
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return with_evidence(frame, batch, COLUMNS, lambda haystack, row: _forms(haystack))
+        return with_evidence(frame, batch, COLUMNS, lambda seen, row: _forms(seen))
 
 
-def _forms(haystack: Haystack) -> list[Numbers]:
-    if FormEvidence not in haystack.cache:
-        lengths, names, first = np.array([_form(content) for content in haystack.contents]).reshape(-1, 3).T
-        index = TermIndex.of(haystack.stems)
-        held = index.holder_counts()
-        idf = np.log1p((len(haystack) - held + 0.5) / (held + 0.5))
-        weights = index.counts * np.repeat(idf, held.astype(np.int64))
-        rarity = np.bincount(index.holders, weights, len(haystack)) / np.maximum(index.lengths, 1.0)
-        length, rare, named = map(standardised, (np.log1p(lengths), rarity, np.log1p(names)))
-        is_talk = np.array([float(author is not None) for author in haystack.authors])
-        haystack.cache[FormEvidence] = [one * is_talk for one in (length, rare, named, first, asks(haystack))]
-    forms: list[Numbers] = haystack.cache[FormEvidence]
+def _forms(seen: Seen) -> list[Numbers]:
+    """One array a column."""
+    if isinstance(seen, Excerpt):
+        return _standardised(seen, *_of_excerpt(seen))
+    if FormEvidence not in seen.cache:
+        seen.cache[FormEvidence] = _standardised(seen, *_of_haystack(seen))
+    forms: list[Numbers] = seen.cache[FormEvidence]
     return forms
 
 
-@lru_cache(maxsize=READ_TEXTS)
-def _form(content: str) -> tuple[float, float, float]:
-    """How many words a turn has and how many names, and whether it speaks of the speaker."""
-    words, runs = split_words(content)
-    names = len(_NAME.findall(content.partition(_CAPTION)[0]))
-    return float(len(words) + sum(map(len, runs))), float(names), float(not _FIRST_PERSON.isdisjoint(words))
+def _standardised(seen: Seen, facts: Numbers, rarity: Numbers, is_talk: Numbers) -> list[Numbers]:
+    """
+    Args:
+        facts: words, names, and whether it speaks of the speaker and asks: a row each.
+        rarity: the mean idf of the stems.
+        is_talk: whether a named person speaks.
+    """
+    lengths, names, first_person, asks_back = facts
+    scaled = [seen.standardised(one) for one in (np.log1p(lengths), rarity, np.log1p(names))]
+    return [one * is_talk for one in (*scaled, first_person, asks_back)]
+
+
+def _of_haystack(haystack: Haystack) -> tuple[Numbers, Numbers, Numbers]:
+    facts = np.array([(*form_of(content), asks(content)) for content in haystack.contents]).reshape(-1, 4).T
+    index = TermIndex.of(haystack.stems)
+    held = index.holder_counts()
+    weights = index.counts * np.repeat(_idf(held, len(haystack)), held.astype(np.int64))
+    rarity = np.bincount(index.holders, weights, len(haystack)) / np.maximum(index.lengths, 1.0)
+    return facts, rarity, np.array([float(author is not None) for author in haystack.authors])
+
+
+def _of_excerpt(seen: Excerpt) -> tuple[Numbers, Numbers, Numbers]:
+    talk = seen.talk
+    stems, sizes = talk.stems.of(seen.documents)
+    turns, is_name = np.repeat(seen.turns, sizes), np.isin(stems, talk.name_stems)
+    stems, turns = stems[~is_name], turns[~is_name]
+    weights = _idf(talk.stem_turns[stems].astype(np.float64), len(talk))
+    rarity = np.bincount(turns, weights, len(seen)) / np.maximum(np.bincount(turns, minlength=len(seen)), 1)
+    facts = talk.facts[seen.numbers].astype(np.float64)
+    return facts[:, :4].T, rarity, (seen.authors >= 0).astype(np.float64)
+
+
+def _idf(held: Numbers, count: int) -> Numbers:
+    found: Numbers = np.log1p((count - held + 0.5) / (held + 0.5))
+    return found

@@ -9,7 +9,9 @@ import polars as pl
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
-from lcm.retrieval.ranking.evidence.haystack import haystack_of
+from lcm.retrieval.ranking.evidence.centres import centres_of
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
+from lcm.retrieval.ranking.evidence.haystack import Places
 from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
 from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
 from lcm.retrieval.ranking.evidence.vector_evidence import with_cosines
@@ -36,14 +38,18 @@ class FurtherVectorEvidence:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         name = self.embedder.name  # a model that is not there is no failure to be survived
 
-        def laid() -> LaidVectors:
-            haystack = haystack_of(batch.documents)
+        def laid(seen: Seen) -> LaidVectors:
+            if isinstance(seen, Excerpt):
+                centres = centres_of(seen.talk, (FurtherVectorEvidence, name), vectors_of)
+                return LaidVectors.of_excerpt(seen, vectors_of(seen.documents), centres)
             key = FurtherVectorEvidence, name
-            if key not in haystack.cache:
-                vectors = _of_texts(self.embedder, name, embedded_texts(batch.documents))
-                haystack.cache[key] = LaidVectors.of(haystack, vectors)
-            known: LaidVectors = haystack.cache[key]
+            if key not in seen.cache:
+                seen.cache[key] = LaidVectors.of(seen, vectors_of(np.arange(len(batch.documents))))
+            known: LaidVectors = seen.cache[key]
             return known
+
+        def vectors_of(numbers: Places) -> Vectors:
+            return _of_texts(self.embedder, name, embedded_texts(batch.documents[numbers]))
 
         return with_cosines(frame, batch, _NAMES, self.embedder, laid)
 

@@ -1,24 +1,22 @@
 """The documents that a batch may see, laid out once as turns: their words, authors, sessions and places in the talk."""
 
-import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain
-from sys import intern
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import Stemmer
 
 from lcm.records.document import EXCHANGE_SPEAKER
 from lcm.retrieval.lookup import KeptBeside
+from lcm.retrieval.ranking.evidence.speakers import Speakers
+from lcm.retrieval.ranking.evidence.standard_scores import standardised
+from lcm.retrieval.ranking.evidence.text_facts import author_of, content_words, stem_of, without_author
 from lcm.retrieval.ranking.turns import turn_of
-from lcm.retrieval.text_index.words import CJK, load_stop_words, split_words, windows
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -26,17 +24,7 @@ Places = npt.NDArray[np.int64]
 USERS = ("user", "exchange")
 """Roles of turns in which the user speaks."""
 _READ = ("document_id", "text", "conversation_id", "session_id", "seq", "role", "created_at", "kind")
-_AUTHOR = re.compile(r"([^\W\d_][^:\n]{0,39}): ")  # as extraction writes who speaks
-_AUTHOR_SHARE = 0.02  # of the documents, at least, begin with the name of one who speaks
-_AUTHOR_DOCUMENTS = 2
-_CJK_WINDOW = 2
-_NAME = re.compile(rf"(?P<word>(?:(?![{CJK}])\w)+)(?:['’]s\b)?")  # a word that may be one, with its genitive
-_CYRILLIC = re.compile(r"[\u0400-\u04ff]")
-_CAMEL = re.compile(r"\b[A-Za-z]*[a-z][A-Z][A-Za-z]*")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _KEPT = 4  # haystacks: live queries ask of the same one again and again
-READ_TEXTS = 50_000
-"""Texts of which is kept what was read in each: live talk grows by a few texts a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +43,7 @@ class Haystack:
     contents: Sequence[str]
     """The texts without the name of the speaker before them."""
     authors: Sequence[str | None]
-    speakers: frozenset[str]
-    """All authors."""
-    names: frozenset[str]
-    """The words of all authors' names, folded; in Cyrillic letters, their stems."""
+    speakers: Speakers
     roles: Sequence[str | None]
     """Of an exchange, in which a user and an assistant speak, `exchange`."""
     words: Sequence[Sequence[str]]
@@ -80,7 +65,15 @@ class Haystack:
     """What stages have computed from the documents alone, by their own keys."""
 
     def __len__(self) -> int:
-        return len(self.contents)
+        return len(self.sessions)
+
+    def places_of(self, document_ids: Sequence[str]) -> Places:
+        """The place of each document, -1 of one that is not seen."""
+        return np.fromiter((self.positions.get(one, -1) for one in document_ids), np.int64, len(document_ids))
+
+    def standardised(self, values: Numbers) -> Numbers:
+        """Standard scores among all turns, or all documents."""
+        return standardised(values)
 
     def beside(self, values: Numbers, distance: int) -> Numbers:
         """For each turn the value of that `distance` places before it in its session, 0 where there is none.
@@ -114,22 +107,6 @@ class Haystack:
     def best_of(self, groups: Places, values: Numbers) -> Numbers:
         """For each turn the highest value in its group, as `sessions` or `sections` number them."""
         return highest(groups, values)[groups]
-
-    def without_names(self, text: str) -> str:
-        """A query without the names of those who speak, whose turns all hold them; as it is if nothing else is left."""
-        if not self.names:
-            return text
-        rest = _NAME.sub(lambda found: " " if _name_words(found["word"]) & self.names else found[0], text)
-        for name in filter(_is_cjk, self.names):
-            rest = rest.replace(name, " ")
-        rest = re.sub(r"\s+", " ", rest).strip()
-        return rest if split_words(rest) != ([], []) else text
-
-    def named(self, text: str) -> frozenset[str]:
-        """The authors that a query names."""
-        runs = split_words(text)[1]
-        said = {*_name_words(text), *(name for name in self.names if any(name in run for run in runs))}
-        return frozenset(a for a in self.speakers if said & _name_words(a))
 
 
 def highest(groups: Places, values: Numbers) -> Numbers:
@@ -169,15 +146,12 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
     texts = documents["text"].fill_null("").to_list()
     is_exchange = documents["kind"] == "exchange"
     texts = [EXCHANGE_SPEAKER.sub("", text) if both else text for text, both in zip(texts, is_exchange, strict=True)]
-    begun = [found[1] if (found := _AUTHOR.match(texts[row])) else None for row in firsts]
-    counts = Counter(author for author in begun if author is not None)
-    least = max(_AUTHOR_DOCUMENTS, _AUTHOR_SHARE * len(begun))
-    authors = [author if author is not None and counts[author] >= least else None for author in begun]
+    begun = [author_of(texts[row]) for row in firsts]
+    speakers = Speakers.among(Counter(author for author in begun if author is not None), len(begun))
+    authors = [author if author in speakers.authors else None for author in begun]
     for row, author in zip(firsts, authors, strict=True):
-        texts[row] = texts[row] if author is None else texts[row][len(author) + 2 :]
-    speakers = frozenset(author for author in authors if author is not None)
-    names = frozenset(word for author in speakers for word in _name_words(author))
-    words = [_without(content_words(text), names) for text in texts]
+        texts[row] = without_author(texts[row], author)
+    words = [speakers.not_named(content_words(text)) for text in texts]
     stems = [list(map(stem_of, of_one)) for of_one in words]
     heads = documents[firsts]
     place = heads.select(
@@ -196,7 +170,6 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
         contents=["\n".join(passages) for passages in _by_turn(texts, turns)],
         authors=authors,
         speakers=speakers,
-        names=names,
         roles=place["role"].to_list(),
         words=[list(chain.from_iterable(passages)) for passages in _by_turn(words, turns)],
         stems=[list(chain.from_iterable(passages)) for passages in _by_turn(stems, turns)],
@@ -236,45 +209,3 @@ def _progress(heads: pl.DataFrame) -> Numbers:
     """Of each turn, by its first document, how far on it was said."""
     place = pl.struct("created_at", "seq").rank("dense") - 1
     return heads.select(place / place.max().clip(1)).to_series().to_numpy()
-
-
-@lru_cache(maxsize=READ_TEXTS)
-def content_words(text: str) -> tuple[str, ...]:
-    """Words without stop words, in order, then runs of CJK characters as pairs of neighbours, then the parts of
-    identifiers in camel case, which are one word before."""
-    words, runs = split_words(text)
-    stop_words = load_stop_words("english")
-    parts = [part.lower() for word in _CAMEL.findall(text) for part in _PART.findall(word)]
-    kept = chain(
-        (word for word in words if word not in stop_words),
-        (pair for run in runs for pair in windows(run, _CJK_WINDOW)),
-        (part for part in parts if part not in stop_words),
-    )
-    return tuple(map(intern, kept))
-
-
-def _without(words: Sequence[str], names: frozenset[str]) -> Sequence[str]:
-    return [word for word in words if _uninflected(word) not in names] if names else words
-
-
-@lru_cache(maxsize=100_000)
-def stem_of(word: str) -> str:
-    """The word's stem, by Snowball: Russian of Cyrillic letters, else English."""
-    stem: str = Stemmer.Stemmer("russian" if _CYRILLIC.search(word) else "english").stemWord(word)
-    return stem
-
-
-@lru_cache(maxsize=1000)
-def _name_words(text: str) -> frozenset[str]:
-    """What a name may be of a text: its words, uninflected, and runs of CJK characters."""
-    words, runs = split_words(text)
-    return frozenset((*map(_uninflected, words), *runs))
-
-
-def _uninflected(word: str) -> str:
-    """Names of Cyrillic letters are inflected as other words are."""
-    return stem_of(word) if _CYRILLIC.search(word) else word
-
-
-def _is_cjk(name: str) -> bool:
-    return re.match(f"[{CJK}]", name) is not None

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lcm.protocols.models import Vectors
-from lcm.retrieval.ranking.columns import NOTHING, Rows, units
+from lcm.retrieval.ranking.evidence.centres import FEW, Centres
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
-
-_FEW = 5  # turns of one speaker whose mean is no better known than that of all
+from lcm.retrieval.ranking.vector_rows import NOTHING, Rows, units
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class LaidVectors:
 
     @classmethod
     def of(cls, haystack: Haystack, vectors: Vectors) -> "LaidVectors":
+        """The vectors of all documents."""
         own = vectors.astype(np.float64)
         mean = own.mean(axis=0)
         own -= mean
@@ -36,29 +37,57 @@ class LaidVectors:
         owners = np.array([numbers[speaker] for speaker in speakers], dtype=np.int64)[haystack.turns]
         for number in range(len(numbers)):
             said = np.flatnonzero(owners == number)
-            if len(said) >= _FEW:
+            if len(said) >= FEW:
                 own[said] -= own[said].mean(axis=0)
+        return cls._laid(haystack, mean, own)
+
+    @classmethod
+    def of_excerpt(cls, seen: Excerpt, vectors: Vectors, centres: Centres) -> "LaidVectors":
+        """The vectors of an excerpt's documents."""
+        own = vectors.astype(np.float64)
+        own -= centres.rows[centres.of(seen)]
+        return cls._laid(seen, centres.rows[0], own)
+
+    @classmethod
+    def _laid(cls, seen: Seen, mean: Numbers, own: Numbers) -> "LaidVectors":
+        """
+        Args:
+            own: of each document, the mean taken away; overwritten.
+        """
         passages = units(own)
-        if len(passages) == len(haystack):
-            per_turn, turns = np.ones(len(haystack)), passages.astype(np.float64)
+        if len(passages) == len(seen):
+            per_turn, turns = np.ones(len(seen)), passages.astype(np.float64)
         else:
-            turns = np.zeros((len(haystack), passages.shape[1]))
-            order = np.argsort(haystack.turns, kind="stable")
-            begun = np.searchsorted(haystack.turns[order], np.arange(len(haystack)))
+            turns = np.zeros((len(seen), passages.shape[1]))
+            order = np.argsort(seen.turns, kind="stable")
+            begun = np.searchsorted(seen.turns[order], np.arange(len(seen)))
             np.add.reduceat(passages[order], begun, axis=0, out=turns)
             per_turn = _one_over_lengths(turns)
             turns *= per_turn[:, np.newaxis]
-        near = turns + haystack.beside(turns, 1) + haystack.beside(turns, -1)
+        if isinstance(seen, Excerpt):
+            return cls(mean, passages, per_turn, *_of_windows(seen, turns))
+        near = turns + seen.beside(turns, 1) + seen.beside(turns, -1)
         per_window = _one_over_lengths(near)
-        near += haystack.beside(turns, 2)
-        near += haystack.beside(turns, -2)
+        near += seen.beside(turns, 2)
+        near += seen.beside(turns, -2)
         return cls(mean, passages, per_turn, per_window, _one_over_lengths(near))
 
-    def of_turns(self, haystack: Haystack, of_passages: Numbers) -> Numbers:
+    def of_turns(self, seen: Seen, of_passages: Numbers) -> Numbers:
         """Cosines of turns from those of their passages."""
-        if len(of_passages) == len(haystack):
+        if len(of_passages) == len(seen):
             return of_passages
-        return np.bincount(haystack.turns, weights=of_passages, minlength=len(haystack)) * self.per_turn
+        return np.bincount(seen.turns, weights=of_passages, minlength=len(seen)) * self.per_turn
+
+
+def _of_windows(seen: Excerpt, turns: Numbers) -> tuple[Numbers, Numbers]:
+    """1 / the lengths of the sums of both windows, of the turns that were asked for; 0 of those around them."""
+    padded, found = np.concatenate([turns, np.zeros((1, turns.shape[1]))]), np.zeros((2, len(seen)))
+    near = turns[seen.asked]
+    for radius in (1, 2):
+        for distance in (radius, -radius):
+            near += padded[seen.steps[distance][seen.asked]]
+        found[radius - 1, seen.asked] = _one_over_lengths(near)
+    return found[0], found[1]
 
 
 def _one_over_lengths(rows: Numbers) -> Numbers:

@@ -4,9 +4,10 @@ One inverted index of the documents serves them all: a place holds what the docu
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 
@@ -59,6 +60,27 @@ class TermIndex:
         return np.diff(self.begun).astype(np.float64)
 
 
+class Terms(Protocol):
+    """Which documents hold a term."""
+
+    lengths: Numbers
+    """Terms of each document."""
+
+    def held(self, term: str) -> tuple[Places, Numbers]:
+        """The documents that hold a term, ascending, and how often."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is counted over more places than are scored."""
+
+    places: int
+    mean_length: float
+    holders: Callable[[str], int]
+    """How many of them hold a term."""
+
+
 class Postings:
     """BM25 of places.
 
@@ -66,20 +88,22 @@ class Postings:
     length)), k1 = 1.2, b = .75.
     """
 
-    def __init__(self, index: TermIndex, takers: Places | None = None) -> None:
+    def __init__(self, index: Terms, takers: Places | None = None, counted: Counted | None = None) -> None:
         """
         Args:
             index: of the documents.
             takers: shape (documents, any): the places that each document counts in, -1 = none; None = every document
                 is a place.
+            counted: where these are some of many places; None = they are all.
         """
-        self._index, self._takers = index, takers
+        self._index, self._takers, self._counted = index, takers, counted
         lengths = index.lengths
         if takers is not None:
             self.count = int(takers.max(initial=-1)) + 1
             lengths = self._taken(np.arange(len(takers)), lengths)
         self.count = len(lengths)
-        self._norms = _K1 * (1 - _B + _B * lengths / (lengths.mean() or 1.0)) if len(lengths) else lengths
+        mean = counted.mean_length if counted is not None else lengths.mean() if len(lengths) else 0.0
+        self._norms = _K1 * (1 - _B + _B * lengths / (mean or 1.0))
 
     def scores(self, terms: Sequence[str]) -> Numbers:
         """BM25 of every place; terms that come twice count once."""
@@ -104,8 +128,10 @@ class Postings:
                 taken = self._taken(places, times)
                 places = np.flatnonzero(taken)
                 times = taken[places]
-            if len(places):
-                yield math.log(1 + (self.count - len(places) + 0.5) / (len(places) + 0.5)), places, times
+            held = len(places) if self._counted is None else self._counted.holders(term)
+            if held:
+                count = self.count if self._counted is None else self._counted.places
+                yield math.log(1 + (count - held + 0.5) / (held + 0.5)), places, times
 
     def _taken(self, documents: Places, numbers: Numbers) -> Numbers:
         """What every place gets of a number of each of these documents."""

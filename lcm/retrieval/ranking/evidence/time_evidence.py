@@ -3,8 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -12,18 +10,12 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import with_evidence
-from lcm.retrieval.ranking.evidence.haystack import READ_TEXTS, Haystack, Numbers
-from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
-from lcm.retrieval.text_index.words import split_words
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
+from lcm.retrieval.ranking.evidence.text_facts import tells_time
+from lcm.retrieval.ranking.evidence.time_expressions import Span, spans, year_of
 
 COLUMNS = ("said_then", "told_when_asked", "later_if_now")
-_TIME_WORDS = frozenset((
-    "yesterday", "today", "tomorrow", "tonight", "morning", "last", "next", "week", "weekend", "weeks", "month",
-    "months", "year", "years", "day", "days", "ago", "since", "soon", "recently", "monday", "tuesday",
-    "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march", "april", "may",
-    "june", "july", "august", "september", "october", "november", "december", "spring", "summer", "fall",
-    "autumn", "winter",
-))  # fmt: skip
 _ASKS_WHEN = re.compile(r"^\s*(?:when|how long|since when)\b|\b(?:what|which) (?:year|month|date|day|week|time)", re.I)
 _ASKS_NOW = re.compile(
     r"\b(?:now|nowadays|currently|current|at present|at the moment|today|still|any ?more|no longer|these days|latest"
@@ -57,13 +49,13 @@ class TimeEvidence:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts, asked_at = batch.queries["text"], batch.queries["asked_at"]
 
-        def evidence(haystack: Haystack, row: int) -> list[Numbers]:
-            tells, years = _laid(haystack)
+        def evidence(seen: Seen, row: int) -> list[Numbers]:
+            tells, years = _of_excerpt(seen) if isinstance(seen, Excerpt) else _laid(seen)
             asks_when = float(bool(_ASKS_WHEN.search(texts[row])))
             return [
-                self._nearness(haystack.days, spans(texts[row], asked_at[row].date(), years)),
+                self._nearness(seen.days, spans(texts[row], asked_at[row].date(), years)),
                 asks_when * tells,
-                float(bool(_ASKS_NOW.search(texts[row]))) * haystack.progress,
+                float(bool(_ASKS_NOW.search(texts[row]))) * seen.progress,
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
@@ -78,20 +70,15 @@ class TimeEvidence:
 
 
 def _laid(haystack: Haystack) -> tuple[Numbers, range]:
-    """Which documents tell a time, and the years in which something was said."""
+    """Which turns tell a time, and the years in which something was said."""
     if TimeEvidence not in haystack.cache:
-        tells = np.array([_tells_time(text) for text in haystack.contents], np.float64)
+        tells = np.array([tells_time(text) for text in haystack.contents], np.float64)
         known = haystack.days[haystack.days > 0]
-        years = range(_year(known.min()), _year(known.max()) + 1) if len(known) else range(0)
+        years = range(year_of(known.min()), year_of(known.max()) + 1) if len(known) else range(0)
         haystack.cache[TimeEvidence] = tells, years
     laid: tuple[Numbers, range] = haystack.cache[TimeEvidence]
     return laid
 
 
-@lru_cache(maxsize=READ_TEXTS)
-def _tells_time(text: str) -> bool:
-    return not _TIME_WORDS.isdisjoint(split_words(text)[0])
-
-
-def _year(days: float) -> int:
-    return (date(1970, 1, 1) + timedelta(days=float(days))).year
+def _of_excerpt(seen: Excerpt) -> tuple[Numbers, range]:
+    return seen.talk.facts[seen.numbers, 4].astype(np.float64), seen.talk.years

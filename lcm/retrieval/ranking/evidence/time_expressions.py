@@ -83,5 +83,10 @@ def _span(year: int, month: int, day: int | None) -> Iterator[Span]:
         yield Span(_number(date(year, month, day)), _number(date(year, month, day)) + 1)
 
 
+def year_of(day: float) -> int:
+    """The year of a day since the Unix epoch."""
+    return (date(1970, 1, 1) + timedelta(days=float(day))).year
+
+
 def _number(day: date) -> int:
     return (day - date(1970, 1, 1)).days

@@ -10,17 +10,22 @@ import polars as pl
 
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
-from lcm.protocols.models import Embedder
+from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch, VectorIndex
-from lcm.retrieval.ranking.columns import dot_products, on_grid, standardised, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, haystack_of, highest
+from lcm.retrieval.ranking.columns import Evidence, speakers_of, with_evidence
+from lcm.retrieval.ranking.evidence.centres import centres_of
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
+from lcm.retrieval.ranking.evidence.haystack import Numbers, Places, highest
 from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
+from lcm.retrieval.ranking.vector_rows import dot_products, on_grid
 
 _log = logging.getLogger(__name__)
 COLUMNS = (
     "meaning_passage", "meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window", "meaning_section",
     "meaning_session",
 )  # fmt: skip
+_RADIUS = 2
+"""Of the wide window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,15 @@ class VectorEvidence:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         names = dict(zip(COLUMNS, COLUMNS, strict=True))
-        return with_cosines(frame, batch, names, self.embedder, lambda: _of_memory(batch))
+        return with_cosines(frame, batch, names, self.embedder, lambda seen: _of_memory(seen, batch))
 
 
 def with_cosines(
-    frame: pl.DataFrame, batch: Batch, names: Mapping[str, str], embedder: Embedder, laid: Callable[[], LaidVectors]
+    frame: pl.DataFrame,
+    batch: Batch,
+    names: Mapping[str, str],
+    embedder: Embedder,
+    laid: Callable[[Seen], LaidVectors],
 ) -> pl.DataFrame:
     """Add some of what `VectorEvidence` makes, under other names.
 
@@ -58,59 +67,67 @@ def with_cosines(
         batch: what they were asked of.
         names: a column of `COLUMNS` -> what it is called.
         embedder: of the queries.
-        laid: gives the vectors of the batch's documents by it.
+        laid: gives the vectors of what a query sees, by it.
     """
     try:
         asked = _asked(embedder, frame, batch)
-        known = laid() if asked else None
+        return with_evidence(frame, batch, list(names.values()), _evidence(asked, names, laid), _RADIUS)
     except LcmError as error:
         if is_of_machine(error):
             raise
         _log.warning("queries without names could not be embedded, other evidence ranks alone: %s", error)
         batch.incidents["vector evidence failed"] += frame["query_id"].n_unique()
-        known = None
-    if known is None:
         return frame.with_columns(pl.lit(0.0).alias(name) for name in names.values())
 
-    def evidence(haystack: Haystack, row: int) -> list[Numbers]:
+
+def _evidence(asked: Mapping[int, Numbers], names: Mapping[str, str], laid: Callable[[Seen], LaidVectors]) -> Evidence:
+    def evidence(seen: Seen, row: int) -> list[Numbers]:
+        known = laid(seen)
         query = asked[row] - known.mean
         length = np.linalg.norm(query)
         query = on_grid(query / length if length else query)
         of_passages = dot_products(known.passages, query)
-        scores = standardised(highest(haystack.turns, of_passages))
-        of_turns = known.of_turns(haystack, of_passages)
-        near = of_turns + haystack.beside(of_turns, 1) + haystack.beside(of_turns, -1)
-        wide = near + haystack.beside(of_turns, 2) + haystack.beside(of_turns, -2)
+        scores = seen.standardised(highest(seen.turns, of_passages))
+        of_turns = known.of_turns(seen, of_passages)
+        near = of_turns + seen.beside(of_turns, 1) + seen.beside(of_turns, -1)
+        wide = near + seen.beside(of_turns, 2) + seen.beside(of_turns, -2)
         found = {
-            "meaning_passage": standardised(of_passages),
-            "meaning_before": haystack.beside(scores, 1),
-            "meaning_behind": haystack.beside(scores, -1),
-            "meaning_window": standardised(near * known.per_window),
-            "meaning_wide_window": standardised(wide * known.per_wide_window),
-            "meaning_section": standardised(haystack.best_of(haystack.sections, scores)),
-            "meaning_session": standardised(haystack.best_of(haystack.sessions, scores)),
+            "meaning_passage": seen.standardised(of_passages),
+            "meaning_before": seen.beside(scores, 1),
+            "meaning_behind": seen.beside(scores, -1),
+            "meaning_window": seen.standardised(near * known.per_window),
+            "meaning_wide_window": seen.standardised(wide * known.per_wide_window),
+            "meaning_section": seen.standardised(seen.best_of(seen.sections, scores)),
+            "meaning_session": seen.standardised(seen.best_of(seen.sessions, scores)),
         }
         return [found[column] for column in names]
 
-    return with_evidence(frame, batch, list(names.values()), evidence)
+    return evidence
 
 
-def _of_memory(batch: Batch) -> LaidVectors:
+def _of_memory(seen: Seen, batch: Batch) -> LaidVectors:
     """Laid out once a haystack, for the index that was asked last: another may hold other vectors."""
-    haystack = haystack_of(batch.documents)
-    known: tuple[weakref.ref[VectorIndex], LaidVectors] | None = haystack.cache.get(VectorEvidence)
+    ids = batch.documents["document_id"]
+    if isinstance(seen, Excerpt):
+
+        def vectors_of(numbers: Places) -> Vectors:
+            return batch.document_vectors(ids.gather(numbers).to_list())
+
+        return LaidVectors.of_excerpt(
+            seen, vectors_of(seen.documents), centres_of(seen.talk, VectorEvidence, vectors_of)
+        )
+    known: tuple[weakref.ref[VectorIndex], LaidVectors] | None = seen.cache.get(VectorEvidence)
     if known is None or known[0]() is not batch.vector_index:
-        vectors = batch.document_vectors(batch.documents["document_id"].to_list())
-        known = weakref.ref(batch.vector_index), LaidVectors.of(haystack, vectors)
-        haystack.cache[VectorEvidence] = known
+        known = weakref.ref(batch.vector_index), LaidVectors.of(seen, batch.document_vectors(ids.to_list()))
+        seen.cache[VectorEvidence] = known
     return known[1]
 
 
 def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, Numbers]:
     """Row of `batch.queries` -> the embedded query without names."""
-    haystack = haystack_of(batch.documents)
+    speakers = speakers_of(frame, batch)
     wanted = set(frame["query_id"].unique())
     rows = [row for row, query_id in enumerate(batch.queries["query_id"]) if query_id in wanted]
     texts = batch.queries["text"]
-    vectors = embedder.embed([haystack.without_names(texts[row]) for row in rows], "query")
+    vectors = embedder.embed([speakers.without_names(texts[row]) for row in rows], "query")
     return dict(zip(rows, vectors.astype(np.float64), strict=True))

@@ -8,9 +8,12 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import standardised, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, content_words, stem_of
+from lcm.retrieval.ranking.columns import with_evidence
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
+from lcm.retrieval.ranking.evidence.excerpt_stems import ExcerptStems, SessionStems, counted
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
 from lcm.retrieval.ranking.evidence.postings import Postings, TermIndex
+from lcm.retrieval.ranking.evidence.text_facts import asks, content_words, stem_of
 
 COLUMNS = (
     "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
@@ -43,25 +46,25 @@ class WordEvidence:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts = batch.queries["text"]
 
-        def evidence(haystack: Haystack, row: int) -> list[Numbers]:
-            terms = query_stems(haystack, texts[row])
-            laid = self._postings(haystack)
-            words = standardised(laid.turns.scores(terms))
+        def evidence(seen: Seen, row: int) -> list[Numbers]:
+            terms = query_stems(seen, texts[row])
+            laid = self._of_excerpt(seen) if isinstance(seen, Excerpt) else self._laid(seen)
+            words = seen.standardised(laid.turns.scores(terms))
             return [
-                standardised(laid.windows.scores(terms)),
-                standardised(laid.wide_windows.scores(terms)),
-                haystack.beside(words, 1),
-                haystack.beside(words, -1),
-                haystack.beside(words.clip(0.0) * laid.asks, 1),
-                standardised(laid.passages.scores(terms)),
+                seen.standardised(laid.windows.scores(terms)),
+                seen.standardised(laid.wide_windows.scores(terms)),
+                seen.beside(words, 1),
+                seen.beside(words, -1),
+                seen.beside(words.clip(0.0) * laid.asks, 1),
+                seen.standardised(laid.passages.scores(terms)),
                 laid.passages.coverage(terms),
-                standardised(laid.sessions.scores(terms)[haystack.sessions]),
-                laid.sessions.coverage(terms)[haystack.sessions],
+                seen.standardised(laid.sessions.scores(terms)[seen.sessions]),
+                laid.sessions.coverage(terms)[seen.sessions],
             ]
 
-        return with_evidence(frame, batch, COLUMNS, evidence)
+        return with_evidence(frame, batch, COLUMNS, evidence, max(self.window, self.wide_window))
 
-    def _postings(self, haystack: Haystack) -> "_TurnPostings":
+    def _laid(self, haystack: Haystack) -> "_TurnPostings":
         key = (WordEvidence, self)
         if key not in haystack.cache:
             index, turns = TermIndex.of(haystack.passage_stems), haystack.turns
@@ -72,10 +75,21 @@ class WordEvidence:
                 Postings(index, haystack.around(self.window)[turns]),
                 Postings(index, haystack.around(self.wide_window)[turns]),
                 Postings(index, haystack.sessions[turns][:, np.newaxis]),
-                asks(haystack),
+                np.array([float(asks(content)) for content in haystack.contents]),
             )
         laid: _TurnPostings = haystack.cache[key]
         return laid
+
+    def _of_excerpt(self, seen: Excerpt) -> "_TurnPostings":
+        index, turns = ExcerptStems(seen), seen.turns
+        return _TurnPostings(
+            Postings(index, turns[:, np.newaxis], counted(seen.talk, "turns")),
+            Postings(index, None, counted(seen.talk, "documents")),
+            Postings(index, seen.around(self.window)[turns], counted(seen.talk, self.window)),
+            Postings(index, seen.around(self.wide_window)[turns], counted(seen.talk, self.wide_window)),
+            Postings(SessionStems(seen), None, counted(seen.talk, "sessions")),
+            seen.talk.facts[seen.numbers, 3].astype(np.float64),
+        )
 
 
 class _TurnPostings(NamedTuple):
@@ -87,12 +101,7 @@ class _TurnPostings(NamedTuple):
     asks: Numbers
 
 
-def query_stems(haystack: Haystack, text: str) -> list[str]:
+def query_stems(seen: Seen, text: str) -> list[str]:
     """Stems of a query's content words, without author names."""
-    return [stem_of(word) for word in content_words(haystack.without_names(text)) if word not in haystack.names]
-
-
-def asks(haystack: Haystack) -> Numbers:
-    """1 where the first line of a turn ends in a question mark."""
-    first_lines = (content.partition("\n")[0].rstrip() for content in haystack.contents)
-    return np.array([float(line.endswith(("?", "？", "؟"))) for line in first_lines])
+    words = content_words(seen.speakers.without_names(text))
+    return [stem_of(word) for word in words if word not in seen.speakers.names]

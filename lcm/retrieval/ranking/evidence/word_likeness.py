@@ -1,30 +1,29 @@
 """Words that are no match but alike: each word of a query against the word of a turn that is nearest to it."""
 
 import logging
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
 import polars as pl
-from scipy.sparse import csc_array
 
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import Rows, dot_products, standardised, units, with_evidence
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, content_words, haystack_of
+from lcm.retrieval.ranking.columns import speakers_of, with_evidence
+from lcm.retrieval.ranking.evidence.excerpt import Seen
+from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
+from lcm.retrieval.ranking.evidence.haystack_words import HaystackWords
 from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
-from lcm.retrieval.ranking.evidence.postings import TermIndex
+from lcm.retrieval.ranking.evidence.speakers import Speakers
+from lcm.retrieval.ranking.evidence.talk import talk_of
+from lcm.retrieval.ranking.evidence.talk_words import TalkWords
+from lcm.retrieval.ranking.evidence.text_facts import content_words
+from lcm.retrieval.source.candidates import POOLED
 
 _log = logging.getLogger(__name__)
 _kept = KeptVectors(100_000)  # of words
 COLUMNS = ("alike_session", "alike_sum")
-_LEAST = 0.3  # likeness that says nothing
-_ROUGH = 1e-4  # that a cosine in single precision may be off
-_KEPT_NUMBERS = 10_000_000  # likenesses, of all words that were asked
-_IDF_LIMIT = 4.5  # a word that is nowhere weighs no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +45,21 @@ class WordLikeness:
     makes = COLUMNS
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        haystack = haystack_of(batch.documents)
+        speakers = speakers_of(frame, batch)
         texts = batch.queries["text"]
         wanted = set(frame["query_id"].unique())
         asked = {
-            row: _query_words(haystack, texts[row])
+            row: _query_words(speakers, texts[row])
             for row, query_id in enumerate(batch.queries["query_id"])
             if query_id in wanted
         }
+        name, words = self.embedder.name, list(dict.fromkeys(chain.from_iterable(asked.values())))
+        known: HaystackWords | TalkWords
         try:
-            words = _words(haystack, self.embedder)
-            words.learn(dict.fromkeys(chain.from_iterable(asked.values())), self.embedder)
+            if POOLED in frame.columns:
+                known = TalkWords.of(talk_of(batch), name, self.embedder.dim, words, self._embedded)
+            else:
+                known = HaystackWords.of(haystack_of(batch.documents), name, self.embedder.dim, words, self._embedded)
         except LcmError as error:
             if is_of_machine(error):
                 raise
@@ -64,90 +67,17 @@ class WordLikeness:
             batch.incidents["word likeness failed"] += len(asked)
             return frame.with_columns(pl.lit(0.0).alias(name) for name in COLUMNS)
 
-        def evidence(haystack: Haystack, row: int) -> list[Numbers]:
-            raw, total = np.zeros(len(haystack)), np.zeros(words.sums.shape[1])
-            for word in asked[row]:
-                likeness = words.likenesses[word]
-                frequency = likeness.sum()
-                raw += np.log1p((len(haystack) - frequency + 0.5) / (frequency + 0.5)) * likeness
-                total += words.idf(word) * words.vectors[word]
-            return [
-                standardised(haystack.best_of(haystack.sessions, raw)),
-                standardised(dot_products(words.sums, units(total[np.newaxis])[0].astype(np.float64))),
-            ]
+        def evidence(seen: Seen, row: int) -> list[Numbers]:
+            alike, cosines = known.likeness(seen, asked[row])
+            return [seen.standardised(seen.best_of(seen.sessions, alike)), seen.standardised(cosines)]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
 
-
-@dataclass(slots=True)
-class _Words:
-    """The word vectors of a haystack, and what has been asked of them."""
-
-    count: int
-    mean: Numbers
-    vectors: dict[str, Rows]
-    """Word -> unit vector, the mean taken away; the documents' first."""
-    matrix: Rows
-    """Shape (words, dim): of the documents' words."""
-    index: TermIndex
-    """Which documents hold each of them."""
-    sums: Rows
-    """Shape (n, dim): each document's word vectors, weighed by idf, to unit length."""
-    likenesses: dict[str, Numbers] = field(default_factory=dict)
-
-    def learn(self, words: Collection[str], embedder: Embedder) -> None:
-        """Embed words that were not asked before, and compare them with those of the documents."""
-        unknown = sorted(word for word in words if word not in self.vectors)
-        if unknown:
-            rows = _vectors_of(unknown, embedder) - self.mean
-            self.vectors.update(zip(unknown, units(rows), strict=True))
-        if len(self.likenesses) * self.count > _KEPT_NUMBERS:
-            self.likenesses.clear()
-        new = [word for word in words if word not in self.likenesses]
-        if new:
-            rough = self.matrix @ np.stack([self.vectors[word] for word in new]).T
-            for word, row in zip(new, rough.T, strict=True):
-                self.likenesses[word] = self._likeness(word, np.flatnonzero(row > _LEAST - _ROUGH))
-
-    def idf(self, word: str) -> float:
-        return min(float(np.log1p((self.count - (n := len(self.index.held(word)[0])) + 0.5) / (n + 0.5))), _IDF_LIMIT)
-
-    def _likeness(self, word: str, near: Places) -> Numbers:
-        """Of every document, in [0, 1], where some words are all that may be alike enough."""
-        cosines = dot_products(self.matrix[near], self.vectors[word].astype(np.float64))
-        found = np.full(self.count, _LEAST)
-        for place in np.argsort(cosines):  # the best word of a document is written last
-            if cosines[place] > _LEAST:
-                found[self.index.holders_of(near[place])] = cosines[place]
-        return (found - _LEAST) / (1 - _LEAST)
+    def _embedded(self, words: list[str]) -> Vectors:
+        """A vector a word; at least one."""
+        return _kept.of(self.embedder.name, words, lambda missing: self.embedder.embed(missing, "document"))
 
 
-def _words(haystack: Haystack, embedder: Embedder) -> _Words:
-    key = (WordLikeness, embedder.name)
-    if key not in haystack.cache:
-        index = TermIndex.of([list(dict.fromkeys(words)) for words in haystack.words])
-        rows = _vectors_of(list(index.numbers), embedder).astype(np.float64)
-        mean = rows.mean(axis=0) if len(rows) > 1 else np.zeros(embedder.dim)
-        matrix = units(rows - mean)
-        holders = index.holder_counts()
-        idf = np.minimum(np.log1p((len(haystack) - holders + 0.5) / (holders + 0.5)), _IDF_LIMIT)
-        weights = csc_array(
-            (np.repeat(idf, holders.astype(np.int64)), index.holders, index.begun), (len(haystack), len(matrix))
-        )
-        haystack.cache[key] = _Words(
-            count=len(haystack), mean=mean, vectors=dict(zip(index.numbers, matrix, strict=True)), matrix=matrix,
-            index=index, sums=units(weights @ matrix.astype(np.float64)),
-        )  # fmt: skip
-    kept: _Words = haystack.cache[key]
-    return kept
-
-
-def _vectors_of(words: list[str], embedder: Embedder) -> Vectors:
-    if not words:
-        return np.empty((0, embedder.dim), dtype=np.float32)
-    return _kept.of(embedder.name, words, lambda missing: embedder.embed(missing, "document"))
-
-
-def _query_words(haystack: Haystack, text: str) -> list[str]:
-    words = content_words(haystack.without_names(text))
-    return [word for word in dict.fromkeys(words) if word not in haystack.names]
+def _query_words(speakers: Speakers, text: str) -> list[str]:
+    words = content_words(speakers.without_names(text))
+    return [word for word in dict.fromkeys(words) if word not in speakers.names]

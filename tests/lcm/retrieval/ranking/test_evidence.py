@@ -13,19 +13,21 @@ from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.ranking.columns import dot_products
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
-from lcm.retrieval.ranking.evidence.haystack import haystack_of, stem_of
+from lcm.retrieval.ranking.evidence.haystack import haystack_of
+from lcm.retrieval.ranking.evidence.haystack_words import HaystackWords
 from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
 from lcm.retrieval.ranking.evidence.postings import Postings, TermIndex
 from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
+from lcm.retrieval.ranking.evidence.text_facts import stem_of
 from lcm.retrieval.ranking.evidence.time_evidence import TimeEvidence
 from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
 from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
 from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
-from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness, _words
+from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness
 from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.vector_rows import dot_products
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.extraction.steps import Steps
 from tests.support.workspaces import system
@@ -200,9 +202,9 @@ def test_names_of_any_script_are_left_out_of_a_query() -> None:
             )
         )
         haystack = haystack_of(memory.documents)
-    assert haystack.without_names("王梅在哪里？") == "在哪里？"
-    assert haystack.without_names("Is Zoë's tea hot?") == "Is tea hot?"
-    assert haystack.without_names("Zoës Tee, Zoe's tea") == "Zoës Tee, tea"
+    assert haystack.speakers.without_names("王梅在哪里？") == "在哪里？"
+    assert haystack.speakers.without_names("Is Zoë's tea hot?") == "Is tea hot?"
+    assert haystack.speakers.without_names("Zoës Tee, Zoe's tea") == "Zoës Tee, tea"
 
 
 def test_words_of_cyrillic_letters_have_russian_stems() -> None:
@@ -311,12 +313,12 @@ def test_a_word_is_as_like_to_a_turn_as_to_the_nearest_of_its_words() -> None:
             Transcript("talk", tuple(Message(f"m{i}", "user", text, "s", STARTED) for i, text in enumerate(said)))
         )
         haystack = haystack_of(memory.documents)
-    words = _words(haystack, embedder)
-    words.learn(["runs", "kettles", "nowhere"], embedder)
+    asked = ["runs", "kettles", "nowhere"]
+    words = HaystackWords.of(haystack, embedder.name, embedder.dim, asked, lambda new: embedder.embed(new, "document"))
     vectors = {word: words.vectors[word].astype(np.float64) for word in words.vectors}
-    for asked in ("runs", "kettles", "nowhere"):
-        nearest = [max(vectors[asked] @ vectors[word] for word in own) for own in haystack.words]
-        assert words.likenesses[asked] == pytest.approx([max(0.0, one - 0.3) / 0.7 for one in nearest])
+    for word in asked:
+        nearest = [max(vectors[word] @ vectors[other] for other in own) for own in haystack.words]
+        assert words.likenesses[word] == pytest.approx([max(0.0, one - 0.3) / 0.7 for one in nearest])
     assert words.likenesses["runs"].max() > 0.5
 
 

@@ -1,0 +1,78 @@
+"""Columns of numbers that only grow: what was read of them stays as it is, and nothing is copied for one more row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+_FIRST_ROWS = 64
+
+
+class GrowingColumn:
+    """Rows of numbers, with room behind them."""
+
+    def __init__(self, dtype: npt.DTypeLike, *shape: int) -> None:
+        """
+        Args:
+            shape: of one row.
+        """
+        self._room = np.empty((_FIRST_ROWS, *shape), dtype)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def rows(self) -> npt.NDArray[np.generic]:
+        """All rows so far. Who keeps them sees no later ones."""
+        return self._room[: self._count]
+
+    def extend(self, rows: npt.ArrayLike | Sequence[object]) -> None:
+        new = np.asarray(rows, self._room.dtype)
+        end = self._count + len(new)
+        if end > len(self._room):
+            room = np.empty((max(end, 2 * len(self._room)), *self._room.shape[1:]), self._room.dtype)
+            room[: self._count] = self._room[: self._count]
+            self._room = room
+        self._room[self._count : end] = new
+        self._count = end
+
+
+class GrowingLists:
+    """Lists of whole numbers, one behind another in one column."""
+
+    def __init__(self) -> None:
+        self._numbers = GrowingColumn(np.int32)
+        self._ends = GrowingColumn(np.int64)
+        self._ends.extend([0])
+
+    def extend(self, lists: Sequence[Sequence[int]]) -> None:
+        sizes = np.fromiter(map(len, lists), np.int64, len(lists))
+        self._ends.extend(len(self._numbers) + np.cumsum(sizes))
+        self._numbers.extend(np.fromiter((one for of_one in lists for one in of_one), np.int32, int(sizes.sum())))
+
+    @property
+    def frozen(self) -> "NumberLists":
+        return NumberLists(self._numbers.rows, self._ends.rows)
+
+
+class NumberLists:
+    """Lists of whole numbers as they stood at one time."""
+
+    __slots__ = ("_ends", "_numbers")
+
+    def __init__(self, numbers: npt.NDArray[np.generic], ends: npt.NDArray[np.generic]) -> None:
+        self._numbers, self._ends = numbers, ends
+
+    def of(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """The lists of some places, one behind another, and how long each is."""
+        begun, ends = self._ends[places], self._ends[places + 1]
+        return self._numbers[runs(begun, ends)], ends - begun
+
+
+def runs(begun: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The numbers from each beginning up to its end, one run behind another."""
+    sizes = ends - begun
+    behind = np.cumsum(sizes)
+    found: npt.NDArray[np.int64] = np.repeat(begun - (behind - sizes), sizes) + np.arange(sizes.sum())
+    return found
