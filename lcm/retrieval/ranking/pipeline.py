@@ -10,8 +10,10 @@ from lcm.protocols.described_source import DescribedSource
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import best_first, places
-from lcm.retrieval.source.candidates import asked, describe, found_by
+from lcm.retrieval.source.candidates import POOLED, asked, describe, found_by
 
+POOL_ACTED = "pool"
+"""Counts queries that were answered from a pool, among the slots that acted."""
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
 """The names of the stages that every ranking has a place for; a group's null choice leaves the place empty."""
 _ANSWER = ("query_id", "document_id")
@@ -96,6 +98,8 @@ class Ranking:
         answer = _ranked(frames[-1])
         if batch.acted is not None:
             batch.acted.update(_slots_that_acted(steps, frames, answer, batch))
+            if POOLED in frames[0].columns:
+                batch.acted[POOL_ACTED] += frames[0]["query_id"].n_unique()
         return answer
 
     def filled_slots(self) -> list[str]:

@@ -1,6 +1,7 @@
 """However a memory comes to its answers, they are the same: grown turn by turn and asked between, opened anew, one
 question at a time, all at once, and from kept candidates."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,14 +23,22 @@ from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
+from lcm.retrieval.ranking.pipeline import POOL_ACTED
+from lcm.retrieval.source.candidates import POOLED
 from pipelines.config.building import build
 from pipelines.config.composition import composed
 from tests.support.workspaces import START, minute
 
+POOL = (
+    "system=unified ranking.source.whole_documents=2 ranking.source.best=2 ranking.source.neighbours=1 "
+    "ranking.source.speakers=1 ranking.source.times=1"
+)
+"""So small that it acts among a few messages."""
 SYSTEMS = (
     *("system=unified", "system=hybrid", "system=neighbours", "system=lancedb_pro", "system=libravdb"),
     *("system=hybrid fusion=reciprocal_rank text_index=bm25s", "system=unified vector_index=hnsw"),
     *("system=hybrid deduplication=rule", "system=unified extraction=verbatim"),
+    *(POOL, f"{POOL} vector_index=hnsw deduplication=rule"),
 )
 PHRASES = (
     "the kettle in the blue kitchen broke",
@@ -113,3 +122,21 @@ def test_answers_are_equal_on_every_path(
         anew = opened.enter_context(Memory.open(parts, path))
         same(anew.rank(ASKED), one_by_one)
         same(pl.concat([anew.rank([query]) for query in ASKED[::-1]][::-1]), one_by_one)
+
+
+def test_the_small_pool_acts() -> None:
+    lines = [("talk" if number % 3 else "other", [PHRASES[number % 8], f"thing {number}"]) for number in range(14)]
+    with Memory.open(system(POOL)) as memory:
+        memory.ingest_all(talks(lines))
+        batches = memory.batches(ASKED)
+        frames = [system(POOL).ranking.source.candidates(batch) for batch in batches]
+        acted = Counter[str]()
+        for batch in batches:
+            memory.system.ranking.rank(replace(batch, acted=acted))
+    assert all(frame[POOLED].all() for frame in frames)
+    assert acted[POOL_ACTED] == len(ASKED)
+    rows, beside = 0, 0
+    for frame in frames:
+        rows += len(frame)
+        beside += frame.filter(pl.all_horizontal(pl.col("dense_rank", "lexical_rank").is_null())).height
+    assert 0 < beside < rows < len(ASKED) * len(memory.documents) / 2

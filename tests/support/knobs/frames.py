@@ -85,6 +85,15 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "fusion/unified_two_embedders": {"ranking": "unified", "ranking.stages.further_vectors": FURTHER_VECTORS},
     "ranking/unified:stages.further_vectors": {"fusion": "unified_two_embedders"},
     "ranking/unified": {"fusion": "unified"},
+    **{
+        f"ranking/unified:source.{key}": {"ranking.source.whole_documents": 0, "ranking.source.best": 1} | others
+        for key, others in {
+            "best": {"ranking.source.neighbours": 0},
+            "speakers": {"ranking.source.neighbours": 0},
+            "times": {"ranking.source.neighbours": 0, "ranking.source.speakers": 0},
+            "neighbours": {},
+        }.items()
+    },
     **{f"fusion/{name}:clamp": {"fusion.dense_weight": 2.0} for name in ("weighted_sum", "lancedb_pro_tuned")},
     "guidance/corrected:booster_threshold": {
         "guidance.booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"}

@@ -1,0 +1,123 @@
+"""Where much is seen, a pool: the documents that are worth a closer look, for evidence of these alone."""
+
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from lcm.checks import check_range
+from lcm.protocols.retrieval import Batch, Source
+from lcm.retrieval.ranking.evidence.growing_columns import runs
+from lcm.retrieval.ranking.evidence.haystack import USERS, Places
+from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
+from lcm.retrieval.ranking.evidence.talk import Talk, talk_of
+from lcm.retrieval.ranking.evidence.time_expressions import spans
+from lcm.retrieval.source.candidates import POOLED, asked, filled
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a source finds; of a query that sees more than `whole_documents`, a pool of it, and what stands beside that.
+
+    A pool holds the `best` documents of each branch of the source; as many as `speakers` more of what the source found
+    by the one whom the query names, or by the user where it says I; `times` more of what was said in a time that it
+    names; and the turns before and behind the first `neighbours` of each branch. Its rows have the column `pooled`:
+    stages of evidence look at these, and at turns around them, and no longer at every document.
+
+    Source: ours.
+    """
+
+    source: Source
+    whole_documents: int = 4000
+    best: int = 150
+    speakers: int = 50
+    times: int = 50
+    neighbours: int = 20
+
+    def __post_init__(self) -> None:
+        check_range(self, "best", ge=1)
+        check_range(self, "whole_documents", "speakers", "times", "neighbours", ge=0)
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.source.needs_vectors
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return asked(self.source)
+
+    @property
+    def fills(self) -> tuple[str, ...]:
+        return filled(self.source)
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        found = self.source.candidates(batch)
+        if len(batch.documents) <= self.whole_documents:
+            return found
+        talk, ids = talk_of(batch), batch.documents["document_id"]
+        numbers = np.fromiter((talk.positions.get(one, -1) for one in found["document_id"]), np.int64, len(found))
+        ranks = _best_ranks(found)
+        rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"])}
+        parts, first = [], 0
+        for length, query_id in zip(*found["query_id"].rle().struct.unnest(), strict=True):
+            here = slice(first, first + length)
+            kept, beside = self._pooled(batch, rows[query_id], talk, numbers[here], ranks[here])
+            of_query = found[here][kept]
+            added = (
+                of_query.head(1)
+                .select("query_id", "asked_at")
+                .join(pl.DataFrame({"document_id": ids.gather(beside)}), how="cross")
+            )
+            parts += [of_query, added.match_to_schema(found.schema, missing_columns="insert")]
+            first += length
+        return pl.concat([found.clear(), *parts]).with_columns(pl.lit(True).alias(POOLED))
+
+    def _pooled(self, batch: Batch, row: int, talk: Talk, numbers: Places, ranks: Places) -> tuple[Places, Places]:
+        """Which rows of a query are in its pool, and the numbers of the documents beside them.
+
+        Args:
+            numbers: of the documents of its rows.
+            ranks: the best rank of each in any branch, from 1.
+        """
+        text, asked_at = batch.queries["text"][row], batch.queries["asked_at"][row]
+        turns = talk.turns[numbers].astype(np.int64)
+        is_kept = ranks <= self.best
+        for wanted, most in (
+            (_is_by(talk, turns, text), self.speakers),
+            (_is_then(talk, turns, text, asked_at.date()), self.times),
+        ):
+            further = np.flatnonzero(wanted & ~is_kept)
+            is_kept[further[np.argsort(ranks[further], kind="stable")[:most]]] = True
+        centres = np.unique(turns[ranks <= self.neighbours])
+        near = np.concatenate([talk.next_to(centres, -1), talk.next_to(centres, 1)])
+        near = np.unique(near[near >= 0])
+        beside = runs(talk.begins[near].astype(np.int64), talk.ends(near))
+        return np.flatnonzero(is_kept), np.setdiff1d(beside, numbers[is_kept])
+
+
+def _best_ranks(found: pl.DataFrame) -> Places:
+    """The best rank of each row in any branch; of a source without ranks the place in its query."""
+    ranks = [name for name in found.columns if name.endswith("_rank")]
+    places = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id")
+    best = pl.coalesce(pl.min_horizontal(ranks), places) if ranks else places
+    return found.select(best).to_series().to_numpy()
+
+
+def _is_by(talk: Talk, turns: Places, text: str) -> npt.NDArray[np.bool_]:
+    """Which turns the one has said whom a query names, or the user, where it says I."""
+    named = talk.speakers.named(text)
+    if len(named) == 1:
+        return talk.authors[turns] == talk.author_numbers[next(iter(named))]
+    if not says_i(text):
+        return np.zeros(len(turns), np.bool_)
+    return np.array([role in USERS for role in talk.role_names], np.bool_)[talk.roles[turns]]
+
+
+def _is_then(talk: Talk, turns: Places, text: str, asked_on: date) -> npt.NDArray[np.bool_]:
+    """Which turns were said in a time that a query names."""
+    days, found = talk.days[turns], np.zeros(len(turns), np.bool_)
+    for start, end in spans(text, asked_on, talk.years):
+        found |= (days >= start) & (days < end)
+    return found
