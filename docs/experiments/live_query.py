@@ -72,7 +72,8 @@ def profile(system: System, messages: int) -> tuple[int, dict[str, list[float]],
             grown(memory, number)
             for part, ms in asked(memory, query).items():
                 growing[part].append(ms)
-        return len(memory.documents), again, growing
+        (batch,) = memory.batches(queries[-1:])
+        return len(batch.documents), again, growing
 
 
 def main(arguments: list[str]) -> None:

@@ -21,6 +21,7 @@ from eval.experiment.flags import (
     flags_of_contexts,
     flags_of_haystacks,
     flags_of_parts,
+    flags_of_pools,
     flags_of_run,
 )
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
@@ -46,6 +47,7 @@ from eval.measures.retrieval import judged_queries
 from eval.measures.waiting import Waiting
 from lcm.errors import DatasetError
 from lcm.faults import counting
+from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -226,6 +228,7 @@ class Experiment:
                     len(dataset.queries) - without_answer(asked_of(results)),
                     {w for one in results for w in one.widths},
                 ),
+                *flags_of_pools(counted[f"{ACTED}{POOL_ACTED}"], evaluator.system),
                 *flags_of_contexts(seen),
                 *flags_of_parts(
                     evaluator.system,

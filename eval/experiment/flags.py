@@ -36,6 +36,19 @@ def flags_of_haystacks(dataset: Dataset) -> tuple[str, ...]:
     return () if dataset.layout is None else tuple(dataset.layout.told)
 
 
+def flags_of_pools(pooled: int, system: System) -> tuple[str, ...]:
+    """How many queries were answered from pools, since they saw much.
+
+    Args:
+        pooled: queries.
+    """
+    if not pooled:
+        return ()
+    most = getattr(getattr(system.ranking, "source", None), "whole_documents", 0)
+    seen = f"saw more than {most:,} documents (ranking.source.whole_documents)"
+    return (f"{pooled:,} queries {seen}: evidence is of a pool of these, and of what stands around it",)
+
+
 def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
     """How many contexts were compacted, and how near the largest came to what triggers it; empty where compaction is
     off.

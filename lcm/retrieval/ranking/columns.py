@@ -1,6 +1,6 @@
 """Evidence to columns: values for every document of a haystack, laid beside the rows of the frame."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ from lcm.retrieval.ranking.evidence.excerpt import Seen, excerpt
 from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
 from lcm.retrieval.ranking.evidence.speakers import Speakers
 from lcm.retrieval.ranking.evidence.talk import talk_of
-from lcm.retrieval.ranking.ordering import is_one_query
+from lcm.retrieval.ranking.ordering import query_runs
 from lcm.retrieval.source.candidates import POOLED
 
 Evidence = Callable[[Seen, int], Sequence[Numbers]]
@@ -33,7 +33,7 @@ def with_evidence(
     rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"])}
     found = np.zeros((len(names), len(frame)))
     first = 0
-    for length, query_id in _runs(frame):
+    for length, query_id in query_runs(frame):
         of_query = ids[first : first + length]
         if POOLED in frame.columns:
             seen: Seen = excerpt(talk_of(batch), of_query, radius)
@@ -55,11 +55,3 @@ def with_evidence(
 def speakers_of(frame: pl.DataFrame, batch: Batch) -> Speakers:
     """Who speaks in what the queries see."""
     return talk_of(batch).speakers if POOLED in frame.columns else haystack_of(batch.documents).speakers
-
-
-def _runs(frame: pl.DataFrame) -> Iterable[tuple[int, str]]:
-    """How many rows stand together, and of which query."""
-    if is_one_query(frame):
-        return [(len(frame), frame["query_id"][0])]
-    runs = frame["query_id"].rle().struct.unnest()
-    return zip(runs["len"], runs["value"], strict=True)

@@ -1,5 +1,7 @@
 """The one order of a candidate frame."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -111,6 +113,14 @@ def places(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
     sizes = np.bincount(queries)
     numbers: npt.NDArray[np.int64] = np.arange(len(frame)) - (np.cumsum(sizes) - sizes)[queries]
     return numbers
+
+
+def query_runs(frame: pl.DataFrame) -> Iterable[tuple[int, str]]:
+    """How many rows stand together, and of which query."""
+    if is_one_query(frame):
+        return [(len(frame), frame["query_id"][0])]
+    runs = frame["query_id"].rle().struct.unnest()
+    return zip(runs["len"], runs["value"], strict=True)
 
 
 def is_one_query(frame: pl.DataFrame) -> bool:

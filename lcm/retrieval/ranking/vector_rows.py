@@ -1,5 +1,7 @@
 """Rows of vectors on a grid on which their dot products are exact."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +20,7 @@ def on_grid(rows: _Numbers) -> _Numbers:
     return rounded
 
 
-def units(rows: _Numbers) -> Rows:
+def units(rows: npt.NDArray[Any]) -> Rows:
     """Rows of unit length, on the grid, which single precision holds exactly; what is next to nothing becomes nothing.
 
     The rows given are overwritten.

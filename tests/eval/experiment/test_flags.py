@@ -31,9 +31,11 @@ from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion.hybrid_score import HybridScore
+from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.source.dense import Dense
+from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import NOW, message
@@ -258,3 +260,14 @@ def test_contexts_of_a_replay_that_no_measure_reads_are_not_told() -> None:
 def test_a_hard_threshold_below_the_soft_one_is_told(hard: int, is_told: bool) -> None:
     read = [ContextReading("a", False, SWEEPS, 20, 2000), ContextReading("a", False, WAITS, 20, hard)]
     assert any("nothing is left to the background" in flag for flag in flags_of_contexts(read)) is is_told
+
+
+@pytest.mark.parametrize(("whole", "pooled"), [(len(LINES) - 1, 3), (len(LINES), 0)])
+def test_a_run_tells_how_many_queries_were_answered_from_a_pool(whole: int, pooled: int) -> None:
+    judged = pl.DataFrame([("q0", "talk:0", 1)], schema=QRELS_SCHEMA, orient="row")
+    asked = tuple(replace(query, workspace_id="default") for query in queries())
+    dataset = Dataset("tiny", "tiny", "0", (transcript(),), asked, judged)
+    of_pools = replace(ranking(), source=Pool(Hybrid(), whole_documents=whole))
+    flags = experiments.outcome(dataset, replace(system(), ranking=of_pools)).flags
+    told = [flag for flag in flags if "ranking.source.whole_documents" in flag]
+    assert [flag.split(" documents")[0] for flag in told] == [f"{pooled} queries saw more than {whole}"][:pooled]

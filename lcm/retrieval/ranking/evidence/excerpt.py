@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class Excerpt:
     def places_of(self, document_ids: Sequence[str]) -> Places:
         """The place of each document, -1 of one that is not seen."""
         positions = self.talk.positions
-        numbers = np.fromiter((positions.get(one, -1) for one in document_ids), np.int64, len(document_ids))
+        numbers = np.fromiter(map(positions.get, document_ids, repeat(-1)), np.int64, len(document_ids))
         return _places(numbers, self.documents)
 
     def beside(self, values: Numbers, distance: int) -> Numbers:
@@ -97,7 +98,7 @@ Seen = Haystack | Excerpt
 def excerpt(talk: Talk, document_ids: Sequence[str], radius: int) -> Excerpt:
     """The turns of some documents, and those up to `radius` before and behind each in its session."""
     positions, unseen = talk.positions, talk.documents
-    known = np.fromiter((positions.get(one, unseen) for one in document_ids), np.int64, len(document_ids))
+    known = np.fromiter(map(positions.get, document_ids, repeat(unseen)), np.int64, len(document_ids))
     asked = np.unique(talk.turns[known[known < unseen]]).astype(np.int64)
     found = [asked]
     for step in (-1, 1):

@@ -48,7 +48,7 @@ class SessionStems:
         sessions = talk.sessions[talk.turns[holders]]
         times = np.bincount(sessions, counts, int(numbers.max(initial=-1)) + 1)[numbers]
         places = np.flatnonzero(times)
-        return places, times[places]
+        return places, times[places].astype(np.float64)
 
 
 def counted(talk: Talk, of: Hashable) -> Counted:

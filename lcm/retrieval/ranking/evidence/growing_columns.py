@@ -1,33 +1,35 @@
 """Columns of numbers that only grow: what was read of them stays as it is, and nothing is copied for one more row."""
 
 from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 _FIRST_ROWS = 64
+_Number = TypeVar("_Number", bound=np.generic)
 
 
-class GrowingColumn:
+class GrowingColumn(Generic[_Number]):
     """Rows of numbers, with room behind them."""
 
-    def __init__(self, dtype: npt.DTypeLike, *shape: int) -> None:
+    def __init__(self, dtype: type[_Number], *shape: int) -> None:
         """
         Args:
             shape: of one row.
         """
-        self._room = np.empty((_FIRST_ROWS, *shape), dtype)
+        self._room: npt.NDArray[_Number] = np.empty((_FIRST_ROWS, *shape), dtype)
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     @property
-    def rows(self) -> npt.NDArray[np.generic]:
+    def rows(self) -> npt.NDArray[_Number]:
         """All rows so far. Who keeps them sees no later ones."""
         return self._room[: self._count]
 
-    def extend(self, rows: npt.ArrayLike | Sequence[object]) -> None:
+    def extend(self, rows: npt.NDArray[Any] | Sequence[Any]) -> None:
         new = np.asarray(rows, self._room.dtype)
         end = self._count + len(new)
         if end > len(self._room):
@@ -61,7 +63,7 @@ class NumberLists:
 
     __slots__ = ("_ends", "_numbers")
 
-    def __init__(self, numbers: npt.NDArray[np.generic], ends: npt.NDArray[np.generic]) -> None:
+    def __init__(self, numbers: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> None:
         self._numbers, self._ends = numbers, ends
 
     def of(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

@@ -4,7 +4,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,7 +69,7 @@ class Haystack:
 
     def places_of(self, document_ids: Sequence[str]) -> Places:
         """The place of each document, -1 of one that is not seen."""
-        return np.fromiter((self.positions.get(one, -1) for one in document_ids), np.int64, len(document_ids))
+        return np.fromiter(map(self.positions.get, document_ids, repeat(-1)), np.int64, len(document_ids))
 
     def standardised(self, values: Numbers) -> Numbers:
         """Standard scores among all turns, or all documents."""

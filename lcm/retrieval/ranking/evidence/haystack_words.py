@@ -67,7 +67,7 @@ class HaystackWords:
             index=index, sums=units(weights @ matrix.astype(np.float64)),
         )  # fmt: skip
 
-    def likeness(self, haystack: Haystack, words: Sequence[str]) -> tuple[Numbers, Numbers]:
+    def likeness(self, words: Sequence[str]) -> tuple[Numbers, Numbers]:
         """Of each turn the weighed sum of its likenesses to words that were asked, and the cosine between the sums."""
         raw, total = np.zeros(self.count), np.zeros(self.sums.shape[1])
         for word in words:

@@ -1,8 +1,10 @@
 """The vectors of a haystack, laid out for cosines of its passages, turns and windows with a query: one product each."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
 from lcm.retrieval.ranking.evidence.centres import FEW, Centres
@@ -44,21 +46,20 @@ class LaidVectors:
     @classmethod
     def of_excerpt(cls, seen: Excerpt, vectors: Vectors, centres: Centres) -> "LaidVectors":
         """The vectors of an excerpt's documents."""
-        own = vectors.astype(np.float64)
-        own -= centres.rows[centres.of(seen)]
+        own = vectors - centres.rows.astype(np.float32)[centres.of(seen)]  # single precision: laid out for each query
         return cls._laid(seen, centres.rows[0], own)
 
     @classmethod
-    def _laid(cls, seen: Seen, mean: Numbers, own: Numbers) -> "LaidVectors":
+    def _laid(cls, seen: Seen, mean: Numbers, own: npt.NDArray[Any]) -> "LaidVectors":
         """
         Args:
             own: of each document, the mean taken away; overwritten.
         """
         passages = units(own)
         if len(passages) == len(seen):
-            per_turn, turns = np.ones(len(seen)), passages.astype(np.float64)
+            per_turn, turns = np.ones(len(seen)), passages.astype(own.dtype)
         else:
-            turns = np.zeros((len(seen), passages.shape[1]))
+            turns = np.zeros((len(seen), own.shape[1]), own.dtype)
             order = np.argsort(seen.turns, kind="stable")
             begun = np.searchsorted(seen.turns[order], np.arange(len(seen)))
             np.add.reduceat(passages[order], begun, axis=0, out=turns)
@@ -79,9 +80,9 @@ class LaidVectors:
         return np.bincount(seen.turns, weights=of_passages, minlength=len(seen)) * self.per_turn
 
 
-def _of_windows(seen: Excerpt, turns: Numbers) -> tuple[Numbers, Numbers]:
+def _of_windows(seen: Excerpt, turns: npt.NDArray[Any]) -> tuple[Numbers, Numbers]:
     """1 / the lengths of the sums of both windows, of the turns that were asked for; 0 of those around them."""
-    padded, found = np.concatenate([turns, np.zeros((1, turns.shape[1]))]), np.zeros((2, len(seen)))
+    padded, found = np.concatenate([turns, np.zeros((1, turns.shape[1]), turns.dtype)]), np.zeros((2, len(seen)))
     near = turns[seen.asked]
     for radius in (1, 2):
         for distance in (radius, -radius):
@@ -90,6 +91,6 @@ def _of_windows(seen: Excerpt, turns: Numbers) -> tuple[Numbers, Numbers]:
     return found[0], found[1]
 
 
-def _one_over_lengths(rows: Numbers) -> Numbers:
+def _one_over_lengths(rows: npt.NDArray[Any]) -> Numbers:
     lengths = np.linalg.norm(rows, axis=1)
     return np.where(lengths > NOTHING, 1.0 / np.maximum(lengths, NOTHING), 0.0)

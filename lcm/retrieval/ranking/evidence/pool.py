@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import date
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from lcm.retrieval.ranking.evidence.haystack import USERS, Places
 from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
 from lcm.retrieval.ranking.evidence.talk import Talk, talk_of
 from lcm.retrieval.ranking.evidence.time_expressions import spans
+from lcm.retrieval.ranking.ordering import query_runs
 from lcm.retrieval.source.candidates import POOLED, asked, filled
 
 
@@ -57,22 +59,26 @@ class Pool:
         if len(batch.documents) <= self.whole_documents:
             return found
         talk, ids = talk_of(batch), batch.documents["document_id"]
-        numbers = np.fromiter((talk.positions.get(one, -1) for one in found["document_id"]), np.int64, len(found))
+        numbers = np.fromiter(map(talk.positions.get, found["document_id"], repeat(-1)), np.int64, len(found))
         ranks = _best_ranks(found)
         rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"])}
-        parts, first = [], 0
-        for length, query_id in zip(*found["query_id"].rle().struct.unnest(), strict=True):
+        kept, beside, runs_of, first = [], [], [], 0
+        for number, (length, query_id) in enumerate(query_runs(found)):
             here = slice(first, first + length)
-            kept, beside = self._pooled(batch, rows[query_id], talk, numbers[here], ranks[here])
-            of_query = found[here][kept]
-            added = (
-                of_query.head(1)
-                .select("query_id", "asked_at")
-                .join(pl.DataFrame({"document_id": ids.gather(beside)}), how="cross")
-            )
-            parts += [of_query, added.match_to_schema(found.schema, missing_columns="insert")]
+            chosen, near = self._pooled(batch, rows[query_id], talk, numbers[here], ranks[here])
+            kept.append(first + chosen)
+            beside.append(near)
+            runs_of.append((np.full(len(chosen), number), np.full(len(near), number), first))
             first += length
-        return pl.concat([found.clear(), *parts]).with_columns(pl.lit(True).alias(POOLED))
+        if not kept:
+            return found.with_columns(pl.lit(True).alias(POOLED))
+        of_kept, of_beside, firsts = zip(*runs_of, strict=True)
+        heads = found[np.repeat(firsts, list(map(len, beside)))].select("query_id", "asked_at")
+        added = heads.with_columns(ids.gather(np.concatenate(beside)).alias("document_id"))
+        pool = pl.concat([found[np.concatenate(kept)], added], how="diagonal").with_columns(pl.lit(True).alias(POOLED))
+        if len(kept) == 1:
+            return pool
+        return pool[np.argsort(np.concatenate([*of_kept, *of_beside]), kind="stable")]
 
     def _pooled(self, batch: Batch, row: int, talk: Talk, numbers: Places, ranks: Places) -> tuple[Places, Places]:
         """Which rows of a query are in its pool, and the numbers of the documents beside them.
@@ -108,11 +114,12 @@ def _best_ranks(found: pl.DataFrame) -> Places:
 def _is_by(talk: Talk, turns: Places, text: str) -> npt.NDArray[np.bool_]:
     """Which turns the one has said whom a query names, or the user, where it says I."""
     named = talk.speakers.named(text)
+    found = np.zeros(len(turns), np.bool_)
     if len(named) == 1:
-        return talk.authors[turns] == talk.author_numbers[next(iter(named))]
-    if not says_i(text):
-        return np.zeros(len(turns), np.bool_)
-    return np.array([role in USERS for role in talk.role_names], np.bool_)[talk.roles[turns]]
+        found |= talk.authors[turns] == talk.author_numbers[next(iter(named))]
+    elif says_i(text):
+        found |= np.array([role in USERS for role in talk.role_names])[talk.roles[turns]]
+    return found
 
 
 def _is_then(talk: Talk, turns: Places, text: str, asked_on: date) -> npt.NDArray[np.bool_]:

@@ -63,8 +63,10 @@ class TermIndex:
 class Terms(Protocol):
     """Which documents hold a term."""
 
-    lengths: Numbers
-    """Terms of each document."""
+    @property
+    def lengths(self) -> Numbers:
+        """Terms of each document."""
+        ...
 
     def held(self, term: str) -> tuple[Places, Numbers]:
         """The documents that hold a term, ascending, and how often."""

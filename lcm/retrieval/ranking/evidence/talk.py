@@ -317,13 +317,11 @@ class GrowingTalk:
 def talk_of(batch: Batch) -> Talk:
     """What the queries of a batch see, laid out; a talk that has grown since it was asked for last is grown."""
     with _lock:
-        for known in _seen:
-            documents, index, talk = known
+        for documents, index, known in _seen:
             if documents() is batch.documents and index() is batch.vector_index:
-                return talk
-        growing = next(
-            (one for one in _talks if one.index() is batch.vector_index and one.is_before(batch.documents)), None
-        )
+                return known
+        alike = (one for one in _talks if one.index() is batch.vector_index and one.is_before(batch.documents))
+        growing = next(alike, None)
         talk = None if growing is None else growing.grow(batch.documents)
         if growing is None or talk is None:
             growing = GrowingTalk(batch.vector_index)

@@ -1,7 +1,7 @@
 """The vectors of a talk's words, kept as it grows, and how alike the words of queries are to some of its turns."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -17,7 +17,7 @@ _GRID = 2.0**26  # on which sums are exact
 _AT_ONCE = 4096
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TalkWords:
     """The word vectors of a talk at one moment, and those of the words that are asked."""
 
@@ -28,7 +28,7 @@ class TalkWords:
     """Shape (words, dim): as they were embedded."""
     lengths: Numbers
     """Of each, the mean taken away."""
-    vectors: dict[str, Numbers] = field(default_factory=dict)
+    vectors: Mapping[str, Numbers]
     """Words that are asked -> unit vector, the mean taken away."""
 
     @classmethod
@@ -46,10 +46,9 @@ class TalkWords:
                     growing = _GrowingWords(dim)
                 growing.take_in(talk, embed)
                 talk.grown.kept[key] = growing
-                talk.cache[key] = cls(talk, growing.mean, growing.rows.rows, growing.lengths.rows)
-        words: TalkWords = talk.cache[key]
-        words._learn(asked, embed)
-        return words
+                talk.cache[key] = growing.mean, growing.rows.rows, growing.lengths.rows
+        mean, rows, lengths = talk.cache[key]
+        return cls(talk, mean, rows, lengths, _of_asked(asked, mean, embed))
 
     def likeness(self, seen: Excerpt, words: Sequence[str]) -> tuple[Numbers, Numbers]:
         """Of each turn the weighed sum of its likenesses to words that were asked, and the cosine between the sums.
@@ -73,8 +72,9 @@ class TalkWords:
         frequencies = np.maximum(likenesses.sum(axis=0), turns_of)
         raw = likenesses @ np.log1p((len(talk) - frequencies + 0.5) / (frequencies + 0.5))
         weights = idf(talk.word_turns[numbers].astype(np.float64), len(talk)) / lengths
-        of_turns = csr_array((weights[places], places, np.append(begun, len(held))), (len(seen), len(numbers)))
-        sums = of_turns @ rows - np.multiply.outer(of_turns.sum(axis=1), self.mean)
+        held_in = np.append(begun, len(held))
+        of_turns = csr_array((weights[places].astype(np.float32), places, held_in), (len(seen), len(numbers)))
+        sums = of_turns @ rows - np.multiply.outer(of_turns.sum(axis=1), self.mean.astype(np.float32))
         total = idf(turns_of, len(talk)) @ asked
         norms = np.linalg.norm(sums, axis=1) * np.linalg.norm(total)
         return raw, np.where(norms > NOTHING, sums @ total / np.maximum(norms, NOTHING), 0.0)
@@ -84,14 +84,14 @@ class TalkWords:
         number = self.talk.word_numbers.get(word, len(self.rows))
         return float(self.talk.word_turns[number]) if number < len(self.rows) else 0.0
 
-    def _learn(self, words: Sequence[str], embed: Embed) -> None:
-        unknown = sorted(word for word in words if word not in self.vectors)
-        if unknown:
-            rows = _rounded(embed(unknown)) / _GRID - self.mean
-            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-            self.vectors.update(
-                zip(unknown, np.where(lengths > NOTHING, rows / np.maximum(lengths, NOTHING), 0.0), strict=True)
-            )
+
+def _of_asked(words: Sequence[str], mean: Numbers, embed: Embed) -> dict[str, Numbers]:
+    """Unit vectors of words, the mean taken away."""
+    if not words:
+        return {}
+    rows = _rounded(embed(list(words))) / _GRID - mean
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return dict(zip(words, np.where(lengths > NOTHING, rows / np.maximum(lengths, NOTHING), 0.0), strict=True))
 
 
 class _GrowingWords:

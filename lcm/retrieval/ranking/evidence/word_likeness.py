@@ -11,7 +11,7 @@ from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import speakers_of, with_evidence
-from lcm.retrieval.ranking.evidence.excerpt import Seen
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
 from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
 from lcm.retrieval.ranking.evidence.haystack_words import HaystackWords
 from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
@@ -68,7 +68,12 @@ class WordLikeness:
             return frame.with_columns(pl.lit(0.0).alias(name) for name in COLUMNS)
 
         def evidence(seen: Seen, row: int) -> list[Numbers]:
-            alike, cosines = known.likeness(seen, asked[row])
+            if isinstance(seen, Excerpt):
+                assert isinstance(known, TalkWords)
+                alike, cosines = known.likeness(seen, asked[row])
+            else:
+                assert isinstance(known, HaystackWords)
+                alike, cosines = known.likeness(asked[row])
             return [seen.standardised(seen.best_of(seen.sessions, alike)), seen.standardised(cosines)]
 
         return with_evidence(frame, batch, COLUMNS, evidence)
