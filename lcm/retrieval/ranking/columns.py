@@ -7,9 +7,9 @@ import polars as pl
 
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.evidence.excerpt import Seen, excerpt
+from lcm.retrieval.ranking.evidence.growing_talk import talk_of
 from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
 from lcm.retrieval.ranking.evidence.speakers import Speakers
-from lcm.retrieval.ranking.evidence.talk import talk_of
 from lcm.retrieval.ranking.ordering import query_runs
 from lcm.retrieval.source.candidates import POOLED
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from lcm.protocols.models import Vectors
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt
+from lcm.retrieval.ranking.evidence.growing_talk import TAIL
 from lcm.retrieval.ranking.evidence.haystack import Numbers, Places
 from lcm.retrieval.ranking.evidence.talk import Talk
 
@@ -61,33 +62,37 @@ def centres_of(talk: Talk, key: Hashable, vectors_of: VectorsOf) -> Centres:
     """
     key = Centres, key
     if key not in talk.cache:
-        with talk.grown.lock:
-            sums: _Sums = talk.grown.kept.get(key) or _Sums()
+        with talk.lock:
+            sums: _Sums = talk.kept.get(key) or _Sums()
             if sums.documents > talk.documents:  # it has grown since this moment
                 sums = _Sums()
-            _take_in(sums, talk, vectors_of)
-            talk.grown.kept[key] = sums
-            talk.cache[key] = _centres(sums, talk)
+            _take_in(sums, talk, max(0, talk.documents - TAIL), vectors_of)
+            talk.kept[key] = sums
+            whole = _Sums(sums.documents, dict(sums.roles), dict(sums.authors))
+            _take_in(whole, talk, talk.documents, vectors_of)
+            talk.cache[key] = _centres(whole, talk)
     found: Centres = talk.cache[key]
     return found
 
 
-def _take_in(sums: _Sums, talk: Talk, vectors_of: VectorsOf) -> None:
-    for first in range(sums.documents, talk.documents, _AT_ONCE):
-        numbers = np.arange(first, min(first + _AT_ONCE, talk.documents))
+def _take_in(sums: _Sums, talk: Talk, end: int, vectors_of: VectorsOf) -> None:
+    """Add the vectors of the documents before `end`."""
+    end = max(end, sums.documents)
+    for first in range(sums.documents, end, _AT_ONCE):
+        numbers = np.arange(first, min(first + _AT_ONCE, end))
         rows, roles = _on_grid(vectors_of(numbers)), talk.roles[talk.turns[numbers]]
         for role in np.unique(roles).tolist():
             mine = rows[roles == role]
             count, total = sums.roles.get(role, (0, np.zeros(rows.shape[1])))
             sums.roles[role] = count + len(mine), total + mine.sum(axis=0)
-    authors = talk.authors[talk.turns]
+    authors = talk.authors[talk.turns[:end]]
     for author in (talk.author_numbers[name] for name in talk.speakers.authors):
         seen, count, total = sums.authors.get(author, (0, 0, np.zeros(())))
         numbers = seen + np.flatnonzero(authors[seen:] == author)
         for first in range(0, len(numbers), _AT_ONCE):
             total = total + _on_grid(vectors_of(numbers[first : first + _AT_ONCE])).sum(axis=0)
-        sums.authors[author] = talk.documents, count + len(numbers), total
-    sums.documents = talk.documents
+        sums.authors[author] = end, count + len(numbers), total
+    sums.documents = end
 
 
 def _centres(sums: _Sums, talk: Talk) -> Centres:

@@ -29,6 +29,12 @@ class GrowingColumn(Generic[_Number]):
         """All rows so far. Who keeps them sees no later ones."""
         return self._room[: self._count]
 
+    def head(self, count: int) -> "GrowingColumn[_Number]":
+        """A copy of the first rows, to grow by itself."""
+        found = GrowingColumn(self._room.dtype.type, *self._room.shape[1:])
+        found.extend(self._room[:count])
+        return found
+
     def extend(self, rows: npt.NDArray[Any] | Sequence[Any]) -> None:
         new = np.asarray(rows, self._room.dtype)
         end = self._count + len(new)
@@ -53,6 +59,13 @@ class GrowingLists:
         self._ends.extend(len(self._numbers) + np.cumsum(sizes))
         self._numbers.extend(np.fromiter((one for of_one in lists for one in of_one), np.int32, int(sizes.sum())))
 
+    def head(self, count: int) -> "GrowingLists":
+        """A copy of the first lists, to grow by itself."""
+        found = GrowingLists()
+        found._ends = self._ends.head(count + 1)
+        found._numbers = self._numbers.head(int(self._ends.rows[count]))
+        return found
+
     @property
     def frozen(self) -> "NumberLists":
         return NumberLists(self._numbers.rows, self._ends.rows)
@@ -61,15 +74,15 @@ class GrowingLists:
 class NumberLists:
     """Lists of whole numbers as they stood at one time."""
 
-    __slots__ = ("_ends", "_numbers")
+    __slots__ = ("_ends", "numbers")
 
     def __init__(self, numbers: npt.NDArray[np.int32], ends: npt.NDArray[np.int64]) -> None:
-        self._numbers, self._ends = numbers, ends
+        self.numbers, self._ends = numbers, ends
 
     def of(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The lists of some places, one behind another, and how long each is."""
         begun, ends = self._ends[places], self._ends[places + 1]
-        return self._numbers[runs(begun, ends)], ends - begun
+        return self.numbers[runs(begun, ends)], ends - begun
 
 
 def runs(begun: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -11,9 +11,10 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Source
 from lcm.retrieval.ranking.evidence.growing_columns import runs
+from lcm.retrieval.ranking.evidence.growing_talk import talk_of
 from lcm.retrieval.ranking.evidence.haystack import USERS, Places
 from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
-from lcm.retrieval.ranking.evidence.talk import Talk, talk_of
+from lcm.retrieval.ranking.evidence.talk import Talk
 from lcm.retrieval.ranking.evidence.time_expressions import spans
 from lcm.retrieval.ranking.ordering import query_runs
 from lcm.retrieval.source.candidates import POOLED, asked, filled

@@ -40,12 +40,9 @@ class TalkWords:
         """
         key = TalkWords, name
         if key not in talk.cache:
-            with talk.grown.lock:
-                growing: _GrowingWords = talk.grown.kept.get(key) or _GrowingWords(dim)
-                if len(growing.rows) > len(talk.word_turns):  # it has grown since this moment
-                    growing = _GrowingWords(dim)
-                growing.take_in(talk, embed)
-                talk.grown.kept[key] = growing
+            with talk.lock:
+                growing: _GrowingWords = talk.kept.setdefault(key, _GrowingWords(dim))
+                growing.take_in(talk.vocabulary[: len(talk.word_turns)], embed)
                 talk.cache[key] = growing.mean, growing.rows.rows, growing.lengths.rows
         mean, rows, lengths = talk.cache[key]
         return cls(talk, mean, rows, lengths, _of_asked(asked, mean, embed))
@@ -100,23 +97,29 @@ class _GrowingWords:
     def __init__(self, dim: int) -> None:
         self.rows, self.lengths = GrowingColumn(np.float32, dim), GrowingColumn(np.float64)
         self.mean = np.zeros(dim)
+        self._words: list[str] = []
         self._counted = 1  # words that the mean is of; that of one word would leave nothing of it
 
-    def take_in(self, talk: Talk, embed: Embed) -> None:
-        known, count = len(self.rows), len(talk.word_turns)
-        for first in range(known, count, _AT_ONCE):
-            new = talk.vocabulary[first : min(first + _AT_ONCE, count)]
-            self.rows.extend(_rounded(embed(list(new))) / _GRID)
-        counted = 1 << max(0, count.bit_length() - 1)
-        if counted > self._counted:
-            parts = (
-                _rounded(self.rows.rows[first : min(first + _AT_ONCE, counted)])
-                for first in range(0, counted, _AT_ONCE)
-            )
+    def take_in(self, words: Sequence[str], embed: Embed) -> None:
+        """Have the vectors of these words and of no others."""
+        known = len(self._words)
+        if list(words[:known]) != self._words:  # the last documents have ended, and other words came
+            pairs = zip(words, self._words, strict=False)
+            known = next((place for place, (one, other) in enumerate(pairs) if one != other), min(known, len(words)))
+            self.rows, self.lengths = self.rows.head(known), self.lengths.head(known)
+        for first in range(known, len(words), _AT_ONCE):
+            self.rows.extend(_rounded(embed(list(words[first : first + _AT_ONCE]))) / _GRID)
+        self._words = list(words)
+        counted = 1 << max(0, len(words).bit_length() - 1)
+        if counted != self._counted:
+            mine = self.rows.rows
+            parts = (_rounded(mine[first : min(first + _AT_ONCE, counted)]) for first in range(0, counted, _AT_ONCE))
             self.mean = sum(part.sum(axis=0) for part in parts) / (_GRID * counted)
+            if counted == 1:
+                self.mean = np.zeros_like(self.mean)
             self._counted, known = counted, 0
             self.lengths = GrowingColumn(np.float64)
-        for first in range(known, count, _AT_ONCE):
+        for first in range(known, len(words), _AT_ONCE):
             self.lengths.extend(np.linalg.norm(self.rows.rows[first : first + _AT_ONCE] - self.mean, axis=1))
 
 

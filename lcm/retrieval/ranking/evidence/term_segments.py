@@ -37,10 +37,10 @@ class TermSegment:
         terms = np.fromiter(chain.from_iterable(lists), np.int64, int(sizes.sum()))
         pairs, counts = np.unique(terms * len(lists) + np.repeat(np.arange(len(lists)), sizes), return_counts=True)
         held, holders = np.divmod(pairs, max(1, len(lists)))
-        return cls._sorted(held, holders + first, counts)
+        return cls.sorted(held, holders + first, counts)
 
     @classmethod
-    def _sorted(cls, held: Places, holders: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> "TermSegment":
+    def sorted(cls, held: Places, holders: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> "TermSegment":
         terms, begun = np.unique(held, return_index=True)
         ends = np.append(begun, len(held)).astype(np.int64)
         return cls(terms.astype(np.int32), ends, holders.astype(np.int32), counts.astype(np.int32))
@@ -50,7 +50,7 @@ class TermSegment:
         held = np.concatenate([np.repeat(one.terms, np.diff(one.begun)) for one in (self, behind)])
         order = np.argsort(held, kind="stable")
         holders = np.concatenate([self.holders, behind.holders])
-        return self._sorted(held[order], holders[order], np.concatenate([self.counts, behind.counts])[order])
+        return self.sorted(held[order], holders[order], np.concatenate([self.counts, behind.counts])[order])
 
     def held(self, term: int) -> slice:
         """Where the documents of a term stand."""
@@ -70,6 +70,19 @@ def with_segment(segments: Segments, new: TermSegment) -> Segments:
         behind = kept.pop()
         kept[-1] = kept[-1].with_next(behind)
     return tuple(kept)
+
+
+def up_to(segments: Segments, count: int) -> Segments:
+    """The segments without the documents from a number on, which are few."""
+    found = []
+    for one in segments:
+        stays = one.holders < count
+        if stays.all():
+            found.append(one)
+        elif stays.any():
+            held = np.repeat(one.terms, np.diff(one.begun))[stays].astype(np.int64)
+            found.append(TermSegment.sorted(held, one.holders[stays], one.counts[stays]))
+    return tuple(found)
 
 
 def held(segments: Segments, term: int) -> tuple[_Numbers, _Numbers]:

@@ -12,11 +12,11 @@ from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import speakers_of, with_evidence
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
+from lcm.retrieval.ranking.evidence.growing_talk import talk_of
 from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
 from lcm.retrieval.ranking.evidence.haystack_words import HaystackWords
 from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
 from lcm.retrieval.ranking.evidence.speakers import Speakers
-from lcm.retrieval.ranking.evidence.talk import talk_of
 from lcm.retrieval.ranking.evidence.talk_words import TalkWords
 from lcm.retrieval.ranking.evidence.text_facts import content_words
 from lcm.retrieval.source.candidates import POOLED

@@ -1,9 +1,11 @@
 """A talk that has grown is one that was there at once, and an excerpt of all of it says what the haystack says."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -19,8 +21,9 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.ranking.evidence.centres import Centres, centres_of
 from lcm.retrieval.ranking.evidence.excerpt import excerpt
 from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
+from lcm.retrieval.ranking.evidence.growing_talk import GrowingTalk, talk_of
 from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
-from lcm.retrieval.ranking.evidence.talk import GrowingTalk, Talk, talk_of
+from lcm.retrieval.ranking.evidence.talk import Talk
 from lcm.retrieval.ranking.evidence.talk_words import TalkWords
 from lcm.retrieval.ranking.evidence.time_evidence import TimeEvidence
 from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
@@ -59,15 +62,17 @@ def heard(said: Sequence[tuple[str, str]], author: str | None = None) -> Iterato
 
 
 def grown(batch: Batch, ends: Sequence[int]) -> tuple[Talk, TalkWords, Centres]:
-    """The talk of a batch after it was asked for at some lengths; begun anew where a length cuts a turn."""
-    growing = GrowingTalk(batch.vector_index)
-    for end in (*ends, len(batch.documents)):
-        documents = batch.documents.head(end)
-        assert growing.is_before(documents)
-        talk = growing.grow(documents)
-        if talk is None:
-            growing = GrowingTalk(batch.vector_index)
-            talk = growing.grow(documents)
+    """The talk of a batch after it was asked for at some lengths, each time without its last document too, as if that
+    had ended."""
+    growing = GrowingTalk(weakref.ref(batch.vector_index))
+    numbers = pl.int_range(pl.len())
+    ended = [batch.documents.filter(numbers != end - 1) for end in ends]
+    begun = [batch.documents.head(end) for end in ends]
+    for documents in (*chain(*zip(begun, ended, strict=True)), batch.documents):
+        cut = growing.shortened(growing.shared(replace(batch, documents=documents)), documents)
+        talk = None if cut is None else cut.grow(documents)
+        growing = GrowingTalk(weakref.ref(batch.vector_index)) if cut is None or talk is None else cut
+        talk = talk or growing.grow(documents)
         assert talk is not None
         words = TalkWords.of(
             talk, EMBEDDER.name, EMBEDDER.dim, ["tea", "kettles"], lambda new: EMBEDDER.embed(new, "document")
@@ -81,10 +86,10 @@ def grown(batch: Batch, ends: Sequence[int]) -> tuple[Talk, TalkWords, Centres]:
 @settings(max_examples=20, deadline=None)
 def test_a_talk_that_has_grown_is_the_talk_at_once(said: list[tuple[str, str]], ends: list[int]) -> None:
     with heard(said) as batch:
-        talk, words, centres = grown(batch, sorted(end for end in ends if end < len(batch.documents)))
+        talk, words, centres = grown(batch, [end for end in ends if end < len(batch.documents)])
         once, words_once, centres_once = grown(batch, [])
     for one in fields(Talk):
-        if one.name not in ("segments", "stems", "words", "grown", "counts", "cache"):
+        if one.name not in ("segments", "stems", "words", "lock", "kept", "counts", "cache"):
             np.testing.assert_array_equal(getattr(talk, one.name), getattr(once, one.name), one.name)
     for stem in talk.stem_numbers:
         np.testing.assert_array_equal(talk.held(stem), once.held(stem))
@@ -139,7 +144,7 @@ def test_an_excerpt_holds_what_stands_around_and_no_more() -> None:
 
 def test_what_comes_behind_is_no_part_of_a_moment_before() -> None:
     with heard([("a", text) for text in ("Tea in Rome?", "no", "no", "Tea in Rome?")]) as batch:
-        growing = GrowingTalk(batch.vector_index)
+        growing = GrowingTalk(weakref.ref(batch.vector_index))
         before = growing.grow(batch.documents.head(3))
         after = growing.grow(batch.documents)
         assert before is not None
