@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("kinds", nargs="+", metavar="KIND or KEY=VALUE")
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--invented", type=int, default=0)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     kinds = [one for one in given.kinds if one in EVERY_KIND]
     settings = [one for one in given.kinds if "=" in one]
     print(

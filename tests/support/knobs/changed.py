@@ -270,7 +270,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"ranking/{name}:order": ["dense_score", "lexical_score", "fusion"] for name in ("hybrid", "libravdb")},
     "ranking/libravdb:stages.hops.theta_hop": 0.4,
     "ranking/neighbours:order": ["scores", "fusion"],
-    "ranking/unified:source.whole_documents": 0,
+    **{f"ranking/unified:source.{name}": 0 for name in ("whole_documents", "speakers", "times")},
     "ranking/unified:stages.session_crowding.within": "turn",
     "ranking/unified:stages.crowding.within": "session",
     "ranking/unified:order": ["scores", "words", "vectors", "likeness", "speakers", "times", "form", "fusion"],

@@ -16,8 +16,10 @@ from lcm.retrieval.ranking.evidence.haystack import USERS, Places
 from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
 from lcm.retrieval.ranking.evidence.talk import Talk
 from lcm.retrieval.ranking.evidence.time_expressions import spans
-from lcm.retrieval.ranking.ordering import query_runs
+from lcm.retrieval.ranking.ordering import places, query_runs
 from lcm.retrieval.source.candidates import POOLED, asked, filled
+
+_UNRANKED = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,10 @@ class Pool:
 
 
 def _best_ranks(found: pl.DataFrame) -> Places:
-    """The best rank of each row in any branch; of a source without ranks the place in its query."""
-    ranks = [name for name in found.columns if name.endswith("_rank")]
-    places = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id")
-    best = pl.coalesce(pl.min_horizontal(ranks), places) if ranks else places
-    return found.select(best).to_series().to_numpy()
+    """The best rank of each row in any branch; of a row without one its place in its query."""
+    ranks = [found[name].fill_null(_UNRANKED).to_numpy() for name in found.columns if name.endswith("_rank")]
+    best = np.min(ranks, axis=0) if ranks else np.full(len(found), _UNRANKED)
+    return np.where(best == _UNRANKED, places(found) + 1, best)
 
 
 def _is_by(talk: Talk, turns: Places, text: str) -> npt.NDArray[np.bool_]:
