@@ -85,13 +85,13 @@ class Survival:
         rows = []
         for transcript in dataset.transcripts:
             for stop in played(system, transcript, self.cycles):
-                before = Counter(stop.memory.incidents)
                 rows += [
                     (arm, budget, stop.number, kind, stop.conversation_id, measure, value)
                     for arm, budget, values in self._read(stop)
                     for (kind, measure), value in values.items()
                 ]
-                incidents.update(stop.memory.incidents - before)
+                if not stop.next_turn:  # the memory counts from its beginning on
+                    incidents.update(stop.memory.incidents)
         return pl.DataFrame(rows, schema=SURVIVAL_SCHEMA, orient="row")
 
     def section(self, rows: pl.DataFrame) -> dict[str, dict[str, Entry]]:

@@ -137,6 +137,13 @@ def test_only_a_forced_stop_compacts_what_no_trigger_would() -> None:
             assert bool(stop.memory.store.summaries("talk")) == summaries
 
 
+def test_what_compaction_by_force_meets_is_counted_once() -> None:
+    """`Silent` loses the one rule, once, in the first of three compactions."""
+    incidents = Counter[str]()
+    Survival((500,), 3).of_system(folding(10_000), dataset(transcript(LINES)), incidents=incidents)
+    assert incidents["a summary lost rules of the user"] == 1
+
+
 def test_equal_sessions_give_equal_rows() -> None:
     survival = Survival((20, 500), 2)
     assert measured(survival, folding()).equals(measured(survival, folding()))
