@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.candidates import content_words
+from lcm.compaction.summarizer.file_operations import FILES
+from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
 from lcm.compaction.summarizer.passages import in_code, read_source
 from lcm.records.conversation import Message
 from lcm.records.summary import FALLBACK_MARK
 
 _KEPT_SHARE = 0.6  # of a rule's content words, in one line of the summary
+_NAMING = (FOOTER.rstrip(), FILES.rstrip())
 _MARKED_AS_CUT = re.compile(r"\n?\[(?:Truncated|Capped)[^\]\n]*\]\s*$|\s*" + re.escape(FALLBACK_MARK) + r"\s*$")
 
 
@@ -66,10 +69,12 @@ def is_cut(summary: str, source: str) -> bool:
 
 
 def lost_rules(summary: str, rules: Sequence[str]) -> Iterator[str]:
-    """The rules of which no line of the summary holds three of five content words."""
+    """The rules of which no line of the summary holds three of five content words; what the lines on files and on what
+    it left out only name, it does not keep."""
     if not rules:
         return
-    lines = [set(content_words(line)[1]) for line in summary.splitlines()]
+    told = (line for line in summary.splitlines() if not line.lstrip().startswith(_NAMING))
+    lines = [set(content_words(line)[1]) for line in told]
     for rule in rules:
         words = set(content_words(rule)[1])
         if words and max((len(words & line) for line in lines), default=0) < _KEPT_SHARE * len(words):

@@ -39,6 +39,8 @@ def test_a_rule_is_kept_where_a_line_holds_three_of_five_of_its_words() -> None:
     assert list(lost_rules("user: never push to main", [RULE])) == []
     assert list(lost_rules("The parser was mended.\nMain matters.", [RULE])) == [RULE]
     assert list(lost_rules("The parser was mended.\nuser: never push to main", [RULE])) == [], "one line is enough"
+    assert list(lost_rules("They spoke.\nExpand for details about: never push, main, asking", [RULE])) == [RULE]
+    assert list(lost_rules("They spoke.\nFiles: push/main/asking.md (deleted)", [RULE])) == [RULE]
     assert list(lost_rules("", [])) == []
     assert list(lost_rules("", [RULE])) == [RULE]
 
