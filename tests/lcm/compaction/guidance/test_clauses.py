@@ -44,6 +44,8 @@ def test_the_original_takes_them_for_rules(text: str) -> None:
         ("## Always sign commits", "obligation"),
         ("Don’t call after nine.", "forbidden"),
         ("alwasy answer in Danish", "obligation"),
+        ("We agreed you never commit secrets.", "forbidden"),
+        ("We have agreed that you always run the tests first.", "obligation"),
         ("I don't mind if you skip the summary.", "permitted"),
     ],
 )
@@ -60,6 +62,9 @@ def test_rules_are_found_wherever_they_stand(text: str, modality: str) -> None:
         "Rename that file for me.",
         'He shouted "never come back" and left.',
         "```\nnever = True\nAlways run this.\n```",
+        "We agreed you would come.",
+        "1539:                self.only = self.value_field.only",
+        "never_retry = allowed.only(always)",
         "2026-01-02 10:00:00 WARN access must not be retried",
     ],
 )
