@@ -70,13 +70,15 @@ class Escalation:
         if not source:
             return EscalationResult("[Truncated from 0 tokens]", "fallback", None)
         too_long = max(1, size if limit_tokens is None else min(size, limit_tokens))
-        request = SummaryRequest(source, self._requested(size, depth, is_aggressive=False), depth, previous)
+        most = math.inf if limit_tokens is None else max(1, limit_tokens - 1)
+        target = min(most, self._requested(size, depth, is_aggressive=False))
+        request = SummaryRequest(source, int(target), depth, previous)
         result = yield request
         text, level = _words(result), "normal"
         is_long, lost = self._count(text) >= too_long, len(list(lost_rules(text, rules)))
         if text and (is_long or lost):
-            target = self._requested(size, depth, is_aggressive=True)
-            tight = yield replace(request, target_tokens=target, is_aggressive=True)
+            target = min(most, self._requested(size, depth, is_aggressive=True))
+            tight = yield replace(request, target_tokens=int(target), is_aggressive=True)
             if is_long or self._is_better(tight, rules, lost, too_long):
                 result, text, level = tight, _words(tight), "aggressive"
         if not text or self._count(text) >= too_long:

@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -35,7 +35,7 @@ class Extractive:
 
     A line holds the sentences of one turn, with its speaker; the first of each hour has its time before it. Then
     follow what was done to files, and what the source holds besides; both count towards the length, and are left out
-    where sentences would have less than half of it. The length aimed at is `target_tokens`, below the source's own, and
+    where sentences would have less than half of it, or a rule would be lost for them though all rules fit. The length aimed at is `target_tokens`, below the source's own, and
     no summary is longer than its source. A sentence that is longer than that is cut after a word.
 
     What the previous summary says counts less; where a sentence gives another value than it, that one follows:
@@ -120,6 +120,7 @@ class Extractive:
         source_tokens = self._tokens(request.text)
         length = min(request.target_tokens, source_tokens - 1)
         budget = max(1, math.floor(length * self.aggressive_share) if request.is_aggressive else length)
+        source = self._with_room_for_rules(source, budget)
         own, said = np.split(vectors, [len(source.sentences)])
         pool = candidates(source.sentences, own, source_tokens / max(1, utf16_length(request.text)))
         stated = stated_facts(source.sentences, previous)
@@ -128,6 +129,7 @@ class Extractive:
         def choose(room: int) -> list[int]:
             return select(pool, self._weights(), room, stated, known)
 
+        must = self._rules(source, pool, choose, budget)
         for files, footer_tokens in self._extras(request.text, budget):
             room = budget - footer_tokens - self._tokens(files)
             has_extras = bool(files or footer_tokens)
@@ -138,9 +140,29 @@ class Extractive:
             if footer_tokens and spare > 0:  # there was less to name
                 wider = self._composed(source, choose(room + spare), room + spare, files, budget)
                 text, chosen = wider if self._tokens(wider[0]) <= budget else (text, chosen)
+            if has_extras and not must.issubset(chosen):
+                continue
             if not has_extras or (self._tokens(text) <= budget and utf16_length(text) <= utf16_length(request.text)):
                 break
         return SummaryResult(text, representation(pool, self._weights(), chosen), _METHOD, self.embedder.name)
+
+    def _with_room_for_rules(self, source: Passages, budget: int) -> Passages:
+        """Without times, if the rules fit into the budget without them alone."""
+        rules = [sentence for sentence in source.sentences if sentence.kind == "rule"]
+        if not rules or self._tokens(_written(rules)) < budget:
+            return source
+        untimed = Passages(tuple(replace(one, time="") for one in source.sentences), source.footers)
+        fits = self._tokens(_written(one for one in untimed.sentences if one.kind == "rule")) <= budget
+        return untimed if fits else source
+
+    def _rules(
+        self, source: Passages, pool: CandidateSentences, choose: Callable[[int], list[int]], budget: int
+    ) -> set[int]:
+        """The rules for which the lines below the sentences must make room: none where there are more than fit."""
+        rules = [row for row, sentence in enumerate(source.sentences) if sentence.kind == "rule"]
+        if not rules or pool.costs[rules].sum() > budget:
+            return set()
+        return set(rules).intersection(choose(budget))
 
     def _composed(
         self, source: Passages, chosen: list[int], room: int, files: str, budget: int

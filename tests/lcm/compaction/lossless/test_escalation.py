@@ -105,3 +105,10 @@ def test_a_cut_that_is_still_too_long_is_cut_to_what_fits() -> None:
 def test_a_failure_is_raised(kind: type[ModelError]) -> None:
     with pytest.raises(kind, match="no"):
         pressed(escalation(), "words", [SummaryResult("", 0, "stub", failure=kind("no"))])
+
+
+def test_no_more_is_asked_for_than_may_stand() -> None:
+    """A floor of 192 tokens is no use where 40 are the limit."""
+    work = escalation().press("word " * 200, 0, None, 40)
+    assert next(work).target_tokens == 39
+    assert work.send(said("long " * 200)).target_tokens == 39

@@ -96,6 +96,19 @@ def test_a_rule_of_a_user_is_kept_word_for_word_with_its_speaker(
     assert any(rule in line and "user: " in line for line in lines)
 
 
+ALLERGY = "I am allergic to peanuts, never book a Thai restaurant."
+PREFERENCE = "My favourite colour is yellow."
+
+
+@pytest.mark.parametrize("time", ["undated", "2026-01-05 09:00 UTC"])
+@given(slack=st.integers(0, 12), is_last=st.booleans())
+def test_no_preference_no_time_and_no_last_line_takes_a_rules_place(time: str, slack: int, is_last: bool) -> None:
+    said = [PREFERENCE, ALLERGY] if is_last else [ALLERGY, PREFERENCE]
+    text = "\n\n".join(f"[{time}] user:\n{one}" for one in said)
+    least = TOKENS.count([f"user: {ALLERGY} "])[0] + 1
+    assert f"user: {ALLERGY}" in summary(text, least + slack, WHOLE).text
+
+
 def test_every_chosen_sentence_stands_behind_its_speaker() -> None:
     said = [("user", "Mend the parser today."), ("assistant", "The parser loops on empty input."),
             ("tool", "edited src/parser.py"), ("Ann (user)", "Use a for loop there.")]  # fmt: skip
