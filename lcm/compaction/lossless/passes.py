@@ -7,12 +7,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.harm import rules_of_messages, rules_of_summaries, summary_harm
 from lcm.compaction.lossless.escalation import Escalation, EscalationResult
 from lcm.compaction.lossless.planning import Chunk, Limits, can_shrink, cut_chunk, leaf_chunk, leaf_from
+from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.lossless.source_text import ChunkText, has_words, source_of_messages, source_of_summaries
 from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summary_id import summary_id
@@ -24,6 +26,7 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary, SummaryRequest, SummaryResult
 from lcm.transcript.rendering.storage_shape import stored_content
+from lcm.transcript.rendering.summary_form import summary_text
 
 Made = Generator[SummaryRequest, SummaryResult, Summary | None]
 """A summary as stored; None where none was made, and the progress says why."""
@@ -139,7 +142,8 @@ class Passes:
         tokens = sum(max(0, entry.tokens) for entry in leaf.chunk.entries)
         lineage = SummaryLineage(min(said_at), max(said_at), 0, 0, tokens)
         rules = rules_of_messages(leaf.messages)
-        return (yield from self._made(progress, leaf.chunk, source, previous, lineage, rules))
+        cost = sum(entry.tokens for entry in leaf.chunk.entries)
+        return (yield from self._made(progress, leaf.chunk, source, previous, lineage, rules, cost))
 
     def condense(self, progress: CompactionProgress, chunk: Chunk) -> Made:
         """Summarise summaries of one depth."""
@@ -154,7 +158,8 @@ class Passes:
         )
         previous = self._previous_of_condensed(progress, chunk)
         rules = rules_of_summaries([one.content for one in sources])
-        return (yield from self._made(progress, chunk, source, previous, lineage, rules))
+        cost = sum(self._costs(sources))
+        return (yield from self._made(progress, chunk, source, previous, lineage, rules, cost))
 
     def _previous_of_condensed(self, progress: CompactionProgress, chunk: Chunk) -> str | None:
         """The nearest summary of the same depth as the one to be made. The original has rules for one of depth 1 that
@@ -172,7 +177,9 @@ class Passes:
         previous: str | None,
         lineage: SummaryLineage,
         rules: Sequence[str],
+        cost: int,
     ) -> Made:
+        """`cost` is what the sources take in a context."""
         stored = sum(entry.tokens for entry in chunk.entries)
         limit, pressed_for = (None, ()) if self.limits.rules == "original" else (stored, rules)
         try:
@@ -182,12 +189,19 @@ class Passes:
                 progress.refuse(chunk.depth)
                 return None
             summary = self._summary(progress, chunk, source, pressed, lineage)
-            harm = summary_harm(summary.content, source.text, rules, summary.token_count, stored)
+            harm = summary_harm(summary.content, source.text, rules, self._costs([summary])[0], cost)
             progress.incidents.update(harm.incidents)
             return progress.make(chunk, summary)
         except LcmError as failure:
             progress.fail(failure)
             return None
+
+    def _costs(self, summaries: Sequence[Summary]) -> list[int]:
+        """What summaries cost in a context, with all that stands around their words; the original counts these alone."""
+        if self.limits.rules == "original":
+            return [summary.token_count for summary in summaries]
+        zone = zone_named(self.timezone) or ZoneInfo("UTC")
+        return self.token_estimator.count([summary_text(summary, zone) for summary in summaries])
 
     def _summary(
         self,

@@ -156,6 +156,17 @@ def test_a_sweep_ends_where_the_context_is_no_smaller_than_it_has_been() -> None
     assert report.tokens_after > report.tokens_before
 
 
+@pytest.mark.parametrize(("rules", "counted"), [("original", 0), ("corrected", 1)])
+def test_what_stands_around_a_summary_counts_where_it_is_no_smaller_than_its_source(rules: str, counted: int) -> None:
+    """One word is less than two short messages; with some fifty tokens of frame it is more."""
+    incidents = Counter[str]()
+    compaction = lossless(Stub(lambda _: "Mended."), **SMALL | {"rules": rules, "fresh_tail_count": 1})
+    with conversation(["The parser loops on an empty file, I mended it.", "Well done, thank you.", "Bye."]) as store:
+        work = compaction.compact(window(store), NOW, is_forced=True, incidents=incidents)
+        assert run(work, compaction.summarizer, incidents=incidents).is_compacted
+    assert incidents["a summary is no smaller than its source"] == counted
+
+
 @pytest.mark.parametrize(("rules", "expected"), [("original", [1, None]), ("corrected", [0, None])])
 def test_one_summary_alone_is_condensed_by_the_original_where_a_fanout_of_one_says_so(
     rules: str, expected: list[int | None]
