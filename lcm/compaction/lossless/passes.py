@@ -197,7 +197,7 @@ class Passes:
             return None
 
     def _costs(self, summaries: Sequence[Summary]) -> list[int]:
-        """What summaries cost in a context, with all that stands around their words; the original counts these alone."""
+        """What summaries cost in a context, with what stands around their words; the original counts these alone."""
         if self.limits.rules == "original":
             return [summary.token_count for summary in summaries]
         zone = zone_named(self.timezone) or ZoneInfo("UTC")

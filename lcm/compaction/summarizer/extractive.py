@@ -35,8 +35,9 @@ class Extractive:
 
     A line holds the sentences of one turn, with its speaker; the first of each hour has its time before it. Then
     follow what was done to files, and what the source holds besides; both count towards the length, and are left out
-    where sentences would have less than half of it, or a rule would be lost for them though all rules fit. The length aimed at is `target_tokens`, below the source's own, and
-    no summary is longer than its source. A sentence that is longer than that is cut after a word.
+    where sentences would have less than half of it, or where a rule would be lost for them though all rules fit; times
+    give way to rules likewise. The length aimed at is `target_tokens`, below the source's own, and no summary is longer
+    than its source. A sentence that is longer than that is cut after a word.
 
     What the previous summary says counts less; where a sentence gives another value than it, that one follows:
     `port: 9090 (before: 8080)`. confidence = max(0, cos(centroid of the chosen sentences, centroid of
