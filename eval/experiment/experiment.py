@@ -23,6 +23,7 @@ from eval.experiment.flags import (
     flags_of_parts,
     flags_of_pools,
     flags_of_run,
+    flags_of_sessions,
 )
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.means import Means
@@ -35,6 +36,7 @@ from eval.measures.measure import (
     RunMeasure,
     RunReading,
     SystemMeasure,
+    TellsNeeds,
     TellsNotes,
     TellsSection,
     TimingMeasure,
@@ -109,6 +111,9 @@ class Experiment:
             or (isinstance(measure, ArmMeasure) and measure.is_measured(dataset))
             for measure in evaluator.measures.values()
         ):
+            needs = {name: one.needs for name, one in evaluator.measures.items() if isinstance(one, TellsNeeds)}
+            if needs and len(needs) == len(evaluator.measures):
+                raise DatasetError("; ".join(f"measures={name} needs {what}" for name, what in needs.items()))
             raise DatasetError(
                 f"dataset {dataset.name!r} ({dataset.protocol}) has no judgements to measure retrieval by, only "
                 f"{len(dataset.transcripts)} transcripts, {len(dataset.queries)} queries, {len(dataset.references)} "
@@ -241,6 +246,7 @@ class Experiment:
                 ),
                 *self._flags(QueryMeasure, values, documents),
                 *self._notes(others),
+                *flags_of_sessions(evaluator.system, dataset, others.get("survival")),
                 *self._notes_of_arms(results),
             ),
             seconds={},

@@ -72,6 +72,33 @@ def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
     )
 
 
+def flags_of_sessions(system: System, dataset: Dataset, survived: pl.DataFrame | None) -> Iterator[str]:
+    """Why nothing was folded where what survives was measured and no context held a summary.
+
+    Args:
+        survived: rows of `SURVIVAL_SCHEMA`; None = not measured.
+    """
+    own = pl.DataFrame() if survived is None else survived.filter(arm=SYSTEM_ARM, measure="summaries")
+    if survived is None or own.is_empty() or own["value"].sum():
+        return
+    if system.compaction.is_off:
+        yield "survival: compaction=none is chosen, which folds nothing: try compaction=lossless assembly=lossless"
+        return
+    why = []
+    longest = max(len(one.messages) for one in dataset.transcripts)
+    tail = getattr(system.compaction, "fresh_tail_count", 0)
+    if tail >= longest:
+        why.append(f"compaction.fresh_tail_count={tail} keeps all {longest} messages of the longest conversation")
+    limits = getattr(getattr(system.compaction, "modes", None), "limits", None)
+    if limits is not None:
+        most = survived.filter(arm="whole_history", measure="context_tokens")["value"].to_numpy().max()
+        why.append(
+            f"the largest history has {most:,.0f} of the {limits.threshold_tokens:,} tokens that trigger a sweep"
+        )
+    if why:
+        yield f"survival: {'; '.join(why)}"
+
+
 def _inverted_thresholds(contexts: Sequence[ContextReading]) -> Iterator[str]:
     """That turns wait before there is anything to wait for."""
     hard = max((one.threshold or 0 for one in contexts if one.what == WAITS), default=0)

@@ -16,7 +16,7 @@ rows arm, conversation_id, measure, value, or what the measure's own `section` m
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -201,6 +201,14 @@ class ReadsContexts(Protocol):
     def context_budgets(self) -> Sequence[int]:
         """Tokens."""
         ...
+
+
+@runtime_checkable
+class TellsNeeds(Protocol):
+    """A measure that not every system gives something to measure."""
+
+    needs: ClassVar[str]
+    """The choices that it asks for."""
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from lcm.compaction.facts.ledger import Ledger, Subject
 from lcm.compaction.facts.reading import is_result
 from lcm.compaction.facts.statement import Statement
 from lcm.compaction.sentences import sentences
+from lcm.context.assembly.runtime_message import costed_text, runtime_messages
 from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
@@ -48,6 +49,7 @@ class SaidMessage(NamedTuple):
     words: str
     """Its words, its calls and its results."""
     tokens: int
+    """Of what a model is sent of it, counted as of a message in a context: with its blocks, if it has any."""
     filler_tokens: int
     """Of the sentences and lines that state no fact."""
     is_result: bool
@@ -58,7 +60,8 @@ def said_message(message: Message, stated: Sequence[Statement]) -> SaidMessage:
     words = text_of(message, SAID)
     named = {one.said for one in stated if one.said}
     filler = "".join(piece for piece in sentences(words) if not any(one in piece for one in named))
-    tokens, filler_tokens = REPORT_TOKENS.count([words, filler])
+    sent = "\n".join(map(costed_text, runtime_messages(message)))
+    tokens, filler_tokens = REPORT_TOKENS.count([sent, filler])
     return SaidMessage(message.message_id, words, tokens, filler_tokens, is_result(message))
 
 

@@ -111,19 +111,26 @@ class Survival:
         notes = []
         if not own.filter(measure="summaries")["value"].sum():
             notes.append("survival: no context held a summary: compaction made none, or no budget let one in")
-        costs, is_over = at_end.filter(measure="context_tokens").sort("budget"), pl.col("value") > pl.col("budget")
-        counts = costs.group_by("budget", maintain_order=True).agg(
-            over=is_over.sum(), of=pl.len(), mean=pl.col("value").filter(is_over).mean()
-        )
-        told = [
-            f"{over} of {n} at {budget:,} (on average {mean:,.0f})"
-            for budget, over, n, mean in counts.filter(pl.col("over") > 0).iter_rows()
-        ]
-        if told:
+        costs = at_end.filter(measure="context_tokens").sort("budget")
+        if told := _told(costs, pl.col("value") > pl.col("budget")):
             notes.append(
-                f"survival: contexts of the system that cost more than their budget of tokens, as no arm's does: "
-                f"{', '.join(told)}; what is always shown, as a fresh tail, costs that much "
-                "(compaction.fresh_tail_count, assembly.fresh_tail_*, assembly.tail.*)"
+                f"survival: contexts of the system that cost more than their budget of tokens, as no arm's does: {told}"
+            )
+        folded = at_end.filter(pl.col("measure") == "summaries", pl.col("value") > 0)
+        whole = rows.filter(arm="whole_history", kind=ALL_KINDS, measure="context_tokens")
+        keys = ["conversation_id", "cycle"]
+        beside = costs.join(whole.select(*keys, whole="value"), on=keys, maintain_order="left")
+        is_folded = beside.join(folded, on=[*keys, "budget"], how="semi", maintain_order="left")
+        if told := _told(is_folded, pl.col("value") > pl.col("whole"), of=costs):
+            notes.append(
+                f"survival: contexts that compaction made larger than their whole history: {told}; what stands around "
+                "a summary costs more than a few short messages did"
+            )
+        others = beside.filter(pl.col("value") > pl.col("budget"), pl.col("value") <= pl.col("whole"))
+        if not others.is_empty():
+            notes.append(
+                f"survival: in {len(others)} of the contexts over their budget what is always shown, as a fresh tail, "
+                "costs that much (compaction.fresh_tail_count, assembly.fresh_tail_*, assembly.tail.*)"
             )
         return notes
 
@@ -141,6 +148,18 @@ class Survival:
             yield "truncate", budget, reading.values(truncated(stop.said, budget))
             yield "oracle", budget, reading.values(oracle_selection(stop.said, stop.ledger, budget))
         yield "whole_history", None, reading.values(whole_history(stop.said))
+
+
+def _told(costs: pl.DataFrame, is_so: pl.Expr, of: pl.DataFrame | None = None) -> str:
+    """Of how many contexts under each budget that is so, and what these cost.
+
+    Args:
+        of: all contexts, where the others are left out.
+    """
+    all_of = dict((costs if of is None else of).group_by("budget").len().iter_rows())
+    counts = costs.filter(is_so).group_by("budget", maintain_order=True).agg(pl.len(), pl.col("value").mean())
+    told = (f"{n} of {all_of[budget]} at {budget:,} (on average {mean:,.0f})" for budget, n, mean in counts.iter_rows())
+    return ", ".join(told)
 
 
 @dataclass(slots=True)

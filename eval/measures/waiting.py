@@ -12,6 +12,7 @@ run gives the same numbers. Over all turns of all conversations:
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -45,6 +46,8 @@ _DROPPED = "background compaction"
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """Tells how long turns wait for compaction, with and without the background, where scheduling is asynchronous."""
+
+    needs: ClassVar[str] = "scheduling=asynchronous and a compaction, as compaction=lossless"
 
     def value_names(self) -> list[str]:
         return []

@@ -65,7 +65,7 @@ def told(compaction: Compaction, replay: Replay) -> list[str]:
 
 
 def lossless(**settings: Any) -> Lossless:
-    return Lossless(Truncate(), Utf16Units(), fresh_tail_count=1, min_leaf_tokens=0, **settings)
+    return Lossless(Truncate(), Utf16Units(), **{"fresh_tail_count": 1, "min_leaf_tokens": 0} | settings)
 
 
 def clustering(**settings: int) -> Clustering:
@@ -254,6 +254,18 @@ def test_contexts_of_a_replay_that_no_measure_reads_are_not_told() -> None:
     found = experiments.outcome(dataset, folding, measures={"survival": Survival((500,), 1)}, replay=Bulk())
     assert not [flag for flag in found.flags if "compacted" in flag or "folded" in flag]
     assert found.sections["survival"]
+
+
+def test_why_nothing_was_folded_where_sessions_are_taken_in_is_told() -> None:
+    dataset = Dataset("tiny", "tiny", "0", (transcript(),), (), pl.DataFrame(schema=QRELS_SCHEMA))
+    for compaction, told in (
+        (NoCompaction(), "survival: compaction=none is chosen"),
+        (lossless(budget_tokens=4000, leaf_chunk_tokens=1000, fresh_tail_count=99), "fresh_tail_count=99 keeps all 8"),
+        (lossless(budget_tokens=4000, leaf_chunk_tokens=1000, fresh_tail_count=99), "of the 3,000 tokens that trigger"),
+    ):
+        own = replace(system(), compaction=compaction)
+        found = experiments.outcome(dataset, own, measures={"survival": Survival((500,), 1)}, replay=Bulk())
+        assert any(told in flag for flag in found.flags), found.flags
 
 
 @pytest.mark.parametrize(("hard", "is_told"), [(500, True), (3000, False), (0, False)])

@@ -74,7 +74,8 @@ def test_without_compaction_all_is_at_hand_under_a_large_budget_and_lost_under_a
     assert values(rows, "last_n", 500)["at_hand"] == 1
     assert values(rows, "last_n", 30)["lost"] == 1
     whole = values(rows, "whole_history", None)
-    costs = [sum(REPORT_TOKENS.count([words for _, words in SAID[:n]])) for n in (2, 4)]
+    sent = [words if role == "user" else f'[{{"type":"text","text":"{words}"}}]' for role, words in SAID]
+    costs = [sum(REPORT_TOKENS.count(sent[:n])) for n in (2, 4)]
     assert whole["at_hand"] == 1
     assert whole["context_tokens"] == sum(costs) / 2
 

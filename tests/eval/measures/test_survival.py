@@ -25,7 +25,7 @@ from lcm.compaction.facts.standing import standings
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.system import System
-from lcm.records.conversation import Transcript
+from lcm.records.conversation import Part, Transcript
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import system, transcript
@@ -88,7 +88,8 @@ def test_the_shares_of_the_states_are_all_there_is() -> None:
 def test_the_whole_history_retains_all() -> None:
     found = values(measured(Survival((500,), 3), folding()), arm="whole_history", kind="all", cycle=3)
     assert found["retained"] == 1
-    assert found["context_tokens"] == sum(TOKENS.count(LINES))
+    sent = [line if place % 2 == 0 else f'[{{"type":"text","text":"{line}"}}]' for place, line in enumerate(LINES)]
+    assert found["context_tokens"] == sum(TOKENS.count(sent)), "an assistant's words are sent as a block"
 
 
 def test_what_a_summary_does_not_keep_is_recoverable() -> None:
@@ -202,6 +203,22 @@ def test_a_system_that_leaves_a_session_out_has_no_stops() -> None:
     assert list(played(left_out, transcript(LINES), 2)) == []
 
 
+def test_the_arms_pay_for_a_message_what_a_context_pays() -> None:
+    """Calls are sent as blocks, and so is what the agent thought."""
+    thought = Part("reasoning", "Where is it?", metadata={"raw": {"type": "thinking", "thinking": "Where is it?"}})
+    raw = {"type": "toolCall", "id": "1", "name": "read", "arguments": {"path": "src/app/main.py"}}
+    call = Part(
+        "tool", tool_call_id="1", tool_name="read", tool_input='{"path":"src/app/main.py"}', metadata={"raw": raw}
+    )
+    said = list(transcript(LINES[:3]).messages)
+    said[1] = replace(said[1], parts=(thought, Part("text", said[1].content), call))
+    result = Part("tool", "Empty.", tool_call_id="1", tool_name="read")
+    said[2] = replace(said[2], role="tool", content="Empty.", parts=(result,))
+    rows = measured(Survival((5000,), None), system(assembly=LosslessAssembly(TOKENS)), Transcript("talk", tuple(said)))
+    costs = dict(rows.filter(kind="all", measure="context_tokens").sort("cycle").select("arm", "value").iter_rows())
+    assert costs["system"] == costs["whole_history"] == costs["last_n"] > sum(TOKENS.count(LINES[:3]))
+
+
 def test_filler_is_what_states_nothing() -> None:
     _, (first, second) = heard(["It rained again. Tuva wrote to us. It rained.", "Tuva has the key."])
     assert first.filler_tokens == TOKENS.count(["It rained again. It rained."])[0]
@@ -210,9 +227,21 @@ def test_filler_is_what_states_nothing() -> None:
 
 def test_contexts_over_their_budget_are_told() -> None:
     survival = Survival((5, 4000), 1)
-    (note,) = survival.notes(measured(survival, folding()))
-    assert "1 of 1 at 5 (on average " in note
-    assert "4,000" not in note
+    over, tail = survival.notes(measured(survival, folding()))
+    assert "1 of 1 at 5 (on average " in over
+    assert "4,000" not in over
+    assert "in 1 of the contexts over their budget what is always shown" in tail
+
+
+def test_contexts_that_compaction_made_larger_are_told() -> None:
+    """A summary costs more than the two short messages that it stands for."""
+    survival = Survival((4000,), 1)
+    rows = measured(survival, folding(), transcript(LINES[:4]))
+    cost = values(rows, arm="system", kind="all")["context_tokens"]
+    assert cost > values(rows, arm="whole_history", kind="all")["context_tokens"]
+    (note,) = survival.notes(rows)
+    assert f"whole history: 1 of 1 at 4,000 (on average {cost:,.0f});" in note
+    assert survival.notes(measured(survival, folding())) == []
 
 
 def test_contexts_without_a_summary_are_told() -> None:
@@ -223,7 +252,7 @@ def test_contexts_without_a_summary_are_told() -> None:
     ]
     folded = measured(survival, folding())
     assert folded.filter(measure="summaries")["value"].sum() > 0
-    assert survival.notes(folded) == []
+    assert not any("no context held" in note for note in survival.notes(folded))
 
 
 def test_what_costs_just_the_budget_fits() -> None:

@@ -11,8 +11,10 @@ from eval.measures.waiting import ASYNCHRONOUS, SYNCHRONOUS, WAITING_SCHEMA, Wai
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.scheduling.asynchronous import Asynchronous
 from lcm.compaction.scheduling.replayed_time import ReplayedTime
+from lcm.errors import DatasetError
 from lcm.memory.system import System
 from tests.eval.measures.test_survival import dataset, folding
+from tests.support.experiments import outcome
 from tests.support.workspaces import LINES, transcript
 
 CALL_S = 2.5
@@ -91,6 +93,11 @@ def test_where_nothing_is_scheduled_nothing_is_measured(system: System) -> None:
     assert not Waiting().is_measured(system, dataset())
     assert measured(system).is_empty()
     assert Waiting().section(measured(system)) == {}
+
+
+def test_alone_it_is_refused_where_nothing_is_scheduled() -> None:
+    with pytest.raises(DatasetError, match=r"^measures=waiting needs scheduling=asynchronous"):
+        outcome(dataset(), folding(), measures={"waiting": Waiting()})
 
 
 def test_a_background_that_is_never_ready_in_time_is_told() -> None:
