@@ -25,6 +25,7 @@ _LEADS = {
 }
 _BUDGET = 8000
 """Of the tables that have one: the largest up to here."""
+_MOST_CONVERSATIONS = 30
 COUNTS = ("facts", "probes", "summaries")
 """Numbers that are neither shares nor costs."""
 
@@ -119,13 +120,19 @@ def _of_facts(rows: pl.DataFrame) -> Iterator[Part]:
     cycles = retained["cycle"].unique().sort().to_list()
     means = retained.group_by("arm", "cycle", maintain_order=True).agg(pl.col("value").mean())
     by_cycle = {(arm, cycle): value for arm, cycle, value in means.iter_rows()}
+    reached = dict(retained.filter(arm=SYSTEM_ARM).group_by("cycle").len().iter_rows())
     arms = means["arm"].unique(maintain_order=True).to_list()
     if len(cycles) > 1:
         table: list[Row] = [
             (Cell(arm, "own" if arm == SYSTEM_ARM else ""), *(_share(by_cycle.get((arm, one))) for one in cycles))
             for arm in arms
         ]
-        yield Table(f"Retained after each compaction, under {budget:,} tokens", ("arm", *map(str, cycles)), table)
+        if len(set(reached.values())) > 1:
+            counts = [f"{reached[one]:,}" for one in cycles]
+            table.append((Cell("conversations", "quiet"), *(Cell(one, "quiet") for one in counts)))
+        told = f"Retained after each compaction, under {budget:,} tokens{_of_whom(reached)}"
+        yield Table(told, ("arm", *map(str, cycles)), table)
+    yield _by_conversation(under, budget)
     last = pl.col("cycle") == pl.col("cycle").max().over("conversation_id")
     own = under.filter(last, pl.col("arm") == SYSTEM_ARM, pl.col("kind") != ALL_KINDS)
     told = own.group_by("kind", "measure", maintain_order=True).agg(pl.col("value").mean(), pl.len())
@@ -138,6 +145,43 @@ def _of_facts(rows: pl.DataFrame) -> Iterator[Part]:
             ("kind", "conversations", *STATES),
             [(kind, f"{counts[kind]:,}", *(_share(by_kind.get((kind, one))) for one in STATES)) for kind in kinds],
         )
+
+
+def _of_whom(reached: Mapping[int, int]) -> str:
+    """That a conversation of few turns has few compactions, where columns average different ones."""
+    if len(set(reached.values())) == 1:
+        return f", of {counted(next(iter(reached.values())), 'conversation')}"
+    return "; short conversations have fewer, so that each column averages others"
+
+
+def _by_conversation(under: pl.DataFrame, budget: int) -> Table:
+    """What the system retains of each conversation at its end, and of all facts together."""
+    last = pl.col("cycle") == pl.col("cycle").max().over("conversation_id")
+    own = under.filter(last, pl.col("arm") == SYSTEM_ARM, pl.col("kind") == ALL_KINDS)
+    told = {
+        str(conversation_id): dict(group.select("measure", "value").iter_rows())
+        for (conversation_id,), group in own.group_by("conversation_id", maintain_order=True)
+    }
+    least = sorted(told, key=lambda one: told[one]["retained"])
+    facts = sum(one["facts"] for one in told.values())
+    rows: list[Row] = [
+        (Cell("all facts together", "own"), f"{facts:,.0f}", *(_share(_weighted(told, one)) for one in STATES), "", "")
+    ]
+    for name in least[:_MOST_CONVERSATIONS]:
+        of = told[name]
+        costs = (f"{of[one]:,.0f}" for one in ("context_tokens", "summaries"))
+        rows.append((name, f"{of['facts']:,.0f}", *(_share(of[one]) for one in STATES), *costs))
+    more = f"; the {_MOST_CONVERSATIONS} that retain least of {len(told):,}" if len(told) > _MOST_CONVERSATIONS else ""
+    return Table(
+        f"The system by conversation, at its end, under {budget:,} tokens{more}",
+        ("conversation", "facts", *STATES, "context_tokens", "summaries"),
+        rows,
+    )
+
+
+def _weighted(told: Mapping[str, Mapping[str, float]], state: str) -> float:
+    """The share of all facts, where a mean counts each conversation alike."""
+    return sum(one[state] * one["facts"] for one in told.values()) / sum(one["facts"] for one in told.values())
 
 
 def _share(value: float | None) -> str:

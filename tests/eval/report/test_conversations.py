@@ -7,7 +7,7 @@ from eval.measures.resume import Resume
 from eval.measures.survival import Survival
 from eval.report.conversations import conversation_headline, conversation_sections, of_conversations
 from eval.report.parts import Figure, Table
-from tests.eval.measures.test_survival import LINES, dataset, folding
+from tests.eval.measures.test_survival import LINES, dataset, folding, values
 from tests.support.workspaces import transcript
 
 
@@ -24,11 +24,32 @@ def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> Non
     assert "over 2 conversations; beside it: last_n " in line
     (section,) = conversation_sections(tmp_path, summary)
     kinds = [type(part) for part in section.parts]
-    assert kinds == [Figure, Table, Table, Table]
-    means, cycles, of_kinds = (part for part in section.parts if isinstance(part, Table))
+    assert kinds == [Figure, Table, Table, Table, Table]
+    means, cycles, by_conversation, of_kinds = (part for part in section.parts if isinstance(part, Table))
     assert means.headings[:2] == ("arm@budget", "retained")
     assert cycles.headings == ("arm", "1", "2")
+    assert cycles.caption.endswith(", of 2 conversations")
+    both = values(rows, arm="system", budget=500, cycle=2, kind="all", conversation_id="talk")
+    other = values(rows, arm="system", budget=500, cycle=2, kind="all", conversation_id="other")
+    facts = both["facts"] + other["facts"]
+    told = {row[0].text: [cell.text for cell in row[1:3]] for row in by_conversation.cells}
+    assert next(iter(told)) == "all facts together"
+    weighted = (both["retained"] * both["facts"] + other["retained"] * other["facts"]) / facts
+    assert told["all facts together"] == [f"{facts:.0f}", f"{weighted:.3f}"]
+    assert told["other"] == [f"{other['facts']:.0f}", f"{other['retained']:.3f}"]
     assert {str(row[0]) for row in of_kinds.rows} >= {"number", "rule", "url"}
+
+
+def test_how_many_conversations_a_column_averages_is_told(tmp_path: Path) -> None:
+    """One of two turns has no third compaction."""
+    survival = Survival((500,), 3)
+    talks = dataset(transcript(LINES), transcript(LINES[:4], "other"))
+    rows = survival.of_system(folding(), talks, incidents=Counter())
+    rows.write_parquet(tmp_path / "survival.parquet")
+    (section,) = conversation_sections(tmp_path, {"measures": {}, "survival": survival.section(rows)})
+    (cycles,) = (part for part in section.parts if isinstance(part, Table) and part.headings[-1] == "3")
+    assert "each column averages others" in cycles.caption
+    assert [cell.text for cell in cycles.cells[-1]] == ["conversations", "2", "2", "1"]
 
 
 def test_where_nothing_was_mentioned_again_there_is_no_section(tmp_path: Path) -> None:
