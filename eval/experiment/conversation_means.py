@@ -21,6 +21,8 @@ _COSTS = (
 )
 _COUNTS = ("facts", "probes", "summaries", "recalled")
 """Of these neither more nor less is better."""
+_BY_PRODUCTS = ("recoverable", *_COUNTS)
+"""More of what is recoverable is less of what is retained, or of what is missing."""
 _COLUMNS = ("arm", "budget", "conversation_id", "measure", "value")
 
 
@@ -53,6 +55,18 @@ def conversation_values(folder: Path, summary: Mapping[str, Any]) -> pl.DataFram
         named = pl.format("{}.{}@{}", pl.lit(name), "measure", "budget")
         parts.append(rows.select("conversation_id", named.alias("measure"), "value"))
     return pl.concat(parts).filter(pl.col("measure").is_in(list(means)))
+
+
+def is_by_product(measure: str) -> bool:
+    """Whether neither more nor less of one of `conversation_means` is better."""
+    return measure.partition(".")[2].partition("@")[0] in _BY_PRODUCTS
+
+
+def overspent(measures: Mapping[str, Entry]) -> dict[int, float]:
+    """Budget -> what contexts cost on average, where that is more: the mean of `survival.context_tokens@2000`."""
+    costs = {name: entry["value"] for name, entry in measures.items() if name.startswith("survival.context_tokens@")}
+    of_budget = {int(name.partition("@")[2]): value for name, value in costs.items() if value is not None}
+    return {budget: value for budget, value in of_budget.items() if value > budget}
 
 
 def conversation_direction(measure: str) -> Direction:

@@ -17,10 +17,11 @@ from eval.report.plain import sentence
 from eval.report.run_page import survived
 from eval.sweep.changed import repeated_notes
 from eval.sweep.gain import next_commands, with_baseline
-from eval.sweep.results import HAYSTACK, PointResult, generated_labels, is_cost, marked, numbers
+from eval.sweep.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, marked, numbers
 
 _MOST_MEASURES = 9
 _MOST_LINES = 8
+_DRAWN = {"query": "judged questions", "conversation": "conversations"}
 _TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
 
 
@@ -75,7 +76,9 @@ def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mappi
             (Cell(f"{number} {result.label}", "own" if is_best else "", "the default" if is_default else ""), *values)
         )
     return Section(
-        "points", "The points", [Table("Means over judged questions; * is the best", ("point", *measures), rows)]
+        "points",
+        "The points",
+        [Table(f"Means over {_DRAWN[drawn(results)]}; * is the best", ("point", *measures), rows)],
     )
 
 
@@ -94,7 +97,7 @@ def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequen
     label = next((one.label for one in results if one.name == best["baseline"]), "")
     baseline = "the default" if best["is_default"] else label
     rows: list[Row] = []
-    drawn = []
+    shown = []
     for row in with_baseline(paired):
         if row is None:
             rows.append((Cell(baseline, "own"), f"{paired['baseline'][0]:.3f}", "", "", "", "baseline"))
@@ -104,13 +107,14 @@ def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequen
         verdict = Cell(row["verdict"], _TONES.get(row["verdict"], ""))
         told = (f"{row['candidate']:.3f}", difference, interval(row), probability(row["p_holm"]), verdict)
         rows.append((label, *told))
-        drawn.append(Interval(label, row["difference"], row["low"], row["high"]))
+        shown.append(Interval(label, row["difference"], row["low"], row["high"]))
     measure = paired["measure"][0]
     figure = Figure(
         f"{measure}: each point against {baseline}",
-        intervals(drawn[:30], f"differences of {measure}; the table tells the numbers", zero=0.0),
+        intervals(shown[:30], f"differences of {measure}; the table tells the numbers", zero=0.0),
     )
-    caption = "Paired by question; the intervals hold for all points together, p is corrected over all of them (Holm)"
+    word = "question" if drawn(results) == "query" else "conversation"
+    caption = f"Paired by {word}; the intervals hold for all points together, p is corrected over all of them (Holm)"
     table = Table(
         caption,
         ("point", measure, "difference", "95 % interval of all", "p (Holm)", "verdict"),

@@ -12,8 +12,9 @@ from eval.comparison.agreement import shared_queries
 from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
 from eval.comparison.side import Side, read_side
 from eval.comparison.wording import interval, probability, signed
+from eval.experiment.conversation_means import overspent
 from eval.sweep.changed import changed_measures
-from eval.sweep.results import PointResult, is_cost, marked
+from eval.sweep.results import PointResult, drawn, is_cost, marked
 
 PAIRED = "paired.parquet"
 CONFIDENCE = 0.95
@@ -52,17 +53,39 @@ class Gain:
         """That of the best point; None where it is the baseline, or cannot be paired with it."""
         return next(self.rows.filter(point=self.point).iter_rows(named=True), None)
 
+    @property
+    def drawn(self) -> str:
+        """What is paired: queries or conversations."""
+        return drawn([self.best])
+
     def told(self) -> str:
-        """What the choice is worth, in a sentence."""
+        """What the choice is worth, in a sentence, and what it overspends."""
+        return f"{self._told()}{self._overspending()}"
+
+    def _overspending(self) -> str:
+        told = overspent(self.best.measures or {}) if self.drawn == "conversation" else {}
+        if not told:
+            return ""
+        costs = ", ".join(f"{value:,.0f} tokens on average under {budget:,}" for budget, value in told.items())
+        return f"; its contexts overspend their budget: {costs}"
+
+    def _told(self) -> str:
         best = f"best by {self.measure}: {self.point} {self.best.label}"
         if self.best.name == self.baseline.name:
             return f"{best}, {'the default' if self.is_default else 'the first point'}: no point is better"
         row = self.row
         if row is None:
-            return f"{best}; it was asked other questions than {self.against}, and cannot be held against that"
+            asked = "asked other questions" if self.drawn == "query" else "read on other conversations"
+            return f"{best}; it was {asked} than {self.against}, and cannot be held against that"
+        chosen = f"corrected for having chosen among {len(self.rows)}"
+        p = (
+            f"p {probability(row['p_holm'])}, {chosen}"
+            if row["p_holm"] is not None
+            else f"no p of so few: n {row['n']}"
+        )
         return (
             f"{best}: {signed(row['difference'], row['lower_is_better'])} {interval(row)} against {self.against}, "
-            f"{row['verdict']} (p {probability(row['p_holm'])}, corrected for having chosen among {len(self.rows)})"
+            f"{row['verdict']} ({p})"
         )
 
     def record(self) -> dict[str, Any]:
@@ -137,7 +160,12 @@ def markdown(found: Gain | None) -> str:
     """The rows as a table for a page, and what they come to; empty where nothing was compared."""
     if found is None:
         return ""
-    lines = ["", f"## Each point against {_cell(found.against)}, paired by query", "", found.told().replace("|", "\\|")]
+    lines = [
+        "",
+        f"## Each point against {_cell(found.against)}, paired by {found.drawn}",
+        "",
+        found.told().replace("|", "\\|"),
+    ]
     if not found.rows.is_empty():
         lines += [
             "",

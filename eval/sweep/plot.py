@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.sweep.results import HAYSTACK, PointResult, generated_labels, numbers
+from eval.sweep.results import HAYSTACK, PointResult, drawn, generated_labels, numbers
 from lcm.files import written_whole
 
 _MOST_LINES = 8
@@ -92,7 +92,8 @@ def _lines(
     for group, points in list(grouped.items())[:_MOST_LINES]:
         points.sort(key=lambda point: point[0])
         for measure in shown:
-            drawn = [(value, y) for value, result in points if (y := result.value(measure)) is not None]
-            axes.plot(*zip(*drawn, strict=True), marker="o", label=" ".join(filter(None, (measure, group))))
-    axes.set(xlabel=key, ylabel=shown[0] if len(shown) == 1 else "mean over judged queries")
+            line = [(value, y) for value, result in points if (y := result.value(measure)) is not None]
+            axes.plot(*zip(*line, strict=True), marker="o", label=" ".join(filter(None, (measure, group))))
+    means = f"mean over {'judged queries' if drawn(results) == 'query' else 'conversations'}"
+    axes.set(xlabel=key, ylabel=shown[0] if len(shown) == 1 else means)
     axes.legend(fontsize="small")

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.conversation_means import conversation_direction, conversation_means
+from eval.experiment.conversation_means import conversation_direction, conversation_means, is_by_product
 from eval.measures.means import Entry, written
 from eval.measures.measure import Direction
 
@@ -99,10 +99,16 @@ def best(results: Sequence[PointResult], measure: str) -> float | None:
 
 def marked(results: Sequence[PointResult], measure: str) -> float | None:
     """The best value, where it tells points apart; None of a measure by which all are equal, or none is better."""
-    if not any(measure in (result.measures or {}) for result in results):
+    if not any(measure in (result.measures or {}) for result in results) or is_by_product(measure):
         return None
     values = [result.value(measure) for result in results if result.summary is not None]
     return None if len(values) > 1 and len(set(values)) == 1 else best(results, measure)
+
+
+def drawn(results: Sequence[PointResult]) -> str:
+    """What means are taken over: queries, or conversations where no query was judged."""
+    told = any(result.summary["measures"] for result in results if result.summary is not None)
+    return "query" if told else "conversation"
 
 
 def is_cost(results: Sequence[PointResult], measure: str) -> bool:

@@ -47,6 +47,8 @@ from pipelines.views.progress import working
 
 _COLUMNS = 5
 """So many of the most telling measures stand in every table that has them, on 80 columns; intervals where they fit."""
+_FIRST_SHOWN = ("retained", "recoverable", "missing", "context_tokens")
+"""Of what survives: what a narrow terminal has room for."""
 _SECTION_TITLES = {"waiting": "simulated seconds that turns wait for compaction, over all turns"}
 _PAIRED_POINTS = 12
 _INTERVAL = f"{100 * CONFIDENCE:g} % interval of all"
@@ -219,7 +221,8 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
         arms = [] if name == "answers" else [one for one in section.values() if isinstance(one, Mapping)]
         means = [entry for entries in arms for entry in entries.values()]
         if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
-            names = list(dict.fromkeys(name for entries in arms for name in entries))
+            every = dict.fromkeys(name for entries in arms for name in entries)
+            names = [*(name for name in _FIRST_SHOWN if name in every), *(n for n in every if n not in _FIRST_SHOWN)]
             tokens = [name for name in names if name.endswith("_tokens") or name in COUNTS]
             title = _SECTION_TITLES.get(name, "mean over conversations")
             _print_table(out, name.replace("_", " "), section, names, title, tokens)
@@ -265,7 +268,7 @@ def _show_paired(gain: Gain, label: str) -> None:
     out = console()
     choices = ((), ("p (Holm)",), ("p (Holm)", "difference"), ("p (Holm)", "difference", _INTERVAL))
     table, hidden = fullest(out, partial(_paired_table, gain), choices)
-    say(_labelled(f"each point against {gain.against}, paired by query", label))
+    say(_labelled(f"each point against {gain.against}, paired by {gain.drawn}", label))
     out.print(table, highlight=False, soft_wrap=False)
     if hidden:
         say(f"{' and '.join(hidden)} in a wider terminal; {PAIRED} in the sweep's folder holds all")

@@ -81,6 +81,21 @@ def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureF
     assert "point 1 failed: fusion.dense_weight=1: no model" in said
 
 
+def test_on_80_columns_a_scorecard_tells_what_contexts_cost(columns, capsys: pytest.CaptureFixture[str]) -> None:
+    columns(80)
+    names = ("retained", "recoverable", "missing", "mutated", "stale", "facts", "context_tokens", "filler_tokens")
+    entry = {"value": 0.5, "n": 14.0, "low": 0.4, "high": 0.6}
+    section = {"system@8000": dict.fromkeys(names, entry)}
+    terminal.show_run(SUMMARY | {"measures": {}, "arms": {}, "categories": {}, "survival": section}, Path("run"), {})
+    (heading,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("┃ survival"))
+    assert [cell.strip() for cell in heading.split("┃")[3:7]] == [
+        "retained",
+        "recoverable",
+        "missing",
+        "context_tokens",
+    ]
+
+
 def test_a_cell_is_written_by_what_its_measure_is(columns, capsys: pytest.CaptureFixture[str]) -> None:
     """A rating above 5 keeps its places and its interval; a cost above 5, as tokens are, is a whole number."""
     columns(200)

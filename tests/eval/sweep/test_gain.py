@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval.sweep.gain import deciding_measure, gain, markdown
-from eval.sweep.results import PointResult
+from eval.sweep.results import PointResult, marked
 from eval.sweep.sweep_folder import best_point
 from lcm.errors import LcmError
 from tests.support.run_folders import write_run_folder
@@ -116,3 +116,28 @@ def test_a_best_point_that_is_none_is_refused(tmp_path: Path, best: Any, message
     (tmp_path / "sweep" / "summary.json").write_text(json.dumps(told))
     with pytest.raises(LcmError, match=re.escape(message)):
         best_point(tmp_path / "sweep")
+
+
+def of_conversations(name: str, retained: float, cost: float, recoverable: float) -> PointResult:
+    told = {"retained": retained, "context_tokens": cost, "recoverable": recoverable}
+    section = {"system@2000": {one: {"value": value, "n": 3, "low": None, "high": None} for one, value in told.items()}}
+    return PointResult(name, f"system={name}", {"system": name}, {"measures": {}, "survival": section})
+
+
+def test_the_best_that_overspends_its_budget_says_so(tmp_path: Path) -> None:
+    results = [of_conversations("a", 0.4, 1800.0, 0.5), of_conversations("b", 0.6, 2500.0, 0.3)]
+    found = gain(tmp_path, results, results[0], ["survival.retained@2000"])
+    assert found is not None
+    assert (found.point, found.drawn) == (1, "conversation")
+    assert "it was read on other conversations than the default" in found.told()
+    assert found.told().endswith("; its contexts overspend their budget: 2,500 tokens on average under 2,000")
+    assert "paired by conversation" in markdown(found)
+    frugal = gain(tmp_path, results[:1] * 2, results[0], ["survival.retained@2000"])
+    assert frugal is None or "overspend" not in frugal.told()
+
+
+def test_no_point_is_best_by_what_is_recoverable() -> None:
+    """It is what retained and missing leave."""
+    results = [of_conversations("a", 0.4, 1800.0, 0.5), of_conversations("b", 0.6, 1800.0, 0.3)]
+    assert marked(results, "survival.recoverable@2000") is None
+    assert marked(results, "survival.retained@2000") == 0.6
