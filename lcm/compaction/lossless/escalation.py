@@ -49,6 +49,7 @@ class Escalation:
         previous: str | None = None,
         limit_tokens: int | None = None,
         rules: Sequence[str] = (),
+        room_tokens: int | None = None,
     ) -> Generator[SummaryRequest, SummaryResult, EscalationResult]:
         """Ask plainly; if the answer is as long as the source, tightly; if that is too, cut the source.
 
@@ -62,6 +63,7 @@ class Escalation:
             previous: the summary before it.
             limit_tokens: the summary is kept below it, whatever is answered; None = it may be longer than its source.
             rules: of the source, that should not be lost.
+            room_tokens: no more is asked for; None = as much as the lengths say.
         Raises:
             LcmError: the failure that the summarizer names.
         """
@@ -70,15 +72,13 @@ class Escalation:
         if not source:
             return EscalationResult("[Truncated from 0 tokens]", "fallback", None)
         too_long = max(1, size if limit_tokens is None else min(size, limit_tokens))
-        most = math.inf if limit_tokens is None else max(1, limit_tokens - 1)
-        target = min(most, self._requested(size, depth, is_aggressive=False))
-        request = SummaryRequest(source, int(target), depth, previous)
+        request = SummaryRequest(source, self._requested(size, depth, room_tokens), depth, previous)
         result = yield request
         text, level = _words(result), "normal"
         is_long, lost = self._count(text) >= too_long, len(list(lost_rules(text, rules)))
         if text and (is_long or lost):
-            target = min(most, self._requested(size, depth, is_aggressive=True))
-            tight = yield replace(request, target_tokens=int(target), is_aggressive=True)
+            target = self._requested(size, depth, room_tokens, is_aggressive=True)
+            tight = yield replace(request, target_tokens=target, is_aggressive=True)
             if is_long or self._is_better(tight, rules, lost, too_long):
                 result, text, level = tight, _words(tight), "aggressive"
         if not text or self._count(text) >= too_long:
@@ -89,9 +89,10 @@ class Escalation:
         text = "" if tight.failure else trim(tight.text)
         return bool(text) and self._count(text) < too_long and len(list(lost_rules(text, rules))) < lost
 
-    def _requested(self, size: int, depth: int, *, is_aggressive: bool) -> int:
+    def _requested(self, size: int, depth: int, room_tokens: int | None, *, is_aggressive: bool = False) -> int:
         targets = (self.leaf_target_tokens, self.condensed_target_tokens)
-        return requested_tokens(size, depth, is_aggressive, *targets, self.leaf_share)
+        asked = requested_tokens(size, depth, is_aggressive, *targets, self.leaf_share)
+        return asked if room_tokens is None else max(1, min(asked, room_tokens))
 
     def _count(self, text: str) -> int:
         return self.token_estimator.count([text])[0]

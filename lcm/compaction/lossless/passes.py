@@ -13,7 +13,15 @@ from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.harm import rules_of_messages, rules_of_summaries, summary_harm
 from lcm.compaction.lossless.escalation import Escalation, EscalationResult
-from lcm.compaction.lossless.planning import Chunk, Limits, can_shrink, cut_chunk, leaf_chunk, leaf_from
+from lcm.compaction.lossless.planning import (
+    SHRINKABLE_TOKENS,
+    Chunk,
+    Limits,
+    can_shrink,
+    cut_chunk,
+    leaf_chunk,
+    leaf_from,
+)
 from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.lossless.source_text import ChunkText, has_words, source_of_messages, source_of_summaries
 from lcm.compaction.progress import CompactionProgress
@@ -181,9 +189,15 @@ class Passes:
     ) -> Made:
         """`cost` is what the sources take in a context."""
         stored = sum(entry.tokens for entry in chunk.entries)
-        limit, pressed_for = (None, ()) if self.limits.rules == "original" else (stored, rules)
+        limit: int | None = None
+        room: int | None = None
+        pressed_for: Sequence[str] = ()
+        if self.limits.rules == "corrected":
+            bare = self._summary(progress, chunk, source, EscalationResult("", "normal", None), lineage)
+            beside = cost - self._costs([bare])[0] - 1
+            limit, room, pressed_for = stored, beside if beside >= SHRINKABLE_TOKENS else stored - 1, rules
         try:
-            pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit, pressed_for)
+            pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit, pressed_for, room)
             progress.update_clock(pressed.result)
             if not pressed.text:
                 progress.refuse(chunk.depth)

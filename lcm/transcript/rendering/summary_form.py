@@ -5,11 +5,15 @@ from datetime import datetime
 from xml.sax.saxutils import escape, quoteattr
 from zoneinfo import ZoneInfo
 
+from lcm.clock import EPOCH
 from lcm.records.summary import Summary
 
 
 def summary_text(summary: Summary, zone: ZoneInfo) -> str:
-    """Give the summary, the ids of the summaries that it was condensed from, and when its sources were said."""
+    """Give the summary, the ids of the summaries that it was condensed from, and when its sources were said.
+
+    What has no time, which the store dates at the epoch, is told none.
+    """
     return "\n".join(_lines(summary, zone))
 
 
@@ -40,4 +44,4 @@ def _quoted(value: str) -> str:
 
 
 def _local(instant: datetime | None, zone: ZoneInfo) -> str | None:
-    return None if instant is None else instant.astimezone(zone).strftime("%Y-%m-%dT%H:%M:%S")
+    return None if instant is None or instant == EPOCH else instant.astimezone(zone).strftime("%Y-%m-%dT%H:%M:%S")

@@ -107,8 +107,8 @@ def test_a_failure_is_raised(kind: type[ModelError]) -> None:
         pressed(escalation(), "words", [SummaryResult("", 0, "stub", failure=kind("no"))])
 
 
-def test_no_more_is_asked_for_than_may_stand() -> None:
-    """A floor of 192 tokens is no use where 40 are the limit."""
-    work = escalation().press("word " * 200, 0, None, 40)
+def test_no_more_is_asked_for_than_there_is_room() -> None:
+    """A floor of 192 tokens is no use where 39 have room."""
+    work = escalation().press("word " * 200, 0, None, 40, room_tokens=39)
     assert next(work).target_tokens == 39
     assert work.send(said("long " * 200)).target_tokens == 39

@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.assembly.shown_items import summary_text
+from lcm.clock import EPOCH
+from lcm.transcript.rendering.summary_form import summary_text
 from tests.lcm.context.assembly.recorded import summary
 
 UTC = ZoneInfo("UTC")
@@ -30,6 +31,12 @@ def test_a_condensed_summary_names_its_sources_in_order() -> None:
 def test_a_leaf_names_no_sources_and_no_times_that_it_does_not_have() -> None:
     told = summary_text(summary("Recap.", source_ids=("m1",), earliest_at=None, latest_at=None), UTC)
     assert told.startswith('<summary id="sum_1" kind="leaf" depth="0" descendant_count="0">\n  <content>')
+
+
+def test_what_the_store_dates_at_the_epoch_has_no_time() -> None:
+    told = summary_text(summary("Recap.", source_ids=("m1",), earliest_at=EPOCH, latest_at=EPOCH), UTC)
+    assert "1970" not in told
+    assert "_at=" not in told
 
 
 def test_times_are_those_of_the_zone() -> None:
