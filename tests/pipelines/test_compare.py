@@ -76,6 +76,12 @@ def test_a_sweep_is_all_its_points_behind_what_they_were_held_against(here: Path
     compare.main(["sweep", "into=out", "tracking=none"])
     assert [one["name"] for one in record(here / "out")["sides"]] == ["fusion.k=2", "default", "fusion.k=1"]
     assert record(here / "out")["baseline"] == "default"
+    compare.main(["sweep/0", "sweep/1", "into=numbered", "tracking=none"])
+    numbered = {one["name"]: Path(one["folder"]).name for one in record(here / "numbered")["sides"]}
+    assert numbered == {"fusion.k=1": "a", "fusion.k=2": "b"}
+    for number, why in (("2", "point 2, fusion.k=3, did not finish"), ("3", "sweep has points 0 to 2, no point 3")):
+        with pytest.raises(LcmError, match=re.escape(why)):
+            compare.main([f"sweep/{number}", "sweep/0", "into=refused", "tracking=none"])
     compare.main(["good", "sweep/a", "sweep", "into=beside", "tracking=none"])
     assert [one["name"] for one in record(here / "beside")["sides"]] == [
         "good", "fusion.k=2", "sweep/a", "default"
