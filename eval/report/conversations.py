@@ -128,10 +128,9 @@ def _of_facts(rows: pl.DataFrame) -> Iterator[Part]:
             for arm in arms
         ]
         if len(set(reached.values())) > 1:
-            counts = [f"{reached[one]:,}" for one in cycles]
-            table.append((Cell("conversations", "quiet"), *(Cell(one, "quiet") for one in counts)))
-        told = f"Retained after each compaction, under {budget:,} tokens{_of_whom(reached)}"
-        yield Table(told, ("arm", *map(str, cycles)), table)
+            table.append((Cell("conversations", "quiet"), *(Cell(f"{reached[one]:,}", "quiet") for one in cycles)))
+        caption = f"Retained after each compaction, under {budget:,} tokens{_of_whom(reached)}"
+        yield Table(caption, ("arm", *map(str, cycles)), table)
     yield _by_conversation(under, budget)
     last = pl.col("cycle") == pl.col("cycle").max().over("conversation_id")
     own = under.filter(last, pl.col("arm") == SYSTEM_ARM, pl.col("kind") != ALL_KINDS)
