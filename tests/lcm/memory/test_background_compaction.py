@@ -35,10 +35,8 @@ from tests.support.workspaces import LINES, system, transcript
 
 TOKENS = Utf16Units()
 CUT = "a summary is the cut beginning of its source"
-NO_SMALLER = "a summary is no smaller than its source"
-"""With what stands around it; the talks are short."""
-ENOUGH = 30.0
-"""Seconds that a test waits for a thread, in vain only where something is broken."""
+NO_SMALLER = "a summary is no smaller than its source"  # with what stands around it: the talks are short
+ENOUGH = 30.0  # seconds that a test waits for a thread, in vain only where something is broken
 SIZES = {
     "budget_tokens": 60,
     "fresh_tail_count": 2,

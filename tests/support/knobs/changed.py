@@ -252,11 +252,8 @@ CHANGED: Mapping[str, Any] = {
     **{f"fusion/{name}:frequency_over": "all" for name in ("two_pass", "two_pass_libravdb")},
     "fusion/two_pass:rules": "original",
     "fusion/two_pass_libravdb:rules": "corrected",
-    **{
-        f"guidance/{name}:{key}": 0.9  # half of it protects nothing either
-        for name in ("corrected", "libravdb")
-        for key in ("assistant_stability", "other_stability")
-    },
+    # Half of it protects nothing either.
+    **{f"guidance/{name}:{who}_stability": 0.9 for name in ("corrected", "libravdb") for who in ("assistant", "other")},
     "guidance/corrected:booster_embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing"},
     "ranking/lancedb_pro:mode": "vector",
     "ranking/lancedb_pro:stages.dense_only.column": "cosine",
