@@ -30,21 +30,40 @@ def bootstrap_means(
     Returns:
         low and high, each of shape (m,). With fewer than two queries, or clusters, there is no interval: both are NaN.
     """
-    sums, sizes = clustered(values, clusters)
-    n, m = sums.shape
-    if n < 2:
-        return np.full(m, np.nan), np.full(m, np.nan)
-    rng = np.random.default_rng(seed)
-    means = []
-    for start in range(0, resamples, _BATCH):
-        drawn = rng.integers(0, n, size=(min(_BATCH, resamples - start), n))
-        offsets = np.arange(len(drawn))[:, None] * n
-        counts = np.bincount((drawn + offsets).ravel(), minlength=len(drawn) * n).reshape(len(drawn), n)
-        # Not BLAS, whose last bits depend on the number of threads.
-        means.append(np.einsum("rq,qm->rm", counts.astype(np.float64), sums) / (counts @ sizes)[:, None])
+    if len(values) < 2 or (clusters is not None and len(np.unique(clusters)) < 2):
+        return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
+    low, high = np.quantile(_resampled_means(values, resamples, seed, clusters), [tail, 1 - tail], axis=0)
     return low, high
+
+
+def bootstrap_ratio(
+    parts: npt.NDArray[np.float64],
+    wholes: npt.NDArray[np.float64],
+    resamples: int,
+    confidence: float,
+    seed: int,
+    clusters: npt.NDArray[np.int64] | None = None,
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of mean(parts) / mean(wholes), whose rows are drawn together, as `bootstrap_means`.
+
+    A resample whose whole is not above 0 has no ratio: it counts as infinitely large where its part is above 0, else as
+    infinitely small, so that an interval over too small a whole is open instead of wrong.
+
+    Args:
+        parts: shape (n,).
+        wholes: shape (n,), their mean above 0.
+    Returns:
+        low and high; an end may be infinite, and both are NaN as those of `bootstrap_means`.
+    """
+    if len(parts) < 2 or (clusters is not None and len(np.unique(clusters)) < 2):
+        return float("nan"), float("nan")
+    part, whole = _resampled_means(np.column_stack([parts, wholes]), resamples, seed, clusters).T
+    is_there = whole > 0
+    ratios = np.where(is_there, part / np.where(is_there, whole, 1.0), np.where(part > 0, np.inf, -np.inf))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(ratios, [tail, 1 - tail], method="inverted_cdf")
+    return float(low), float(high)
 
 
 def sign_flip_p_values(
@@ -112,6 +131,23 @@ def clustered(
     sums = np.zeros((len(sizes), values.shape[1]))
     np.add.at(sums, position, values)
     return sums, sizes
+
+
+def _resampled_means(
+    values: npt.NDArray[np.float64], resamples: int, seed: int, clusters: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.float64]:
+    """The column means of each resample, shape (resamples, m)."""
+    sums, sizes = clustered(values, clusters)
+    n = len(sums)
+    rng = np.random.default_rng(seed)
+    means = []
+    for start in range(0, resamples, _BATCH):
+        drawn = rng.integers(0, n, size=(min(_BATCH, resamples - start), n))
+        offsets = np.arange(len(drawn))[:, None] * n
+        counts = np.bincount((drawn + offsets).ravel(), minlength=len(drawn) * n).reshape(len(drawn), n)
+        # Not BLAS, whose last bits depend on the number of threads.
+        means.append(np.einsum("rq,qm->rm", counts.astype(np.float64), sums) / (counts @ sizes)[:, None])
+    return np.concatenate(means)
 
 
 def _as_far(

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
     if asked.register and not isinstance(tracking, Mlflow):
         raise LcmError("register= needs MLflow: leave tracking=none out")
     with tempfile.TemporaryDirectory() as scratch:
-        source = _source(asked, tracking, Path(scratch))
+        source = source_of(asked.source, asked.overrides, tracking, Path(scratch))
         told = export(source, asked.to, asked.name, asked.targets)
         for target, entry in told["targets"].items():
             _show(target, entry)
@@ -257,17 +257,22 @@ def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict
     return {"key": key, "value": here, "plugin_value": there, "reason": reason}
 
 
-def _source(asked: ExportRequest, tracking: Any, scratch: Path) -> ExportSource:
-    if asked.source is None:
-        command = command_line.command(asked.overrides)
+def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratch: Path) -> ExportSource:
+    """What is exported: a folder, an MLflow run or a registered name; overrides where none is named.
+
+    Args:
+        scratch: what is fetched is put there.
+    """
+    if named is None:
+        command = command_line.command(overrides)
         plain = [override for override in command.overrides if _group(override) != RECALL]
         config = composition.composed(plain)
         building.refuse_unused(config, plain)
         resolved = building.resolved(config)
         if searching := [override for override in command.overrides if _group(override) == RECALL]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]
-        return ExportSource(resolved, {"kind": "overrides", "overrides": list(asked.overrides)})
-    folder = Path(asked.source)
+        return ExportSource(resolved, {"kind": "overrides", "overrides": list(overrides)})
+    folder = Path(named)
     if folder.is_dir():
         run_id = None
         if _is_sweep(folder):
@@ -281,12 +286,10 @@ def _source(asked: ExportRequest, tracking: Any, scratch: Path) -> ExportSource:
     from eval.tracking.registry import fetch_named
 
     uri = tracking.uri if isinstance(tracking, Mlflow) else None
-    run_id, folder = fetch_named(asked.source, uri, scratch, asked.source)
+    run_id, folder = fetch_named(named, uri, scratch, named)
     if _is_sweep(folder):
-        raise LcmError(
-            f"{asked.source} is a sweep, whose points are runs of their own: name one, or the sweep's folder"
-        )
-    return _of_folder(folder, {"kind": "mlflow", "asked": asked.source, "run_id": run_id}, run_id)
+        raise LcmError(f"{named} is a sweep, whose points are runs of their own: name one, or the sweep's folder")
+    return _of_folder(folder, {"kind": "mlflow", "asked": named, "run_id": run_id}, run_id)
 
 
 def _is_sweep(folder: Path) -> bool:

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     if not folders:
         folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
         folders = [
-            folder for folder in folders if _kind(folder.parent) not in ("comparison", "regression")
+            folder for folder in folders if _kind(folder.parent) not in ("comparison", "regression", "transfer")
         ]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")

@@ -92,6 +92,8 @@ class Told(NamedTuple):
     name: str = ""
     version: str = ""
     offers: tuple[Offer, ...] = ()
+    ignores: tuple[str, ...] | None = None
+    """The paths of settings that it was told and does not take up; None: it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +128,18 @@ def read_told(reply: Mapping[str, Any]) -> Told:
     Raises:
         FaultError: if it is no such reply.
     """
-    name, version, offers = (reply.get(key) for key in ("name", "version", "offers"))
+    name, version, offers, ignores = (reply.get(key) for key in ("name", "version", "offers", "ignores"))
     if offers is not None and (not isinstance(offers, list) or not set(map(str, offers)) <= {"compact", "context"}):
         raise _wrong(f"offers must be a list of compact, context, got {offers!r:.80}")
-    return Told(_name(name, "name"), _name(version, "version"), tuple(offers or ()))
+    if ignores is not None and not (isinstance(ignores, list) and all(isinstance(one, str) for one in ignores)):
+        raise _wrong(f"ignores must be a list of paths of settings, got {ignores!r:.80}")
+    ignored = None if ignores is None else tuple(ignores)
+    return Told(_name(name, "name"), _name(version, "version"), tuple(offers or ()), ignored)
+
+
+def reset_arguments(workspace: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `reset`; a memory that is given no settings hears of none."""
+    return {"workspace": workspace, **({"settings": dict(settings)} if settings else {})}
 
 
 def read_found(reply: Mapping[str, Any]) -> list[Found]:

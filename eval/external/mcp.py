@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.external.contract import CallName, FaultError
-from eval.external.mcp_tool import SearchTool, Tool, filled
+from eval.external.mcp_tool import SearchTool, Tool, filled, named
 from eval.external.stdio import allowed_command, given
 from lcm.checks import check_range
 from lcm.consent import refused_data
@@ -100,6 +100,9 @@ class McpConnection:
     def _replied(self, name: CallName, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         settings = self._settings
         if name == "reset":
+            hears_of = () if settings.reset is None else named(settings.reset.arguments)
+            if "settings" in arguments and "settings" not in hears_of:
+                raise LcmError("ranking.settings: external.reset has no argument {settings}: the server hears of none")
             told = self._begun()
             if settings.reset is not None:
                 self._called(settings.reset, arguments)

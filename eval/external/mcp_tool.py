@@ -11,7 +11,7 @@ from eval.external.contract import FaultError
 _NAME = re.compile(r"\{(\w+)\}")
 _OF_MESSAGES = ("id", "role", "content", "author", "created_at", "session_id", "conversation_id", "messages")
 _OF_QUERIES = ("query", "k", "asked_at", "scopes", "budget_tokens")
-NAMES = ("workspace", *_OF_MESSAGES, *_OF_QUERIES)
+NAMES = ("workspace", "settings", *_OF_MESSAGES, *_OF_QUERIES)
 """What arguments may name in braces."""
 
 
@@ -92,13 +92,18 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     return _NAME.sub(lambda found: str(values.get(found[1]) or "") if found[1] in NAMES else found[0], template)
 
 
+def named(template: Any) -> list[str]:
+    """What arguments name in braces."""
+    return _NAME.findall(json.dumps(template, default=str))
+
+
 def check_named(template: Any) -> None:
     """Refuse arguments that name what no call has.
 
     Raises:
         ValueError: naming it, with what there is.
     """
-    for name in _NAME.findall(json.dumps(template, default=str)):
+    for name in named(template):
         if name not in NAMES:
             raise ValueError(f"arguments name {{{name}}}, which no call has; choose from: {', '.join(NAMES)}")
 

@@ -24,6 +24,7 @@ from eval.external.contract import (
     read_found,
     read_told,
     read_took_ms,
+    reset_arguments,
 )
 from eval.replay.extent import queries_by_extent
 from eval.replay.per_turn import turns
@@ -59,6 +60,7 @@ class Session:
     add_messages: int
     is_per_turn: bool
     budgets: Sequence[int]
+    settings: Mapping[str, Any]
     told: Told = field(default_factory=Told)
     rows: list[dict[str, Any]] = field(default_factory=list)
     added: int = 0
@@ -67,7 +69,7 @@ class Session:
 
     def play(self, workspace: str, transcripts: Sequence[Transcript], queries: Sequence[Query]) -> None:
         """Tell and ask everything, in the order of time: a query comes after what was said before it, and no more."""
-        if (reply := self._called("reset", {"workspace": workspace}, is_needed=True)) is not None:
+        if (reply := self._called("reset", reset_arguments(workspace, self.settings), is_needed=True)) is not None:
             self.told = self._read(read_told, reply, is_needed=True) or Told()
             self.rows[-1]["texts"] = [self.told.name, self.told.version]
         before = (0,) * len(transcripts)
@@ -175,6 +177,7 @@ def played(
     add_messages: int,
     is_per_turn: bool,
     budgets: Sequence[int],
+    settings: Mapping[str, Any],
 ) -> tuple[pl.DataFrame, Counter[str]]:
     """The log of a session, and how many lines were no reply."""
     try:
@@ -182,17 +185,17 @@ def played(
     except FaultError as fault:
         opened = _Absent(fault)
     with closing(opened) as connection:
-        session = Session(connection, k, add_messages, is_per_turn, budgets)
+        session = Session(connection, k, add_messages, is_per_turn, budgets, settings)
         session.play(workspace, transcripts, queries)
         noise = Counter({NOISE: connection.noise} if connection.noise else {})
     return pl.DataFrame(session.rows, schema=LOG_SCHEMA, orient="row"), noise
 
 
-def asked_of_itself(transport: Transport) -> Told:
+def asked_of_itself(transport: Transport, settings: Mapping[str, Any]) -> Told:
     """What a memory says of itself; nothing where it does not reply."""
     try:
         with closing(transport.open()) as connection:
-            return read_told(connection.call("reset", {"workspace": ""}))
+            return read_told(connection.call("reset", reset_arguments("", settings)))
     except FaultError:
         return Told()
 

@@ -17,13 +17,13 @@ from lcm.errors import LcmError
 from lcm.given import opened_as_is
 from lcm.redaction import redacted
 
-KINDS = ("run", "sweep", "comparison", "regression", "study", "preset", "store")
+KINDS = ("run", "sweep", "comparison", "regression", "transfer", "study", "preset", "store")
 """In the order in which they are shown."""
 HEADLINE = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
 """Of a run."""
 _STORE = b"SQLite format 3\x00"
 _TABLE_OF_A_STORE = b"schema_migrations"
-_OWNERS = ("sweep", "comparison", "regression", "study")
+_OWNERS = ("sweep", "comparison", "regression", "transfer", "study")
 _FIRST_PAGE = 1 << 16
 _KEY_DIGITS = 16
 _LAST_S = datetime(9999, 12, 31, tzinfo=UTC).timestamp()

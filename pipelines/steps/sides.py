@@ -142,6 +142,13 @@ def all_sides(request: CompareRequest, into: Path, show: Progress) -> list[SideS
     return list(sides.values())
 
 
+def evaluated_side(name: str, overrides: Sequence[str], show: Progress) -> tuple[SideSource, Mapping[str, Any]]:
+    """A side that overrides describe, found again or evaluated now, as those of `all_sides`; and its parts."""
+    config = _composed(overrides, None)
+    built = BuiltSide(name, config, tuple(overrides), parts_of(config))
+    return SideSource(name, _kept(built, show)), built.parts
+
+
 def _asked(text: str, request: CompareRequest, into: Path, which: str) -> Sequence[SideSource | tuple[str, ...]]:
     """What a word of the command names: runs, a preset, or the overrides of systems that are to be evaluated."""
     path = Path(text)

@@ -134,5 +134,6 @@ EXTERNALS: dict[str, object] = {
     "external/stdio:command": stand_in("edits"),
     "external/stdio:environment": ["LCM_MARK"],
     "ranking/external:revision": "another",
+    "ranking/external:settings": {"most": 1},
 }
 """What the knobs of external memories are turned to."""

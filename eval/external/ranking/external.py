@@ -1,7 +1,8 @@
 """The ranking of an external memory: a workspace is played to it once, and what it answered is the ranking."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import polars as pl
 
@@ -38,6 +39,8 @@ class External:
     """Texts that a query asks for."""
     revision: str = ""
     """Yours: another word where the memory has changed and neither its command nor its version tells."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The memory's own configuration, JSON, which it is told with every `reset`."""
     add_messages: int = 64
     """Messages that one call adds at most."""
     similarity: float = 0.85
@@ -95,6 +98,7 @@ class External:
             return session.played(
                 self.transport, workspace, transcripts, queries,
                 k=self.k, add_messages=self.add_messages, is_per_turn=is_per_turn, budgets=budgets,
+                settings=self.settings,
             )  # fmt: skip
 
         log, noise = FrameCache(cache).frame("external", key, make, is_kept=_is_undisturbed)
@@ -107,14 +111,15 @@ class External:
     def told(self, cache: StageCache) -> Told:
         """What the memory says of itself: another version is another memory. Asked once a process."""
         if (key := self._identity()) is None:
-            return session.asked_of_itself(self.transport)
-        return cache.in_memory("external", key, lambda: (session.asked_of_itself(self.transport), 1))
+            return session.asked_of_itself(self.transport, self.settings)
+        return cache.in_memory("external", key, lambda: (session.asked_of_itself(self.transport, self.settings), 1))
 
     def _identity(self, *others: object) -> str | None:
-        """The digest of how the memory is reached, with its code as far as that is named; None where it has none."""
+        """The digest of how the memory is reached and set, with its code as far as that is named; None where it has
+        none."""
         identity = Fingerprint({__name__, *self.transport.modules})
         try:
-            return digest([identity.of(self.transport), *map(identity.of, others)], identity.modules)
+            return digest([*map(identity.of, (self.transport, self.settings, *others))], identity.modules)
         except Unidentified:
             return None
 

@@ -85,6 +85,8 @@ def test_a_memory_is_asked_once_until_something_of_it_changes(tmp_path: Path, mo
     assert bench.asked() == 4
     bench.run(k=2)
     assert bench.asked() == 4
+    bench.run(settings={"weight": 1})
+    assert bench.asked() == 4
     bench.version.write_text("2")
     assert any("external memory words 2 answered" in flag for flag in bench.run().flags)
     assert bench.asked() == 4

@@ -29,6 +29,14 @@ class Newest:
         return "\n".join(one["content"] for one in self.said)[: 2 * budget_tokens]
 
 
+class Configured(Newest):
+    """Takes one setting up, and no other."""
+
+    def reset(self, workspace: str, settings: dict[str, Any] | None = None) -> None:
+        self.said = []
+        self.mark = (settings or {}).get("mark", "")
+
+
 class Broken(Newest):
     """Raises when it is asked."""
 

@@ -53,7 +53,7 @@ def main(behaviour):
             case "reset":
                 if behaviour == "does not start":
                     sys.exit("no such database")
-                said = []
+                said, most = [], call.get("settings", {}).get("most")
                 reply |= {"name": "stand-in", "version": "1"}
                 if behaviour in ("contexts", "large contexts"):
                     reply["offers"] = ["context", "compact"]
@@ -80,7 +80,7 @@ def main(behaviour):
                 elif behaviour == "wrong shape" and asked == 2:
                     reply["results"] = [["text", 1.0]]
                 else:
-                    reply["results"] = found(behaviour, said, call["query"], call["k"])
+                    reply["results"] = found(behaviour, said, call["query"], call["k"])[:most]
             case "context":
                 text = "\n".join(one["content"] for one in said[-3:])
                 reply["results"] = [{"text": text * (100 if behaviour == "large contexts" else 1)}]

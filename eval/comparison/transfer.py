@@ -1,0 +1,139 @@
+"""Whether a gain reappears elsewhere: default and tuned, here and in another memory, over the same questions."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from eval.comparison.agreement import shared_queries
+from eval.comparison.pairing import Pairing
+from eval.comparison.side import Side
+from eval.significance import bootstrap_ratio
+from lcm.errors import LcmError
+
+_USUAL = ("recall@10", "nDCG@10")
+"""Measures that are told unless others are asked for; where both lack, all that are no cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """What one measure gains by the tuned settings, in both places."""
+
+    measure: str
+    queries: int
+    """That all four evaluations have a value of."""
+    here: Mapping[str, Any] | None
+    """A row of `PAIRED_SCHEMA`, tuned against default; None where no question has all four values."""
+    there: Mapping[str, Any] | None
+    share: float | None = None
+    """Of the gain here, how much reappears there."""
+    low: float | None = None
+    """None: the interval is open to this side, or there is none."""
+    high: float | None = None
+    why_untold: str = ""
+    """Why there is no share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Four evaluations over the same questions."""
+
+    gains: tuple[Gains, ...]
+    confidence: float
+    alpha: float
+    notes: tuple[str, ...] = ()
+
+
+def transferred(
+    here: tuple[Side, Side], there: tuple[Side, Side], measures: Sequence[str], pairing: Pairing
+) -> Transfer:
+    """How much of each measure's gain reappears.
+
+    Args:
+        here: default and tuned in our system.
+        there: the same in the other memory.
+        measures: that are told; none = the usual ones.
+        pairing: how gains are tested, and what is drawn as one.
+    Raises:
+        LcmError: if a measure is one that our system does not have, or there is no question for all four.
+    """
+    queries = shared_queries([*here, *there])
+    if queries.is_empty():
+        raise LcmError("no question was put to all four: evaluate them over the same dataset=")
+    sides = (*here, *there)
+    chosen = _chosen(here, measures)
+    told = [name for name in chosen if all(name in side.measures for side in sides)]
+    table = _table(sides, told, queries)
+    asked = queries.filter(pl.col("query_id").is_in(table["query_id"].to_list()))
+    if not told or asked.is_empty():
+        return Transfer(tuple(_silent(sides, name) for name in chosen), pairing.confidence, pairing.alpha)
+    rows = [
+        {row["measure"]: row for row in pairing.rows(default, [tuned], told, asked).iter_rows(named=True)}
+        for default, tuned in (here, there)
+    ]
+    gains = (
+        _gains(rows[0][name], rows[1][name], table, pairing) if name in told else _silent(sides, name)
+        for name in chosen
+    )
+    return Transfer(tuple(gains), pairing.confidence, pairing.alpha)
+
+
+def _chosen(here: tuple[Side, Side], measures: Sequence[str]) -> Sequence[str]:
+    known = [name for name in here[0].measures if name in here[1].measures]
+    if unknown := next((name for name in measures if name not in known), None):
+        raise LcmError(f"measures={unknown}: no such measure; both evaluations here have: {', '.join(known)}")
+    directions = here[0].directions
+    usual = [name for name in _USUAL if name in known]
+    return measures or usual or [name for name in known if directions.get(name) != "lower"] or known
+
+
+def _table(sides: Sequence[Side], measures: Sequence[str], queries: pl.DataFrame) -> pl.DataFrame:
+    """The questions of which every side has every measure's value, with columns `PLACE MEASURE` of the four."""
+    table = queries.select("query_id", "workspace_id")
+    for place, side in enumerate(sides):
+        for name in measures:
+            values = side.values.filter(measure=name).select("query_id", pl.col("value").alias(f"{place} {name}"))
+            table = table.join(values, on="query_id", how="inner", maintain_order="left")
+    return table
+
+
+def _silent(sides: Sequence[Side], measure: str) -> Gains:
+    silent = [side.name for side in sides if measure not in side.measures]
+    why = f"no value of it: {', '.join(silent)}" if silent else "no question has a value on all four sides"
+    return Gains(measure, 0, None, None, why_untold=why)
+
+
+def _gains(here: Mapping[str, Any], there: Mapping[str, Any], table: pl.DataFrame, pairing: Pairing) -> Gains:
+    measure, n = here["measure"], len(table)
+    if here["verdict"] != "better":
+        return Gains(measure, n, here, there, why_untold=_why_untold(here, pairing))
+    sign = -1.0 if here["lower_is_better"] else 1.0
+    columns = [table[f"{place} {measure}"].to_numpy().astype(float) for place in range(4)]
+    whole, part = sign * (columns[1] - columns[0]), sign * (columns[3] - columns[2])
+    clusters = _clusters(table, pairing)
+    low, high = bootstrap_ratio(part, whole, pairing.resamples, pairing.confidence, pairing.seed, clusters)
+    return Gains(measure, n, here, there, float(part.mean() / whole.mean()), _end(low), _end(high))
+
+
+def _why_untold(row: Mapping[str, Any], pairing: Pairing) -> str:
+    if row["verdict"] == "same":
+        return "nothing changes here"
+    if row["verdict"] == "worse":
+        return "the tuned settings are worse here"
+    if row["p_holm"] is None:
+        return f"{row['n']} questions are too few to tell a gain here from chance"
+    return f"the gain here is not beyond chance (p = {row['p_holm']:.3f}, alpha = {pairing.alpha:g})"
+
+
+def _clusters(table: pl.DataFrame, pairing: Pairing) -> npt.NDArray[np.int64] | None:
+    if pairing.cluster == "none":
+        return None
+    return table["workspace_id"].rank("dense").cast(pl.Int64).to_numpy()
+
+
+def _end(end: float) -> float | None:
+    return end if math.isfinite(end) else None

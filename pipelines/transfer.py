@@ -1,0 +1,215 @@
+"""lcm transfer PRESET target=PLUGIN external.command=[PROGRAM,ARGUMENT] [dataset=NAME] [KEY=VALUE ...] [into=FOLDER]
+
+Does a tuned preset hold where it goes? Default and tuned settings are evaluated here and in an external memory
+(docs/external.md) that is given what `lcm export` writes for the plugin: four evaluations of the same questions. Told
+are the gain here, the gain there, the share of the gain that reappears there with its interval, and each tuned setting
+that was lost on the way: what the plugin cannot be told, and what the memory says that it ignores.
+
+PRESET is what `lcm export` takes, the folder of a run, a sweep (its best point) or a preset, an MLflow run or
+NAME@ALIAS; or a system by its name (lancedb_pro_tuned), or settings: 'system=lancedb_pro fusion.dense_weight=0.9'.
+
+  target=PLUGIN     lancedb_pro, lossless_claw or libravdb: whose configuration the memory takes
+  external.KEY=...  how the memory is reached, as for `lcm evaluate system=external`; ranking.k=20 and the like too
+  from=SETTINGS     what the preset was tuned from; else system=PLUGIN
+  measures=A,B      what is told; else recall@10, nDCG@10
+  cluster=workspace all questions of a workspace are drawn and change sides together
+  into=FOLDER       takes transfer.json, and default and tuned as presets; else below runs/
+  --json            transfer.json on standard output, and nothing else there
+
+dataset=, embedder= and what decides how is measured hold for all four. What was evaluated before is found again. Where
+the gain here is not beyond chance, no share is told. Logged to MLflow as tracking says (tracking=none: it is not)."""
+
+import json
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+from eval.comparison.pairing import Pairing
+from eval.comparison.side import Side, read_side
+from eval.comparison.transfer import transferred
+from eval.comparison.transfer_folder import JSON, write_transfer
+from eval.external.contract import Told
+from eval.measures.names import EXTERNAL_MEMORY
+from lcm.errors import LcmError
+from lcm.plugins.settings.environment import parsed
+from lcm.plugins.settings.tables import TABLES
+from pipelines.config import building, composition, conf_folder
+from pipelines.config.arguments import told_apart
+from pipelines.config.command_line import new_folder_of
+from pipelines.config.preset_config import override, searched
+from pipelines.export import YAML, ExportSource, export, source_of
+from pipelines.steps.lost_settings import tuned_settings
+from pipelines.steps.sides import SHARED, evaluated_side
+from pipelines.views.output import output
+from pipelines.views.progress import progress
+from pipelines.views.terminal import log_and_report, tell_json
+from pipelines.views.transfer_table import show_transfer
+
+_OWN = ("target", "from", "measures", "cluster", "into")
+_OF_ALL = (*SHARED, "distractors", "means", "executor", "stages", "cache", "embedder")
+_THERE = ("external", "ranking")
+_SETTINGS = "ranking.settings"
+
+
+@dataclass(frozen=True, slots=True)
+class TransferRequest:
+    """A command line of `lcm transfer`."""
+
+    preset: str
+    target: str
+    tuned_from: str
+    of_all: tuple[str, ...]
+    there: tuple[str, ...]
+    tracking: tuple[str, ...]
+    measures: tuple[str, ...]
+    cluster: Literal["none", "workspace"]
+    into: str | None
+
+
+class Exported(NamedTuple):
+    """A preset on its way: ours, and what the memory is given."""
+
+    source: ExportSource
+    overrides: tuple[str, ...]
+    """That choose it here."""
+    settings: Mapping[str, Any]
+    """That the memory is told."""
+    provenance: Mapping[str, Any]
+    """Of its export into the plugin."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`lcm transfer PRESET target=PLUGIN external.command=[...] [KEY=VALUE ...]`."""
+    asked = read_command(arguments)
+    tracking = building.build(composition.composed(asked.tracking), "tracking")
+    into = new_folder_of("transfer", asked.into, datetime.now(UTC))
+    try:
+        with tracking.logger() as log, tempfile.TemporaryDirectory() as scratch:
+            sources = [
+                _source(one, tracking, Path(scratch) / name)
+                for name, one in (("default", asked.tuned_from), ("tuned", asked.preset))
+            ]
+            exported = [
+                _exported(source, into / name, f"transfer_{name}", asked.target)
+                for name, source in zip(("default", "tuned"), sources, strict=True)
+            ]
+            record = _transferred(asked, exported, into)
+            if output().is_json:
+                tell_json(record)
+            else:
+                show_transfer(record, into / JSON)
+            log_and_report(log, into)
+    finally:
+        if not any(into.iterdir()):
+            into.rmdir()
+    return 0
+
+
+def read_command(arguments: Sequence[str]) -> TransferRequest:
+    """Tell the preset, the command's own settings and overrides apart.
+
+    Raises:
+        LcmError: if a part is missing, or a setting would be of one side alone.
+    """
+    if option := next((argument for argument in arguments if argument.startswith("-")), None):
+        raise LcmError(f"no such option: {option!r}; `lcm transfer --help` tells more")
+    told = told_apart(arguments, _OWN)
+    if empty := next((key for key, value in told.settings.items() if not value), None):
+        raise LcmError(f"{empty}= has no value: write {empty}=VALUE, or leave it out")
+    groups = {one: one.lstrip("+~").partition("=")[0].partition(".")[0] for one in told.overrides}
+    known = (*_OF_ALL, *_THERE, "tracking")
+    presets = [*told.words, *(one for one, group in groups.items() if group not in known)]
+    if len(presets) != 1:
+        what = " ".join(presets) or "none"
+        raise LcmError(f"name one preset, settings of it in quotation marks as one word; got: {what}")
+    target = told.settings.get("target")
+    if target not in TABLES:
+        raise LcmError(f"target={target or ''}: whose configuration does the memory take? {', '.join(TABLES)}")
+    there = tuple(one for one, group in groups.items() if group in _THERE)
+    if not any(groups[one] == "external" for one in there):
+        raise LcmError("external.command=[PROGRAM,ARGUMENT] says which memory it goes to: it is missing")
+    if own := next((one for one in there if one.lstrip("+~").startswith(_SETTINGS)), None):
+        raise LcmError(f"{own}: the memory is told the preset's own settings; leave it out")
+    return TransferRequest(
+        preset=presets[0],
+        target=target,
+        tuned_from=told.settings.get("from", f"system={target}"),
+        of_all=tuple(one for one, group in groups.items() if group in _OF_ALL),
+        there=there,
+        tracking=tuple(one for one, group in groups.items() if group == "tracking"),
+        measures=tuple(filter(None, map(str.strip, told.settings.get("measures", "").strip("[]").split(",")))),
+        cluster=cast(Any, told.choice("cluster", ("none", "workspace"), "none")),
+        into=told.settings.get("into"),
+    )
+
+
+def _source(named: str, tracking: Any, scratch: Path) -> ExportSource:
+    if not Path(named).exists():
+        if named in conf_folder.groups()["system"]:
+            return source_of(None, [f"system={named}"], tracking, scratch)
+        if "=" in named:
+            return source_of(None, shlex.split(named), tracking, scratch)
+    return source_of(named, (), tracking, scratch)
+
+
+def _exported(source: ExportSource, folder: Path, name: str, target: str) -> Exported:
+    told = export(source, folder, name, (YAML, target))["targets"][target]
+    settings: dict[str, Any] = {"config": json.loads((folder / f"{target}.json").read_text())}
+    for file in told["files"]:
+        if file.endswith(".env"):
+            settings["variables"] = parsed((folder / file).read_text(), file)
+    return Exported(source, (searched(folder), f"system={name}"), settings, told)
+
+
+def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Path) -> dict[str, Any]:
+    here, there, memory = [], [], Told()
+    with progress() as show:
+        for name, one in zip(("default", "tuned"), exported, strict=True):
+            side, _ = evaluated_side(f"{name} here", (*one.overrides, *asked.of_all), show)
+            here.append(read_side(side.folder, side.name))
+        for name, one in zip(("default", "tuned"), exported, strict=True):
+            given = ("system=external", *asked.of_all, *asked.there, override(_SETTINGS, one.settings))
+            side, parts = evaluated_side(f"{name} there", given, show)
+            there.append(read_side(side.folder, side.name))
+            memory = parts["memory"].ranking.told(parts["stages"])
+    default, tuned = exported
+    pairing = Pairing(cluster=asked.cluster)
+    found = transferred((here[0], here[1]), (there[0], there[1]), asked.measures, pairing)
+    found = replace(found, notes=tuple(_notes(tuned, here[1], there, memory)))
+    missing = tuned.provenance["not_expressible"]
+    settings = tuned_settings(
+        default.source.config, tuned.source.config, TABLES[asked.target], missing, memory.ignores or ()
+    )
+    told = {
+        "target": asked.target,
+        "plugin": f"{tuned.provenance['plugin']} {tuned.provenance['version']}",
+        "preset": asked.preset,
+        "from": asked.tuned_from,
+        "memory": " ".join(filter(None, memory[:2])),
+        "sides": {
+            place: {name: str(side.folder) for name, side in zip(("default", "tuned"), sides, strict=True)}
+            for place, sides in (("here", here), ("there", there))
+        },
+        "settings": [asdict(one) for one in settings],
+        "ignores_told": memory.ignores is not None,
+    }
+    return write_transfer(into, f"{asked.preset} to {asked.target}", found, told, here[0].summary["dataset"])
+
+
+def _notes(tuned: Exported, here: Side, there: Sequence[Side], memory: Told) -> list[str]:
+    notes = [
+        f"{side.name}: {flag}"
+        for side in there
+        for flag in side.summary.get("flags", ())
+        if flag.startswith(EXTERNAL_MEMORY)
+    ]
+    if memory.ignores is None:
+        notes.append("the memory does not say which settings it ignores: what is told of is not known to hold")
+    tuned_on = (tuned.source.summary.get("dataset") or {}).get("digest")
+    if tuned_on == here.summary["dataset"]["digest"]:
+        notes.append("the preset was measured on this very dataset: if it was tuned on it, the gain here is too good")
+    return notes

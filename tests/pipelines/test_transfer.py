@@ -1,0 +1,143 @@
+"""`lcm transfer`: whether a tuned preset holds in a memory that honours all, most or none of its settings."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcm.errors import LcmError
+from pipelines.transfer import read_command
+from tests.pipelines.conftest import Finished, Lcm
+
+MEMORY = Path(__file__).parents[1] / "support/external/configured.py"
+SAID = [
+    *(f"Boat number {i} lies at berth {i * 7 % 83} and belongs to owner {i * 5 % 61}" for i in range(32)),
+    *(f"I don't have any information about harbour {i} and its pilot {i * 3}" for i in range(8)),
+]
+"""The last fifth looks like noise, which the default drops."""
+FROM = "system=lancedb_pro ranking.stages.hard_min_score.threshold=1.0"
+"""Which finds nothing at all: no score is so high."""
+PRESET = (
+    "system=lancedb_pro ranking.stages.hard_min_score.threshold=0.0 ranking.stages.min_score.threshold=0.0 "
+    "ranking.stages.noise_filter=null annotation.expiry=false"
+)
+ALIKE = ("embedder=hashing", "tracking=none", "means.resamples=20", "measures.retention.budgets=[]")
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> tuple[str, ...]:
+    """Overrides of a dataset in which each message is asked for in its own words."""
+    lines = [{"role": "user", "content": text, "timestamp": f"2026-03-02T09:{i:02}:00Z"} for i, text in enumerate(SAID)]
+    (tmp_path / "talk.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    questions = [{"question": text, "evidence": [text]} for text in SAID]
+    (tmp_path / "questions.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in questions))
+    return (
+        "dataset=own",
+        f"dataset.paths=[{tmp_path}/talk.jsonl]",
+        "dataset.format=chat",
+        f"dataset.questions={tmp_path}/questions.jsonl",
+    )
+
+
+def memory(behaviour: str) -> str:
+    return f"external.command=[{sys.executable},{MEMORY},{behaviour}]"
+
+
+def transfer(lcm: Lcm, asked: tuple[str, ...], behaviour: str, *more: str) -> tuple[Finished, dict[str, Any]]:
+    done = lcm(
+        "transfer", PRESET, "target=lancedb_pro", f"from={FROM}", memory(behaviour), f"into={behaviour}", *asked,
+        *ALIKE, *more,
+    )  # fmt: skip
+    assert done.code == 0, done.stderr
+    return done, json.loads((done.place / behaviour / "transfer.json").read_text())
+
+
+def gains(record: dict[str, Any], measure: str = "recall@10") -> dict[str, Any]:
+    return next(one for one in record["gains"] if one["measure"] == measure)
+
+
+def lost(record: dict[str, Any]) -> dict[str, str]:
+    return {one["key"]: one["lost"] for one in record["settings"] if one["lost"]}
+
+
+@pytest.mark.full
+def test_the_share_is_of_the_settings_that_are_honoured(lcm: Lcm, asked: tuple[str, ...]) -> None:
+    """One memory after the other over one dataset: what is evaluated here is found again."""
+    _, whole = transfer(lcm, asked, "all")
+    assert gains(whole)["here"]["difference"] == 1.0
+    assert gains(whole)["share"] == 1.0
+    assert lost(whole).keys() == {"annotation.expiry"}
+    assert len(whole["settings"]) == 4
+
+    done, most = transfer(lcm, asked, "most")
+    assert gains(most)["share"] == pytest.approx(0.8)
+    assert 0.6 < gains(most)["low"] < 0.8 < gains(most)["high"] < 1.0
+    assert lost(most) == lost(whole) | {"ranking.stages.noise_filter": "the memory ignores retrieval.filterNoise"}
+    assert "of 4 tuned settings 2 went along, 2 were lost" in done.stdout
+    assert "ranking.stages.noise_filter" in done.stdout
+    assert most["sides"]["here"] == whole["sides"]["here"]
+    assert json.loads((done.place / "most/summary.json").read_text())["metrics"]["recall@10.share"] == pytest.approx(
+        0.8
+    )
+
+    _, nothing = transfer(lcm, asked, "none")
+    assert [gains(nothing)[name] for name in ("share", "low", "high")] == [0.0, 0.0, 0.0]
+    assert "ranking.stages.hard_min_score.threshold" in lost(nothing)
+
+    done, silent = transfer(lcm, asked, "silent", "cluster=workspace")
+    assert not silent["ignores_told"]
+    assert "note: the memory does not say which settings it ignores" in done.stdout
+    assert gains(silent)["low"] is None  # one conversation has no interval
+    assert "no share is told" in done.stdout
+
+
+def test_where_nothing_is_gained_here_no_share_is_told(lcm: Lcm, asked: tuple[str, ...]) -> None:
+    done = lcm(
+        "transfer", PRESET, "target=lancedb_pro", f"from={PRESET}", memory("all"), "into=out", *asked, *ALIKE, "--json"
+    )
+    assert done.code == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record == json.loads((done.place / "out/transfer.json").read_text())
+    assert (gains(record)["share"], gains(record)["why_untold"]) == (None, "nothing changes here")
+    assert record["settings"] == []
+
+
+@pytest.mark.full
+def test_a_memory_that_does_not_run_has_no_number(lcm: Lcm, asked: tuple[str, ...]) -> None:
+    done = lcm(
+        "transfer", PRESET, "target=lancedb_pro", f"from={FROM}", "external.command=[/bin/false]", "into=out", *asked, *ALIKE
+    )
+    assert done.code == 0, done.stderr
+    assert "n/a" in done.stdout
+    assert "no share is told: no value of it: default there, tuned there" in done.stdout
+    assert "answered none of 40 queries and has no number" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["target=lancedb_pro", memory("all")], "name one preset, settings of it in quotation marks as one word; got"),
+        (["unified", "fusion.k=3", "target=lancedb_pro", memory("all")], "got: unified fusion.k=3"),
+        (["unified", memory("all")], "target=: whose configuration does the memory take? lancedb_pro, lossless_claw"),
+        (["unified", "target=mem0", memory("all")], "target=mem0: whose configuration"),
+        (["unified", "target=libravdb"], "says which memory it goes to: it is missing"),
+        (["unified", "target=libravdb", memory("all"), "ranking.settings={a:1}"], "is told the preset's own settings"),
+        (["unified", "target=libravdb", memory("all"), "into="], "into= has no value"),
+        (["unified", "target=libravdb", memory("all"), "clusters=none"], "no such key: 'clusters'; did you mean"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is(arguments: list[str], told: str) -> None:
+    with pytest.raises(LcmError) as error:
+        read_command(arguments)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.full
+def test_a_measure_that_is_not_there_is_named(lcm: Lcm, asked: tuple[str, ...]) -> None:
+    done = lcm("transfer", PRESET, "target=lancedb_pro", memory("all"), "measures=recall@7", *asked, *ALIKE)
+    assert done.code == 2
+    assert "measures=recall@7: no such measure; both evaluations here have: recall@" in done.stderr
+    assert done.stderr.count("\n") == 1
