@@ -107,7 +107,14 @@ def test_where_nothing_is_gained_here_no_share_is_told(lcm: Lcm, asked: tuple[st
 @pytest.mark.full
 def test_a_memory_that_does_not_run_has_no_number(lcm: Lcm, asked: tuple[str, ...]) -> None:
     done = lcm(
-        "transfer", PRESET, "target=lancedb_pro", f"from={FROM}", "external.command=[/bin/false]", "into=out", *asked, *ALIKE
+        "transfer",
+        PRESET,
+        "target=lancedb_pro",
+        f"from={FROM}",
+        "external.command=[/bin/false]",
+        "into=out",
+        *asked,
+        *ALIKE,
     )
     assert done.code == 0, done.stderr
     assert "n/a" in done.stdout
