@@ -21,6 +21,7 @@ the gain here is not beyond chance, no share is told. Logged to MLflow as tracki
 
 import json
 import shlex
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +31,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from eval.comparison.pairing import Pairing
 from eval.comparison.side import Side, read_side
-from eval.comparison.transfer import transferred
+from eval.comparison.transfer import told_measures, transferred
 from eval.comparison.transfer_folder import JSON, write_transfer
 from eval.external.contract import Told
 from eval.measures.names import EXTERNAL_MEMORY
@@ -94,10 +95,10 @@ def main(arguments: Sequence[str]) -> int:
                 for name, one in (("default", asked.tuned_from), ("tuned", asked.preset))
             ]
             exported = [
-                _exported(source, into / name, f"transfer_{name}", asked.target)
+                _exported(source, Path(scratch) / f"preset-{name}", f"transfer_{name}", asked.target)
                 for name, source in zip(("default", "tuned"), sources, strict=True)
             ]
-            record = _transferred(asked, exported, into)
+            record = _transferred(asked, exported, into, Path(scratch))
             if output().is_json:
                 tell_json(record)
             else:
@@ -126,9 +127,9 @@ def read_command(arguments: Sequence[str]) -> TransferRequest:
     if len(presets) != 1:
         what = " ".join(presets) or "none"
         raise LcmError(f"name one preset, settings of it in quotation marks as one word; got: {what}")
-    target = told.settings.get("target")
+    target = told.settings.get("target", "")
     if target not in TABLES:
-        raise LcmError(f"target={target or ''}: whose configuration does the memory take? {', '.join(TABLES)}")
+        raise LcmError(f"target={target}: whose configuration does the memory take? {', '.join(TABLES)}")
     there = tuple(one for one, group in groups.items() if group in _THERE)
     if not any(groups[one] == "external" for one in there):
         raise LcmError("external.command=[PROGRAM,ARGUMENT] says which memory it goes to: it is missing")
@@ -165,12 +166,13 @@ def _exported(source: ExportSource, folder: Path, name: str, target: str) -> Exp
     return Exported(source, (searched(folder), f"system={name}"), settings, told)
 
 
-def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Path) -> dict[str, Any]:
+def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Path, scratch: Path) -> dict[str, Any]:
     here, there, memory = [], [], Told()
     with progress() as show:
         for name, one in zip(("default", "tuned"), exported, strict=True):
             side, _ = evaluated_side(f"{name} here", (*one.overrides, *asked.of_all), show)
             here.append(read_side(side.folder, side.name))
+        asked_measures = told_measures(here[0], here[1], asked.measures)
         for name, one in zip(("default", "tuned"), exported, strict=True):
             given = ("system=external", *asked.of_all, *asked.there, override(_SETTINGS, one.settings))
             side, parts = evaluated_side(f"{name} there", given, show)
@@ -178,7 +180,7 @@ def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Pat
             memory = parts["memory"].ranking.told(parts["stages"])
     default, tuned = exported
     pairing = Pairing(cluster=asked.cluster)
-    found = transferred((here[0], here[1]), (there[0], there[1]), asked.measures, pairing)
+    found = transferred((here[0], here[1]), (there[0], there[1]), asked_measures, pairing)
     found = replace(found, notes=tuple(_notes(tuned, here[1], there, memory)))
     missing = tuned.provenance["not_expressible"]
     settings = tuned_settings(
@@ -197,6 +199,8 @@ def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Pat
         "settings": [asdict(one) for one in settings],
         "ignores_told": memory.ignores is not None,
     }
+    for name in ("default", "tuned"):
+        shutil.copytree(scratch / f"preset-{name}", into / name, dirs_exist_ok=True)
     return write_transfer(into, f"{asked.preset} to {asked.target}", found, told, here[0].summary["dataset"])
 
 

@@ -56,39 +56,43 @@ def transferred(
     Args:
         here: default and tuned in our system.
         there: the same in the other memory.
-        measures: that are told; none = the usual ones.
+        measures: that are told, by `told_measures`.
         pairing: how gains are tested, and what is drawn as one.
     Raises:
-        LcmError: if a measure is one that our system does not have, or there is no question for all four.
+        LcmError: if there is no question for all four.
     """
     queries = shared_queries([*here, *there])
     if queries.is_empty():
         raise LcmError("no question was put to all four: evaluate them over the same dataset=")
     sides = (*here, *there)
-    chosen = _chosen(here, measures)
-    told = [name for name in chosen if all(name in side.measures for side in sides)]
+    told = [name for name in measures if all(name in side.measures for side in sides)]
     table = _table(sides, told, queries)
     asked = queries.filter(pl.col("query_id").is_in(table["query_id"].to_list()))
     if not told or asked.is_empty():
-        return Transfer(tuple(_silent(sides, name) for name in chosen), pairing.confidence, pairing.alpha)
+        return Transfer(tuple(_silent(sides, name) for name in measures), pairing.confidence, pairing.alpha)
     rows = [
         {row["measure"]: row for row in pairing.rows(default, [tuned], told, asked).iter_rows(named=True)}
         for default, tuned in (here, there)
     ]
     gains = (
         _gains(rows[0][name], rows[1][name], table, pairing) if name in told else _silent(sides, name)
-        for name in chosen
+        for name in measures
     )
     return Transfer(tuple(gains), pairing.confidence, pairing.alpha)
 
 
-def _chosen(here: tuple[Side, Side], measures: Sequence[str]) -> Sequence[str]:
-    known = [name for name in here[0].measures if name in here[1].measures]
-    if unknown := next((name for name in measures if name not in known), None):
+def told_measures(default: Side, tuned: Side, asked: Sequence[str]) -> Sequence[str]:
+    """Those that are asked for; else the usual ones.
+
+    Raises:
+        LcmError: if our own system does not have one.
+    """
+    known = [name for name in default.measures if name in tuned.measures]
+    if unknown := next((name for name in asked if name not in known), None):
         raise LcmError(f"measures={unknown}: no such measure; both evaluations here have: {', '.join(known)}")
-    directions = here[0].directions
+    directions = default.directions
     usual = [name for name in _USUAL if name in known]
-    return measures or usual or [name for name in known if directions.get(name) != "lower"] or known
+    return asked or usual or [name for name in known if directions.get(name) != "lower"] or known
 
 
 def _table(sides: Sequence[Side], measures: Sequence[str], queries: pl.DataFrame) -> pl.DataFrame:

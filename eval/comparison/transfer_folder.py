@@ -1,6 +1,6 @@
 """What a transfer found, on disk: for a person's program, and for MLflow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,16 +55,9 @@ def _record(gains: Gains) -> dict[str, Any]:
     return record
 
 
-def _metrics(found: Sequence[Gains]) -> Sequence[tuple[str, float | None]]:
-    return [
-        (f"{gains.measure}.{name}", value)
-        for gains in found
-        for name, value in (
-            ("gain_here", gains.here and gains.here["difference"]),
-            ("gain_there", gains.there and gains.there["difference"]),
-            ("share", gains.share),
-            ("share_low", gains.low),
-            ("share_high", gains.high),
-        )
-        if value is not None
-    ]
+def _metrics(found: Sequence[Gains]) -> Iterator[tuple[str, float]]:
+    for gains in found:
+        told: dict[str, float | None] = {"share": gains.share, "share_low": gains.low, "share_high": gains.high}
+        for place, row in (("here", gains.here), ("there", gains.there)):
+            told[f"gain_{place}"] = None if row is None else row["difference"]
+        yield from ((f"{gains.measure}.{name}", value) for name, value in told.items() if value is not None)

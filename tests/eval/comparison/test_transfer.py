@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eval.comparison.pairing import Pairing
 from eval.comparison.side import Side, read_side
-from eval.comparison.transfer import Gains, Transfer, transferred
+from eval.comparison.transfer import Gains, Transfer, told_measures, transferred
 from eval.significance import bootstrap_ratio
 from lcm.errors import LcmError
 from tests.support.run_folders import write_run_folder
@@ -34,7 +34,7 @@ def share(
     folder: Path, *values: Sequence[float | None], measure: str = "recall@10", pairing: Pairing = PAIRING
 ) -> Gains:
     a, b, c, d = sides(folder, values, measure)
-    (found,) = transferred((a, b), (c, d), (), pairing).gains
+    (found,) = transferred((a, b), (c, d), told_measures(a, b, ()), pairing).gains
     return found
 
 
@@ -94,9 +94,9 @@ def test_all_four_must_have_been_asked_the_same(tmp_path: Path) -> None:
     a, b, c, _ = sides(tmp_path, [NOTHING] * 4)
     other = write_run_folder(tmp_path / "other", {"recall@10": NOTHING}, text="Who?")
     with pytest.raises(LcmError, match="no question was put to all four"):
-        transferred((a, b), (c, read_side(other, "other")), (), PAIRING)
+        transferred((a, b), (c, read_side(other, "other")), ["recall@10"], PAIRING)
     with pytest.raises(LcmError, match="measures=nothing: no such measure; both evaluations here have: recall@10"):
-        transferred((a, b), (c, c), ["nothing"], PAIRING)
+        told_measures(a, b, ["nothing"])
 
 
 def test_each_measure_is_corrected_for_the_others(tmp_path: Path) -> None:
