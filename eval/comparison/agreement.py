@@ -71,8 +71,12 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
     Returns:
         Of these, the ones that both sides have; one that neither has is left out.
     Raises:
-        LcmError: naming what they differ in, and both values.
+        LcmError: naming what they differ in, and both values; or which has no number, and why.
     """
+    for role, side in (("baseline", baseline), ("candidate", candidate)):
+        if not side.measures:  # an external memory that did not run
+            why = next((flag for flag in side.summary.get("flags", ()) if "no number" in flag), "its notes say why")
+            raise LcmError(f"the {role} has no number to be compared by: {why}")
     _refuse(disagreements(baseline, candidate))
     levels = Disagreement("levels", *(", ".join(side.levels) for side in (baseline, candidate)))
     _refuse(iter([levels] if baseline.levels != candidate.levels else []))

@@ -1,5 +1,6 @@
 """External memories beside others in a comparison."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from eval.comparison.comparison import compared
 from eval.comparison.comparison_report import headline
 from eval.comparison.side import Side, read_side
+from eval.regression.regression import Regression
 from lcm.errors import LcmError
 from tests.support.run_folders import write_run_folder
 
@@ -39,3 +41,9 @@ def test_a_side_without_a_number_stands_beside_the_others_and_says_why(tmp_path:
 def test_nothing_is_held_against_a_side_without_a_number(tmp_path: Path) -> None:
     with pytest.raises(LcmError, match="mine has no number to be compared by: name another baseline first"):
         compared(sides(tmp_path)[::-1])
+
+
+def test_the_gate_says_why_a_candidate_has_no_number(tmp_path: Path) -> None:
+    ours, _, silent = sides(tmp_path)
+    with pytest.raises(LcmError, match=re.escape(f"the candidate has no number to be compared by: {NOTE}")):
+        Regression().compare(ours, silent)

@@ -20,7 +20,7 @@ behaviour = sys.argv[1] if len(sys.argv) > 1 else "honest"
 def write_note(day: str, line: str) -> str:
     """Put a line behind the note of a day."""
     with (folder / f"{day or 'undated'}.md").open("a", encoding="utf-8") as note:
-        note.write(f"- {line}\n")
+        note.write(f"- {' '.join(line.split())}\n")
     return "written"
 
 
