@@ -1,4 +1,4 @@
-"""LangMem (https://pypi.org/project/langmem) over the contract of docs/external.md, without a server and without a model.
+"""LangMem (https://pypi.org/project/langmem) over the contract of docs/external.md, without server or model.
 
 Its two tools write and search a LangGraph store, in which lcm's own MiniLM finds; no model says what is worth keeping.
 """
@@ -12,10 +12,10 @@ from importlib.metadata import version
 
 os.environ |= {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
 
-from langgraph.store.memory import InMemoryStore  # noqa: E402
-from langmem import create_manage_memory_tool, create_search_memory_tool  # noqa: E402
+from langgraph.store.memory import InMemoryStore
+from langmem import create_manage_memory_tool, create_search_memory_tool
 
-from lcm.retrieval.embedder.minilm import MiniLM  # noqa: E402
+from lcm.retrieval.embedder.minilm import MiniLM
 
 MINILM = MiniLM()
 
