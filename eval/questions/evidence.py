@@ -27,7 +27,7 @@ from eval.questions.quotation import (
 from eval.questions.searched_text import searched_texts
 from eval.questions.sessions import Sessions
 from lcm.clock import EPOCH, format_instant
-from lcm.retrieval.ranking.evidence.haystack import content_words
+from lcm.retrieval.ranking.evidence.text_facts import content_words
 
 _TOLD = 60
 _NAMED = ("id", "line")

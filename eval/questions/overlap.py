@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lcm.retrieval.ranking.evidence.haystack import content_words
+from lcm.retrieval.ranking.evidence.text_facts import content_words
 
 OF_OVERLAP = "of their content words with their evidence"
 """What a note of the mean overlap ends with: it is true of the evidence that the questions came with, and no other."""

@@ -3,6 +3,7 @@
 import functools
 import sqlite3
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -54,13 +55,13 @@ def _by_rows(rows: Sequence[tuple[object, ...]], schema: tuple[tuple[str, pl.Dat
 @functools.lru_cache(maxsize=64)
 def _row_schema(
     schema: tuple[tuple[str, pl.DataType], ...],
-) -> tuple[dict[str, pl.DataType], list[type], list[pl.Expr]]:
+) -> tuple[dict[str, pl.DataType], list[Any], list[pl.Expr]]:
     """Of each column: what of it is stored, as what Python has it, and what it becomes."""
     stored = {name: _stored(kind) for name, kind in schema}
-    numbers = {pl.Int64(): int | None, pl.Float64(): float | int | None}
+    numbers: dict[pl.DataType, Any] = {pl.Int64(): int | None, pl.Float64(): float | int | None}
     return (
         stored,
-        [numbers.get(kind, str | None) for kind in stored.values()],  # type: ignore[misc]  # a union is no type
+        [numbers.get(kind, str | None) for kind in stored.values()],
         [_decoded(pl.col(name), kind) for name, kind in schema],
     )
 

@@ -12,7 +12,7 @@ from eval.questions.making.statements import sentences
 from eval.questions.making.talk import Talk, units
 from lcm.checks import check_range
 from lcm.clock import EPOCH
-from lcm.retrieval.ranking.evidence.haystack import content_words
+from lcm.retrieval.ranking.evidence.text_facts import content_words
 from lcm.retrieval.text_index.words import split_words
 
 _INSTANT = timedelta(milliseconds=1)

@@ -11,7 +11,7 @@ from eval.questions.making.kind import Draft
 from eval.questions.making.talk import Talk, units
 from lcm.checks import check_range
 from lcm.records.conversation import Part
-from lcm.retrieval.ranking.evidence.haystack import content_words
+from lcm.retrieval.ranking.evidence.text_facts import content_words
 
 
 @dataclass(frozen=True, slots=True)

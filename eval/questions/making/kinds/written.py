@@ -9,7 +9,7 @@ from eval.questions.making.talk import Talk
 from lcm.checks import check_range
 from lcm.language_model.json_reply import names, object_in
 from lcm.protocols.models import LanguageModel
-from lcm.retrieval.ranking.evidence.haystack import content_words, stem_of
+from lcm.retrieval.ranking.evidence.text_facts import content_words, stem_of
 
 _SYSTEM = (
     "You write questions that test whether a memory finds again what was said. Reply with one JSON object, "

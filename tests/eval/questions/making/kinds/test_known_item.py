@@ -3,7 +3,7 @@
 import pytest
 
 from eval.questions.making.kinds.known_item import KnownItem
-from lcm.retrieval.ranking.evidence.haystack import content_words
+from lcm.retrieval.ranking.evidence.text_facts import content_words
 from tests.support.recorded_talk import drafts, recorded
 
 STATEMENT = "My grandmother planted seven walnut trees behind the old chapel."
