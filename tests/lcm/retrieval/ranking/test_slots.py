@@ -20,7 +20,7 @@ from tests.lcm.retrieval.decay.frames import rows
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, transcript
 
-RANKINGS = conf_folder.groups()["ranking"]
+RANKINGS = [name for name in conf_folder.groups()["ranking"] if name != "external"]  # a memory of others has no stages
 FUSIONS = {"unified": "unified", "neighbours": "plain_sum"}
 """Ranking -> the fusion that it was made for, where that is not the default."""
 SLOTS = {"reranker": "cosine", "decay": "weibull", "recovery": "corrected", "summary_expansion": "bounded"}
