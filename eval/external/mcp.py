@@ -173,7 +173,8 @@ class McpConnection:
         from mcp_types import REQUEST_TIMEOUT
 
         try:
-            yield
+            with _first_of_groups():
+                yield
         except TimeoutError as error:
             raise FaultError("timed out", f"{what} within {limit_s:g} s", is_end=True) from error
         except MCPError as error:
@@ -191,3 +192,15 @@ class McpConnection:
         self._errors.seek(0)
         last = self._errors.read()[-2000:].strip().splitlines()[-1:]
         return redacted(" ".join([f"{type(error).__name__}: {error}", *last]))[:300]
+
+
+@contextmanager
+def _first_of_groups() -> Iterator[None]:
+    """What goes wrong in a task of the SDK's comes in groups of groups: the first that is none tells why."""
+    try:
+        yield
+    except ExceptionGroup as group:
+        error: Exception = group
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise error from group

@@ -103,6 +103,13 @@ def test_what_crashes_is_told_with_its_last_words(opened: Callable[..., McpConne
     assert fault.value.is_end
 
 
+def test_what_does_not_start_is_told_with_its_last_words(opened: Callable[..., McpConnection]) -> None:
+    connection = opened(command=["sh", "-c", "echo no such server >&2; exit 127"])
+    with pytest.raises(FaultError, match="crashed: .*no such server") as fault:
+        connection.call("reset", {"workspace": "talk"})
+    assert fault.value.is_end
+
+
 def test_an_error_of_a_tool_ends_nothing(opened: Callable[..., McpConnection]) -> None:
     connection = opened("errs")
     connection.call("reset", {"workspace": "one"})
