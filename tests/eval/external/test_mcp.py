@@ -105,7 +105,7 @@ def test_what_crashes_is_told_with_its_last_words(opened: Callable[..., McpConne
 
 def test_what_does_not_start_is_told_with_its_last_words(opened: Callable[..., McpConnection]) -> None:
     connection = opened(command=["sh", "-c", "echo no such server >&2; exit 127"])
-    with pytest.raises(FaultError, match="crashed: .*no such server") as fault:
+    with pytest.raises(FaultError, match=r"crashed: .*no such server") as fault:
         connection.call("reset", {"workspace": "talk"})
     assert fault.value.is_end
 
