@@ -9,7 +9,6 @@ from typing import Any, Literal, NoReturn
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, reason_of, told
 from lcm.files import private
-from lcm.javascript import utf16_length
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another process's transaction."""
@@ -113,7 +112,6 @@ def connect(path: Path | str) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-        connection.create_function("length_utf16", 1, utf16_length, deterministic=True)
         # REPLACE then fires the delete triggers that keep the full-text tables in step.
         connection.execute("PRAGMA recursive_triggers = ON")
     except sqlite3.Error as err:

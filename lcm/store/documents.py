@@ -67,10 +67,16 @@ _CONVERSATION = "coalesce(c.session_key, '')"
 _OTHERS = {
     "conversation_id": _CONVERSATION,
     "valid_from": _KNOWN_FROM,
-    "length_utf16": "length_utf16(d.text)",
     **_OF_SOURCES,
 }
 """Columns that are more than one of `documents`."""
+_STORED = {name: kind for name, kind in DOCUMENT_SCHEMA.items() if name != "length_utf16"}
+_ASTRAL = pl.col("text").str.count_matches(r"[\x{10000}-\x{10FFFF}]")
+_WHOLE = [
+    name if name in _STORED else (pl.col("text").str.len_chars() + _ASTRAL).cast(kind).alias(name)
+    for name, kind in DOCUMENT_SCHEMA.items()
+]
+"""`DOCUMENT_SCHEMA` of what is stored: SQLite counts no code units, and a function of ours would swallow Ctrl-C."""
 _JOINED = "FROM documents d LEFT JOIN conversations c USING (conversation_id)"
 _LINKS = """
 SELECT s.document_id, s.ordinal, m.message_key, m.seq, m.role
@@ -127,23 +133,23 @@ def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] |
     if document_ids is None:
         return _every_document(connection)
     read = connection.execute(
-        f"SELECT {_selected(DOCUMENT_SCHEMA)} {_JOINED} "  # noqa: S608 (our own constants)
+        f"SELECT {_selected(_STORED)} {_JOINED} "  # noqa: S608 (our own constants)
         f"WHERE d.document_id IN (SELECT value FROM json_each(?)) ORDER BY {_KNOWN_FROM}, d.rowid",
         (to_json(list(document_ids)),),
     )
-    return frame(read, DOCUMENT_SCHEMA)
+    return frame(read, _STORED).select(_WHOLE)
 
 
 def _every_document(connection: sqlite3.Connection) -> pl.DataFrame:
     """As one by one, but the messages of all documents are read at once: to look them up takes most of the time."""
-    own = {name: kind for name, kind in DOCUMENT_SCHEMA.items() if name not in _OF_SOURCES}
+    own = {name: kind for name, kind in _STORED.items() if name not in _OF_SOURCES}
     documents = frame(connection.execute(f"SELECT {_selected(own)} {_JOINED} ORDER BY d.rowid"), own)
     links = frame(connection.execute(_LINKS), _LINK_SCHEMA).sort("ordinal", maintain_order=True)
     sources = links.group_by("document_id").agg("source_message_ids", pl.col("seq", "role").first())
     described = documents.join(sources, on="document_id", how="left", maintain_order="left")
     return (
         described.with_columns(pl.col("source_message_ids").fill_null([]))
-        .select(list(DOCUMENT_SCHEMA))
+        .select(_WHOLE)
         .sort("valid_from", maintain_order=True)
     )
 
