@@ -70,8 +70,16 @@ def defined(target: str) -> Any:
 
 def allowed_commands() -> set[tuple[str, ...]]:
     """The commands that may be run, word by word."""
-    lines = (line for line in os.environ.get(COMMANDS, "").splitlines() if line.strip())
-    return {tuple(shlex.split(line)) for line in lines}
+    found, begun = set[tuple[str, ...]](), ""
+    for line in os.environ.get(COMMANDS, "").split("\n"):
+        begun += line
+        try:
+            found.add(tuple(shlex.split(begun)))
+        except ValueError:  # a quotation that goes on in the next line, as of `python -c`
+            begun += "\n"
+        else:
+            begun = ""
+    return found - {()}
 
 
 def refused_command(command: Sequence[str]) -> str | None:

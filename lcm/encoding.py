@@ -7,6 +7,7 @@ both.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from lcm.clock import format_instant
 from lcm.errors import StoreError
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a terminal obeys, and does not show; tabs and line breaks aside."""
 INSTANT_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
 """The text form of instants, in the notation of Polars."""
 
@@ -34,6 +37,11 @@ def is_well_formed(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def printable(text: str) -> str:
+    """Text that a terminal shows as it is, whoever wrote it: what it would obey instead becomes U+FFFD."""
+    return _CONTROL.sub("\ufffd", well_formed(text).replace("\r\n", "\n"))
 
 
 def to_json(value: object) -> str:

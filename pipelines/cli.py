@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from lcm.encoding import well_formed
+from lcm.encoding import printable
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
@@ -199,7 +199,7 @@ def tell(text: str) -> int:
 
 def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong."""
-    Console(stderr=True, soft_wrap=True).print(well_formed(redacted(f"lcm: {message}")), highlight=False, markup=False)
+    Console(stderr=True, soft_wrap=True).print(printable(redacted(f"lcm: {message}")), highlight=False, markup=False)
     return code
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from lcm.encoding import well_formed
+from lcm.encoding import printable, well_formed
 from lcm.errors import LcmError
 from lcm.records.conversation import Message
 from lcm.transcript.passages import SAID
@@ -40,7 +40,7 @@ class FaultError(LcmError):
     """A call that was not answered as the contract says."""
 
     def __init__(self, kind: FaultKind, detail: str, *, is_end: bool) -> None:
-        super().__init__(f"{kind}: {detail}")
+        super().__init__(_line(f"{kind}: {detail}"))
         self.kind = kind
         self.is_end = is_end
         """Whether nothing more can be asked over this connection."""
@@ -133,7 +133,7 @@ def read_told(reply: Mapping[str, Any]) -> Told:
         raise _wrong(f"offers must be a list of compact, context, got {offers!r:.80}")
     if ignores is not None and not (isinstance(ignores, list) and all(isinstance(one, str) for one in ignores)):
         raise _wrong(f"ignores must be a list of paths of settings, got {ignores!r:.80}")
-    ignored = None if ignores is None else tuple(ignores)
+    ignored = None if ignores is None else tuple(map(_line, ignores))
     return Told(_name(name, "name"), _name(version, "version"), tuple(offers or ()), ignored)
 
 
@@ -157,8 +157,8 @@ def read_found(reply: Mapping[str, Any]) -> list[Found]:
 def read_took_ms(reply: Mapping[str, Any]) -> float | None:
     """How long the memory itself says it took; None where it does not, or says what cannot be."""
     took: Any = reply.get("took_ms")
-    is_time = isinstance(took, int | float) and not isinstance(took, bool) and math.isfinite(took) and took >= 0
-    return float(took) if is_time else None
+    known = _finite(took) if isinstance(took, int | float) and not isinstance(took, bool) else None
+    return None if known is None or known < 0 else known
 
 
 def _found(result: Any) -> Found:
@@ -169,8 +169,16 @@ def _found(result: Any) -> Found:
         raise _wrong(f"score must be a number or null, got {score!r:.80}")
     if ids is not None and not (isinstance(ids, list) and all(isinstance(one, str) for one in ids)):
         raise _wrong(f"source_ids must be a list of ids or null, got {ids!r:.80}")
-    known = None if score is None or not math.isfinite(score) else float(score)
-    return Found(well_formed(result["text"]), known, None if ids is None else tuple(ids))
+    known = None if score is None else _finite(score)
+    return Found(well_formed(result["text"]), known, None if ids is None else tuple(map(well_formed, ids)))
+
+
+def _finite(number: float) -> float | None:
+    """A number of JSON, which may have more digits than any float."""
+    try:
+        return float(number) if math.isfinite(number) else None
+    except OverflowError:
+        return None
 
 
 def _name(value: Any, key: str) -> str:
@@ -178,7 +186,12 @@ def _name(value: Any, key: str) -> str:
         return ""
     if not isinstance(value, str | int | float) or len(str(value)) > _LONGEST_NAME:
         raise _wrong(f"{key} must be a short text, got {value!r:.80}")
-    return str(value)
+    return _line(str(value))
+
+
+def _line(text: str) -> str:
+    """What a memory says of itself, as it may stand in a note."""
+    return printable(" ".join(text.split()))
 
 
 def _wrong(detail: str) -> FaultError:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from eval.comparison.comparison import Comparison
 from eval.comparison.comparison_report import HEADINGS, cells, explained, headline
-from lcm.encoding import well_formed
+from lcm.encoding import printable
 from pipelines.views.fitting import fullest
 from pipelines.views.terminal import console, kept, say
 
@@ -54,7 +54,7 @@ def _table(comparison: Comparison, left_out: Collection[str]) -> Table:
             table.add_section()
         color = _COLORS.get(verdict)
         shown = [
-            escape(well_formed(cell)) for heading, cell in zip(HEADINGS, row, strict=True) if heading not in left_out
+            escape(printable(cell)) for heading, cell in zip(HEADINGS, row, strict=True) if heading not in left_out
         ]
         table.add_row(*shown[:-1], f"[{color}]{verdict}[/{color}]" if color else verdict)
         before = measure

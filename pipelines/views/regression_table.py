@@ -14,7 +14,7 @@ from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
 from eval.regression.wording import cells, headline
-from lcm.encoding import well_formed
+from lcm.encoding import printable
 from pipelines.views.fitting import fullest
 from pipelines.views.terminal import console, kept, say
 
@@ -75,7 +75,7 @@ def _table(rows: Sequence[Mapping[str, Any]], interval: str, left_out: Collectio
     for row in rows:
         measure = row["measure"] if row["group"] == ALL else f"{row['measure']}, {row['group']}"
         told = [cell for heading, cell in zip(headings, cells(row), strict=True) if heading not in left_out]
-        table.add_row(escape(well_formed(measure)), *map(_coloured, told))
+        table.add_row(escape(printable(measure)), *map(_coloured, told))
     return table
 
 

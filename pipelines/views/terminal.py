@@ -35,7 +35,7 @@ from eval.sweep.changed import changed_measures, repeated_notes, why_equal
 from eval.sweep.gain import CONFIDENCE, PAIRED, Gain, next_commands, with_baseline
 from eval.sweep.results import PointResult, generated_labels, is_cost, marked
 from eval.tracking.tracking import Log, TrackingError
-from lcm.encoding import well_formed
+from lcm.encoding import printable
 from lcm.records.summary import LEVELS
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
@@ -69,19 +69,19 @@ def warn(message: str) -> None:
     if output().is_quiet:
         return
     Console(stderr=True, soft_wrap=True).print(
-        well_formed(redacted(f"lcm: warning: {message}")), highlight=False, markup=False
+        printable(redacted(f"lcm: warning: {message}")), highlight=False, markup=False
     )
 
 
 def say(text: str) -> None:
     """Print words as they are, without colours or markup."""
-    console().print(well_formed(redacted(text)), highlight=False, markup=False)
+    console().print(printable(redacted(text)), highlight=False, markup=False)
 
 
 def say_where(text: str) -> None:
     """Say where a page is served: on stderr where standard output is for a program."""
     out = console() if output().is_for_people else Console(stderr=True, soft_wrap=True)
-    out.print(well_formed(redacted(text)), highlight=False, markup=False)
+    out.print(printable(redacted(text)), highlight=False, markup=False)
 
 
 def kept(place: Path, more: str = "", verb: str = "Kept") -> None:
@@ -90,7 +90,7 @@ def kept(place: Path, more: str = "", verb: str = "Kept") -> None:
     place = from_here(place)
     output().place = place
     if output().is_quiet and not output().is_json:
-        sys.stdout.write(f"{well_formed(redacted(str(folder_of(place) or place)))}\n")
+        sys.stdout.write(f"{printable(redacted(str(folder_of(place) or place)))}\n")
     else:
         say(f"{verb}: {place}{more}")
 
@@ -109,7 +109,7 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[object]], number
         is_number = heading in numbers
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
     for row in rows:
-        table.add_row(*(escape(well_formed(str(cell))) for cell in row))
+        table.add_row(*(escape(printable(str(cell))) for cell in row))
     console().print(table, highlight=False, soft_wrap=False)
 
 

@@ -1,8 +1,10 @@
 """What the user allows is written as users write it."""
 
+import shlex
+
 import pytest
 
-from lcm.consent import HOSTS, refused_host
+from lcm.consent import COMMANDS, HOSTS, allowed_commands, refused_host
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,9 @@ def test_a_host_is_named_by_itself_with_its_port_or_by_a_url(
 ) -> None:
     monkeypatch.setenv(HOSTS, f"api.example.org, {named}")
     assert (refused_host("http://127.0.0.1:18098/v1/chat") is None) == is_allowed
+
+
+def test_a_command_may_hold_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = {("python3", "-c", "import sys\nprint('it''s')\n"), ("grep", "a b"), ("sh", "-c", "one\rtwo")}
+    monkeypatch.setenv(COMMANDS, "\n".join(map(shlex.join, sorted(commands))) + "\n\nunclosed 'quotation\n")
+    assert allowed_commands() == commands
