@@ -41,7 +41,9 @@ class Aligned(NamedTuple):
     unknown_ids: int = 0
     """Ids that name nothing which was added."""
     is_overstated: bool = False
-    """It names more messages than it has words: its ids are not believed."""
+    """It names more messages than it has words for: those that do not stand in it are not believed."""
+    is_misnamed: bool = False
+    """It is another message than those that it names: they are not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +100,32 @@ class Aligner:
         known = [name for name in dict.fromkeys(named or ()) if self._place.get(name, added) < added]
         unknown = len(set(named or ())) - len(known)
         words = folded(text)
-        is_overstated = len(known) > max(1, len(_WORD.findall(words)))
-        if known and not is_overstated:
-            theirs = [self._all[self._place[name]] for name in known]
-            exact = any(one.words and _holds(words, one.words) for one in theirs)
-            near = not exact and any(self._is_near(words, one) for one in theirs)
-            return Aligned(tuple(known), "named", is_edited=near, is_retold=not (exact or near), unknown_ids=unknown)
-        found, how = self._by_content(text, words, added)
-        names = tuple(one.message_id for one in sorted(found, key=lambda one: one.place))
-        return Aligned(names, how, unknown_ids=unknown, is_overstated=is_overstated)
+        standing, near = self._standing(words, known)
+        if not standing:
+            found, how = self._by_content(text, words, added)
+            is_another = how in ("foreign", "early") or (how == "exact" and len(words) >= _SHORTEST_NEAR)
+            if not known or is_another:
+                is_misnamed = bool(known) and how == "exact"
+                return Aligned(_names(found), how, unknown_ids=unknown, is_misnamed=is_misnamed)
+        retold = [name for name in known if name not in standing]
+        rest = words
+        for name in standing:
+            rest = rest.replace(self._all[self._place[name]].words, " ")
+        is_overstated = len(retold) > max(1, len(set(_WORD.findall(rest))))
+        if is_overstated and not standing:
+            return Aligned(_names(found), how, unknown_ids=unknown, is_overstated=True)
+        believed = tuple(name for name in known if name in standing or not is_overstated)
+        return Aligned(
+            believed, "named", is_edited=bool(near), is_retold=bool(retold) and not is_overstated,
+            unknown_ids=unknown, is_overstated=is_overstated,
+        )  # fmt: skip
+
+    def _standing(self, words: str, known: Sequence[str]) -> tuple[set[str], set[str]]:
+        """Which of some messages stand in a text; and which of these nearly."""
+        said = {name: self._all[self._place[name]].words for name in known}
+        exact = {name for name, theirs in said.items() if theirs and _holds(words, theirs)}
+        near = {name for name in said.keys() - exact if self._is_near(words, self._all[self._place[name]])}
+        return exact | near, near
 
     def _by_content(self, text: str, words: str, added: int) -> tuple[Collection[_Said], How]:
         exact = set(self._exact(text, words))
@@ -155,6 +174,10 @@ class Aligner:
     def _is_near(self, stretch: str, one: _Said) -> bool:
         is_long = min(len(stretch), len(one.words)) >= _SHORTEST_NEAR
         return is_long and fuzz.partial_ratio(stretch, one.words, score_cutoff=self._similarity) > 0
+
+
+def _names(found: Iterable[_Said]) -> tuple[str, ...]:
+    return tuple(one.message_id for one in sorted(found, key=lambda one: one.place))
 
 
 def foreign_texts(texts: Iterable[str], said_elsewhere: Iterable[str]) -> set[str]:

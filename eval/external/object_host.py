@@ -42,8 +42,19 @@ def _answer(memory: Any, call: dict[str, Any], replies: TextIO) -> None:
     except Exception as error:  # whatever it is, the harness counts it
         told = {"error": f"{type(error).__name__}: {error}"}
     took_ms = (time.perf_counter() - started) * 1000
-    replies.write(json.dumps({"took_ms": took_ms, **told, "id": number}) + "\n")
+    try:
+        line = json.dumps({"took_ms": took_ms, **told, "id": number}, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        line = json.dumps({"error": f"what {name} gave is no JSON: {error}", "id": number})
+    replies.write(line + "\n")
     replies.flush()
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's, as scores often are."""
+    if callable(item := getattr(value, "item", None)):
+        return item()
+    raise TypeError(f"{type(value).__name__} is no text, number, list or map")
 
 
 def _told(memory: Any, name: str, answer: Any) -> dict[str, Any]:

@@ -198,6 +198,7 @@ def _wrong(aligned: Aligned, named: Sequence[str] | None) -> dict[str, int]:
             "texts edited": int(aligned.is_edited or aligned.how == "near"),
             "texts in other words than the messages they name": int(aligned.is_retold),
             "texts that name more messages than they have words": int(aligned.is_overstated),
+            "texts that are another message than they name": int(aligned.is_misnamed),
             "texts of another workspace": int(aligned.how == "foreign"),
             "texts of what was not added yet": int(aligned.how == "early"),
         }.items()

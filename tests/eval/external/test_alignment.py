@@ -89,3 +89,29 @@ def test_no_text_stands_for_what_was_not_added(text: str, named: list[str], adde
     assert set(found.message_ids) <= {name for name, *_ in SAID[:added]}
     assert (found.how in ("named", "exact", "near")) == bool(found.message_ids)
     assert align(text, named, added) == found
+
+
+def test_what_another_workspace_said_is_not_ours_under_an_id_of_ours() -> None:
+    """Ids are unique in a workspace, and may come again in the next."""
+    elsewhere = "In the other house nobody ever mentioned any goats."
+    assert align(elsewhere, ["m2"], foreign={elsewhere}) == Aligned((), "foreign")
+
+
+def test_a_later_message_is_not_an_earlier_one_under_its_id() -> None:
+    assert align(SAID[5][1], ["m0"], added=5) == Aligned((), "early")
+
+
+def test_a_message_that_is_named_as_another_is_the_one_that_it_is() -> None:
+    assert align(SAID[5][1], ["m2"]) == Aligned(("m5",), "exact", is_misnamed=True)
+    assert align("Yes.", ["m2"]).message_ids == ("m2",), "a word may stand for much"
+
+
+@pytest.mark.parametrize("filler", ["x " * 60, ""])
+def test_words_that_come_again_pay_for_no_further_message(filler: str) -> None:
+    found = align(f"{SAID[2][1]} {filler}", ["m0", "m2", "m3", "m5"])
+    assert found == Aligned(("m2",), "named", is_overstated=True)
+    assert align(filler or "x", ["m0", "m2"]) == Aligned((), "none", is_overstated=True)
+
+
+def test_what_stands_beside_a_message_may_retell_another_and_is_told() -> None:
+    assert align(f"{SAID[2][1]} And goats.", ["m2", "m5"]) == Aligned(("m2", "m5"), "named", is_retold=True)

@@ -1,7 +1,13 @@
 """A memory that is a Python class: it works in a process of its own."""
 
+import json
+from io import StringIO
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
+from eval.external.object_host import _answer
 from eval.external.python_object import PythonObject
 from eval.external.ranking.external import External
 from eval.measures.latency import Latency
@@ -54,3 +60,13 @@ def test_code_that_is_not_trusted_is_not_imported(monkeypatch: pytest.MonkeyPatc
         PythonObject(NEWEST).open()
     with pytest.raises(LcmError, match=r"external.target names no class"):
         PythonObject().open()
+
+
+def test_scores_of_numpy_are_numbers_and_what_is_no_json_costs_its_query_alone() -> None:
+    replies = StringIO()
+    for score in (np.float32(0.5), object()):
+        memory = SimpleNamespace(search=lambda score=score: [("tea", score)])
+        _answer(memory, {"id": 1, "call": "search"}, replies)
+    told, refused = map(json.loads, replies.getvalue().splitlines())
+    assert told["results"] == [{"text": "tea", "score": 0.5, "source_ids": None}]
+    assert refused == {"id": 1, "error": "what search gave is no JSON: object is no text, number, list or map"}
