@@ -5,9 +5,12 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any
 
 import requests
+import urllib3
 
 from eval.external.contract import CallName, FaultError
 from lcm.checks import check_range
@@ -68,10 +71,10 @@ class HttpConnection:
     def call(self, name: CallName, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         limit_s = self._start_s if name == "reset" else self._timeout_s
         try:
-            status, content = self._posted(name, arguments, limit_s)
-        except requests.RequestException as error:
+            status, content = self._within(limit_s, name, arguments)
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             if is_timeout(error):
-                raise FaultError("timed out", f"no reply within {limit_s:g} s", is_end=True) from error
+                raise FaultError("timed out", f"no whole reply within {limit_s:g} s", is_end=True) from error
             raise FaultError("crashed", f"the connection fails: {type(error).__name__}", is_end=True) from error
         try:
             reply = json.loads(content)
@@ -88,13 +91,33 @@ class HttpConnection:
     def close(self) -> None:
         self._session.close()
 
+    def _within(self, limit_s: float, name: CallName, arguments: Mapping[str, Any]) -> tuple[int, bytes]:
+        """What is replied in time. A thread asks, which is left behind by a server that sends a letter now and then:
+        sockets count their time-out anew with each."""
+        told = Queue[tuple[int, bytes] | Exception]()
+
+        def ask() -> None:
+            try:
+                told.put(self._posted(name, arguments, limit_s))
+            except Exception as error:  # raised again where it is waited for
+                told.put(error)
+
+        Thread(target=ask, daemon=True).start()
+        try:
+            reply = told.get(timeout=limit_s)
+        except Empty:
+            raise FaultError("timed out", f"no whole reply within {limit_s:g} s", is_end=True) from None
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
     def _posted(self, name: CallName, arguments: Mapping[str, Any], limit_s: float) -> tuple[int, bytes]:
         deadline, content = time.monotonic() + limit_s, bytearray()
         with self._session.post(
             f"{self._url}/{name}", json=dict(arguments), headers=self._headers, timeout=limit_s, stream=True,
             allow_redirects=False, auth=without_netrc,
         ) as response:  # fmt: skip
-            for chunk in response.iter_content(_READ_AT_ONCE):
+            while chunk := response.raw.read1(_READ_AT_ONCE, decode_content=True):
                 content += chunk
                 if len(content) > self._most_bytes:
                     raise FaultError("reply too large", f"more than {self._most_bytes:,} bytes", is_end=True)

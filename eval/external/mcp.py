@@ -1,11 +1,14 @@
 """A memory that is an MCP server, over its standard input and output or over HTTP: which of its tools do what stands in
 the configuration."""
 
+import json
+import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from os import SEEK_END
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from lcm.errors import LcmError
 from lcm.redaction import redacted
 
 _MIB = 1 << 20
+_KEPT_OF_ERRORS = 2000
+"""Bytes of what a server wrote to its standard error last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ class McpConnection:
                 home = {"HOME": self._home, "TMPDIR": self._home, **given(settings.environment)}
                 server = StdioServerParameters(command=program, args=words, env=home, cwd=Path.cwd())
                 client = Client(stdio_client(server, self._errors), read_timeout_seconds=settings.start_s)
-            begun = self._portal.wrap_async_context_manager(client)
+            begun = self._portal.wrap_async_context_manager(_started(client, settings.start_s))
             with self._faults(settings.start_s, "the server does not start"):
                 self._client = self._open.enter_context(begun)
         tools = self._within(settings.start_s, "the server does not tell its tools", self._client.list_tools)
@@ -149,7 +154,8 @@ class McpConnection:
             limit_s, f"no reply of {tool.name}", self._client.call_tool, tool.name, filled(tool.arguments, values)
         )
         texts = [block.text for block in reply.content if block.type == "text"]
-        if (size := sum(map(len, texts))) > self._settings.reply_mib * _MIB:
+        size = max(sum(map(len, texts)), len(json.dumps(reply.structured_content)))
+        if size > self._settings.reply_mib * _MIB:
             raise FaultError("reply too large", f"{size:,} characters", is_end=True)
         if reply.is_error:
             raise FaultError("error", "".join(texts)[:200], is_end=False)
@@ -168,7 +174,6 @@ class McpConnection:
     @contextmanager
     def _faults(self, limit_s: float, what: str) -> Iterator[None]:
         """What goes wrong inside, as a fault."""
-        from anyio import BrokenResourceError, ClosedResourceError
         from mcp import MCPError
         from mcp_types import REQUEST_TIMEOUT
 
@@ -182,16 +187,29 @@ class McpConnection:
                 raise FaultError("timed out", f"{what} within {limit_s:g} s", is_end=True) from error
             is_gone = "closed" in str(error).lower()
             raise FaultError("crashed" if is_gone else "error", self._told(error), is_end=is_gone) from error
-        except (OSError, ClosedResourceError, BrokenResourceError, RuntimeError) as error:
-            raise FaultError("crashed", f"{what}: {self._told(error)}", is_end=True) from error
         except ValueError as error:  # what is not as the protocol says
             raise FaultError("wrong reply", self._told(error), is_end=False) from error
+        except Exception as error:  # of streams, tasks and the SDK's HTTP library
+            raise FaultError("crashed", f"{what}: {self._told(error)}", is_end=True) from error
 
     def _told(self, error: Exception) -> str:
         """An error, and the last that the server wrote to its standard error."""
-        self._errors.seek(0)
-        last = self._errors.read()[-2000:].strip().splitlines()[-1:]
+        written = self._errors.buffer
+        size = written.seek(0, SEEK_END)
+        written.seek(max(0, size - _KEPT_OF_ERRORS))
+        last = written.read().decode(errors="replace").strip().splitlines()[-1:]
         return redacted(" ".join([f"{type(error).__name__}: {error}", *last]))[:300]
+
+
+@asynccontextmanager
+async def _started(client: Any, limit_s: float) -> AsyncIterator[Any]:
+    """A client at work: connecting asks several times over, all of which is bounded together."""
+    from anyio import fail_after
+
+    with fail_after(limit_s) as bound:
+        async with client:
+            bound.deadline = math.inf
+            yield client
 
 
 @contextmanager

@@ -9,7 +9,8 @@ def without_netrc(request: requests.PreparedRequest) -> requests.PreparedRequest
     return request
 
 
-def is_timeout(error: requests.RequestException) -> bool:
+def is_timeout(error: Exception) -> bool:
     """Say whether the server was too slow: in the middle of a reply requests calls that an error of the connection."""
     cause = error.args[0] if error.args else None
-    return isinstance(error, requests.Timeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError)
+    of_urllib3 = urllib3.exceptions.ReadTimeoutError
+    return isinstance(error, requests.Timeout | of_urllib3) or isinstance(cause, of_urllib3)

@@ -1,9 +1,11 @@
 """A memory behind HTTP: bounded in time and size, sent nothing that the user did not allow."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
@@ -78,7 +80,7 @@ def test_a_server_is_evaluated_like_any_memory(server: str) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "told", "is_end"),
     [
-        ("hangs", "timed out: no reply within 0.5 s", True),
+        ("hangs", "timed out: no whole reply within 0.5 s", True),
         ("large", "reply too large: more than 524,288 bytes", True),
         ("fails", "error: status 500", False),
         ("moved", "error: status 302", False),
@@ -92,6 +94,28 @@ def test_what_goes_wrong_is_told(server: str, behaviour: str, told: str, is_end:
         connection.call("search", {"query": "words", "k": 3})
     assert fault.value.is_end == is_end
     connection.close()
+
+
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_a_server_that_sends_a_letter_now_and_then_is_too_slow(part: str) -> None:
+    dripped = {"head": [f"x-{i}: a\r\n".encode() for i in range(20)], "body": [b"\r\n", *20 * [b"a"]]}
+
+    def drip(listening: socket.socket) -> None:
+        client, _ = listening.accept()
+        with client, suppress(OSError):
+            client.recv(1 << 16)
+            client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n")
+            for letters in dripped[part]:
+                client.sendall(letters)
+                time.sleep(0.2)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=drip, args=[listening], daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        started = time.monotonic()
+        with pytest.raises(FaultError, match=r"timed out: no whole reply within 0\.6 s"):
+            Http(url, start_s=0.6).open().call("reset", {"workspace": "one"})
+        assert time.monotonic() - started < 2
 
 
 def test_a_server_that_is_not_there_has_crashed() -> None:

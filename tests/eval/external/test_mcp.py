@@ -110,6 +110,29 @@ def test_what_does_not_start_is_told_with_its_last_words(opened: Callable[..., M
     assert fault.value.is_end
 
 
+def test_last_words_in_no_encoding_are_told_as_far_as_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FaultError, match=r"crashed: .*\ufffd gone"):
+        begun([sys.executable, "-c", r"import sys; sys.stderr.buffer.write(b'\xff gone\n'); sys.exit(3)"], monkeypatch)
+
+
+def test_a_server_that_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = time.monotonic()
+    with pytest.raises(FaultError, match="timed out: the server does not start within 1 s"):
+        begun(["sleep", "60"], monkeypatch)
+    assert time.monotonic() - started < 5, "one limit, and what the SDK takes to end a process"
+
+
+def test_a_shared_server_that_is_not_there_has_crashed() -> None:
+    with pytest.raises(FaultError, match="crashed: the server does not start"):
+        Mcp(url="http://127.0.0.1:9/mcp", reset=Tool("empty")).open().call("reset", {"workspace": "one"})
+
+
+def begun(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMMANDS, shlex.join(command))
+    with closing(Mcp(command=command, start_s=1).open()) as connection:
+        connection.call("reset", {"workspace": "one"})
+
+
 def test_an_error_of_a_tool_ends_nothing(opened: Callable[..., McpConnection]) -> None:
     connection = opened("errs")
     connection.call("reset", {"workspace": "one"})
