@@ -1,7 +1,7 @@
 """lcm verify FOLDER [replay=false] [row=NAME] [key=FILE]
 
 Check a leaderboard that `lcm leaderboard` wrote: that no file was changed since, whose signature it bears, and that its
-runs, made again from their configurations, give the same results, bit for bit.
+runs, made again from their configurations, give the same results, bit for bit, and the page that was written of them.
 
   lcm verify board replay=false     the files and the signature alone
 
@@ -13,6 +13,7 @@ Without a cache: everything is worked out anew, from the datasets of this machin
 the manifest says. A signature proves who vouches for the manifest; that the numbers follow from code and data, the
 replay does."""
 
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,8 +21,23 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.experiment.run_folder import read_config
-from eval.leaderboard.manifest import RUNS, changed_files, read_manifest, results_of, signer, source_digest
+from eval.experiment.run_folder import SUMMARY, read_config, read_summary
+from eval.leaderboard.board import read_board
+from eval.leaderboard.manifest import (
+    KEPT,
+    MANIFEST,
+    PAGE,
+    RUNS,
+    changed_files,
+    read_manifest,
+    results_of,
+    row_of,
+    signer,
+    source_digest,
+)
+from eval.report.leaderboard_page import leaderboard_page
+from eval.report.page import rendered
+from lcm.derived import SUMS
 from lcm.errors import LcmError
 from pipelines.config.arguments import told_apart
 from pipelines.steps.point import evaluated
@@ -30,6 +46,8 @@ from pipelines.views.terminal import say, warn
 
 _OWN = ("replay", "row", "key")
 _CHANGED = 1
+_NUMBERS = ("config_hash", "measures", "arms", "interval", "definitions")
+"""What a run's summary says of it that the page shows, and that comes out the same each time."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -49,35 +67,63 @@ def main(arguments: Sequence[str]) -> int:
         say(f"Changed: {', '.join(changed)}")
         return _CHANGED
     say(f"Files: {len(manifest['files'])}, all as the manifest says ({manifest['sha256']})")
-    if manifest["code"]["source"] != source_digest():
+    is_other_code = manifest["code"]["source"] != source_digest()
+    if is_other_code:
         warn(
             f"this is other code than that which wrote the manifest, lcm {manifest['code']['lcm']}: numbers may differ"
         )
     if not told.flag("replay", default=True):
         return 0
-    differing = [_replayed(folder / RUNS / row["name"], row) for row in rows]
-    return _CHANGED if any(differing) else 0
+    with tempfile.TemporaryDirectory() as scratch:
+        differing = [_replayed(folder / RUNS / row["name"], row, Path(scratch) / row["name"]) for row in rows]
+        if any(differing):
+            return _CHANGED
+        if len(rows) < len(manifest["rows"]):
+            say("Page: not held against its runs, of which not all were made again")
+            return 0
+        differing_page = _other_in_page(folder / PAGE, manifest, [Path(scratch) / row["name"] for row in rows])
+    if differing_page and not is_other_code:
+        say(f"Page: {differing_page}")
+        return _CHANGED
+    say(f"Page: {differing_page or 'as its runs say'}")
+    return 0
 
 
-def _replayed(kept: Path, row: Mapping[str, Any]) -> list[str]:
-    """Make a run again; the tables that are not the same.
+def _replayed(kept: Path, row: Mapping[str, Any], again: Path) -> list[str]:
+    """Make a run again; what is not the same: tables, and what its kept summary says of them.
 
+    Args:
+        again: a new folder; it holds the tables that were made, beside the files that were kept.
     Raises:
         LcmError: if it cannot be made again here: its dataset is another, or something in its configuration is refused.
     """
     config = OmegaConf.create(read_config(kept))
     assert isinstance(config, DictConfig)
     config.cache = False
-    with tempfile.TemporaryDirectory() as scratch, progress() as show:
-        again = Path(scratch) / "run"
+    with progress() as show:
         summary = evaluated(config, again, show)
         if summary["dataset"]["digest"] != row["dataset"]["digest"]:
             here, there = summary["dataset"]["digest"][:12], row["dataset"]["digest"][:12]
             raise LcmError(f"row {row['name']}: dataset {row['dataset']['name']!r} is {here} here, and {there} there")
-        found = results_of(again)
+    found, told_before = results_of(again), read_summary(kept)
     differing = [
         name for name in sorted(found.keys() | row["results"].keys()) if found.get(name) != row["results"].get(name)
     ]
+    differing += [f"{key} of {SUMMARY}" for key in _NUMBERS if summary.get(key) != told_before.get(key)]
+    (again / SUMS).unlink(missing_ok=True)  # what was kept takes the place of what was made
+    for name in KEPT:
+        shutil.copyfile(kept / name, again / name)
     told = f"other in {', '.join(differing)}" if differing else f"the same, bit for bit: {len(found)} tables"
     say(f"{row['name']} {row['system']}, {row['dataset']['name']}: {told}")
     return differing
+
+
+def _other_in_page(page: Path, manifest: Mapping[str, Any], folders: Sequence[Path]) -> str:
+    """What the page, or the manifest, says otherwise than runs that were made again; empty where nothing is."""
+    board = read_board(folders, manifest["measure"])
+    for run, told in zip(board.runs, manifest["rows"], strict=True):
+        own = row_of(run)
+        if differing := [key for key in own if own[key] != told[key]]:
+            return f"{MANIFEST} says another {', '.join(differing)} of {told['name']} than its run"
+    is_same = rendered(leaderboard_page(board)) == page.read_text(encoding="utf-8")
+    return "" if is_same else f"{page.name} is not the page of these runs"

@@ -194,7 +194,7 @@ class McpConnection:
 
     def _told(self, error: Exception) -> str:
         """An error, and the last that the server wrote to its standard error."""
-        written = self._errors.buffer
+        written: Any = self._errors.buffer
         size = written.seek(0, SEEK_END)
         written.seek(max(0, size - _KEPT_OF_ERRORS))
         last = written.read().decode(errors="replace").strip().splitlines()[-1:]

@@ -28,6 +28,7 @@ from lcm.errors import LcmError
 from lcm.given import plain_bytes, read_whole
 
 MANIFEST = "manifest.json"
+PAGE = "index.html"
 RUNS = "runs"
 KEPT = (CONFIG, ENVIRONMENT, SUMMARY)
 """What of a run's folder lies beside the page."""
@@ -63,7 +64,7 @@ def manifest_of(board: Leaderboard, folder: Path, names: list[str]) -> dict[str,
             "source": source_digest(),
             "commit": commit(),
         },
-        "rows": [_row(run) for run in board.runs],
+        "rows": [row_of(run) for run in board.runs],
         "files": {name: sum_of(folder / name) for name in sorted(names)},
     }
     return {**told, "sha256": digest_of(told)}
@@ -146,7 +147,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def changed_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
     """The files of a leaderboard that are missing, or not as the manifest says; and those that it does not say."""
-    wanted = {"index.html", *(f"{RUNS}/{row['name']}/{name}" for row in manifest["rows"] for name in KEPT)}
+    wanted = {PAGE, *(f"{RUNS}/{row['name']}/{name}" for row in manifest["rows"] for name in KEPT)}
     told = manifest["files"]
     wrong = [name for name in sorted(wanted | told.keys()) if name not in told or name not in wanted]
     for name in sorted(wanted & told.keys()):
@@ -196,7 +197,8 @@ def _public(key: Path) -> bytes:
     return found.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
-def _row(run: BoardRun) -> dict[str, Any]:
+def row_of(run: BoardRun) -> dict[str, Any]:
+    """What a manifest says of a run."""
     return {
         "name": run.name,
         "system": run.system,

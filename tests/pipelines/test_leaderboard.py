@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from eval.leaderboard.manifest import digest_of
+from lcm.derived import sum_of
 from pipelines import cli
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import QUICK, Lcm
@@ -66,6 +67,7 @@ def test_the_runs_made_again_give_the_same_bit_for_bit(lcm: Lcm, board: Path) ->
     assert done.code == 0, done.stderr
     assert "Signed: with the Ed25519 key SHA256:" in done.stdout
     assert done.stdout.count("the same, bit for bit") == 2
+    assert "Page: as its runs say" in done.stdout
 
 
 def test_another_number_is_found_by_making_it_again(lcm: Lcm, board: Path) -> None:
@@ -82,6 +84,36 @@ def test_another_number_is_found_by_making_it_again(lcm: Lcm, board: Path) -> No
     assert lcm("verify", "board", "replay=false").code == 0
     refused = lcm("verify", "board", "replay=false", "key=ours.pub")
     assert (refused.code, "nobody signed this manifest" in refused.stderr) == (BAD_INPUT, True)
+
+
+def forged(board: Path, name: str, change: Callable[[str], str]) -> None:
+    """A file with a change, and a manifest that says it."""
+    path = board / name
+    path.write_text(change(path.read_text()))
+
+    def told(manifest: dict[str, Any]) -> None:
+        manifest["files"][name] = sum_of(path)
+        del manifest["signature"]
+
+    rewritten(board, told)
+
+
+def test_a_page_of_other_numbers_than_its_runs_is_found_by_making_them_again(lcm: Lcm, board: Path) -> None:
+    forged(board, "index.html", lambda page: page.replace("Leaderboard by", "The leaderboard by"))
+    assert lcm("verify", "board", "replay=false").code == 0, "the files are as its manifest says"
+    done = lcm("verify", "board")
+    assert (done.code, "Page: index.html is not the page of these runs" in done.stdout) == (1, True)
+
+
+def test_a_summary_of_other_numbers_than_its_run_is_found_by_making_it_again(lcm: Lcm, board: Path) -> None:
+    def better(text: str) -> str:
+        summary = json.loads(text)
+        summary["measures"]["recall@10"]["value"] = 0.75
+        return json.dumps({key: value for key, value in summary.items() if not key.endswith("sha256")})
+
+    forged(board, "runs/001/summary.json", better)
+    done = lcm("verify", "board", "row=001")
+    assert (done.code, "other in measures of summary.json" in done.stdout) == (1, True), done.stderr
 
 
 @pytest.mark.parametrize("name", ["index.html", "runs/001/config.yaml", "runs/002/summary.json"])
