@@ -136,13 +136,16 @@ def experiment_of(
 
 
 def told_of_external(parts: Mapping[str, Any]) -> str:
-    """What an external memory says of itself, name and version; empty of a system of ours.
+    """What an external memory says of itself, name and version, and what is known of its code and surroundings; empty
+    of a system of ours.
 
     Raises:
         LcmError: if it may not be asked.
     """
     ranking = parts["memory"].ranking
-    return " ".join(ranking.told(parts["stages"])[:2]) if isinstance(ranking, External) else ""
+    if not isinstance(ranking, External):
+        return ""
+    return " ".join([*ranking.told(parts["stages"])[:2], ranking.identity() or ""])
 
 
 def refuse_absent_model(compaction: object) -> None:

@@ -1,12 +1,13 @@
 """The ranking of an external memory: a workspace is played to it once, and what it answered is the ranking."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
-from eval.cache.fingerprint import Fingerprint, Unidentified, digest
+from eval.cache.fingerprint import Fingerprint, Unidentified, content_of, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
@@ -81,7 +82,7 @@ class External:
         key = (
             None
             if cache is None
-            else self._identity(
+            else self.identity(
                 self.told(cache),
                 self.revision,
                 self.k,
@@ -110,16 +111,18 @@ class External:
 
     def told(self, cache: StageCache) -> Told:
         """What the memory says of itself: another version is another memory. Asked once a process."""
-        if (key := self._identity()) is None:
+        if (key := self.identity()) is None:
             return session.asked_of_itself(self.transport, self.settings)
         return cache.in_memory("external", key, lambda: (session.asked_of_itself(self.transport, self.settings), 1))
 
-    def _identity(self, *others: object) -> str | None:
-        """The digest of how the memory is reached and set, with its code as far as that is named; None where it has
-        none."""
+    def identity(self, *others: object) -> str | None:
+        """The digest of how the memory is reached and set, with its code as far as that is named, and of the variables
+        that it is given; None where it has none."""
         identity = Fingerprint({__name__, *self.transport.modules})
+        variables = {name: _variable(name) for name in getattr(self.transport, "environment", ())}
         try:
-            return digest([*map(identity.of, (self.transport, self.settings, *others))], identity.modules)
+            told = [*map(identity.of, (self.transport, self.settings, *others)), variables]
+            return digest(told, identity.modules)
         except Unidentified:
             return None
 
@@ -137,6 +140,14 @@ class External:
 
     def reasons(self, batch: Batch) -> pl.DataFrame:
         raise LcmError(_ALONE)
+
+
+def _variable(name: str) -> list[str]:
+    """The value of a variable, and what the file says that it names; a folder may be all of HOME."""
+    value = os.environ.get(name)
+    if value is None:
+        return []
+    return [value, *(content_of(value) if os.path.isfile(value) else ())]  # noqa: PTH113 - which takes any text
 
 
 def _is_undisturbed(log: pl.DataFrame) -> bool:

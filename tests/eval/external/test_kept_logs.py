@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from eval.cache.fingerprint import _foreign_source, _source, source_digest
 from eval.cache.stage_cache import StageCache
 from eval.experiment.experiment import Experiment, Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
+from eval.external.python_object import PythonObject
 from eval.external.ranking.external import External
 from eval.external.stdio import Stdio
 from eval.ladder.asking import asked_again
@@ -19,7 +21,8 @@ from eval.ladder.places import FOUND
 from eval.measures.means import Means
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
-from lcm.consent import COMMANDS
+from lcm.consent import COMMANDS, TRUST
+from pipelines.steps.point import told_of_external
 from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values
 from tests.support.workspaces import system
 
@@ -93,6 +96,36 @@ def test_a_memory_is_asked_once_until_something_of_it_changes(tmp_path: Path, mo
     bench.script.write_text(f"{bench.script.read_text()}# another one\n")
     bench.run()
     assert bench.asked() == 4
+
+
+def test_a_variable_that_the_memory_is_given_is_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another checkout, or another configuration, is named by a variable; the command stays the same."""
+    bench = Bench(tmp_path, monkeypatch)
+    transport = replace(bench.evaluator.system.ranking.transport, environment=["PLUGIN_CONFIG"])  # type: ignore[attr-defined]
+    named = tmp_path / "config.json"
+    for content, asked in (("{}", 4), ("{}", 0), ('{"weight": 1}', 4)):
+        named.write_text(content)
+        monkeypatch.setenv("PLUGIN_CONFIG", str(named))
+        bench.run(transport=transport)
+        assert bench.asked() == asked, content
+    monkeypatch.setenv("PLUGIN_CONFIG", str(tmp_path))
+    bench.run(transport=transport)
+    assert bench.asked() == 4
+
+
+def test_the_source_of_a_class_is_part_of_where_numbers_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TRUST, "of_mine")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    told = list[str]()
+    for line in ("", "# another one"):
+        (tmp_path / "of_mine.py").write_text(f"class Memory: ...\n{line}\n")
+        for cached in (source_digest, _source, _foreign_source):
+            cached.cache_clear()
+        ranking = External(PythonObject("of_mine.Memory"))
+        told.append(told_of_external({"memory": system(ranking=ranking), "stages": StageCache(str(tmp_path / "kept"))}))
+    assert told[0] != told[1]
 
 
 def test_what_a_fault_disturbed_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
