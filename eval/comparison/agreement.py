@@ -102,9 +102,22 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
             f"neither run says whether more or less of {untold} is better: evaluate one of them again with this lcm"
         )
     for measure in judged:
-        of_both = [set(side.values.filter(measure=measure)["query_id"]) for side in (baseline, candidate)]
-        _require_same_queries(f"{measure} of ", *of_both)
+        ours, theirs = (_with_value(side, measure) for side in (baseline, candidate))
+        may_lack = [side.is_external for side in (baseline, candidate)]
+        if not (ours & theirs and (may_lack[0] or theirs <= ours) and (may_lack[1] or ours <= theirs)):
+            _require_same_queries(f"{measure} of ", ours, theirs)
     return judged
+
+
+def without_pair(baseline: Side, candidate: Side, measure: str) -> tuple[set[str], set[str]]:
+    """The queries that have a value of a measure on the baseline's side alone, and on the candidate's alone: external
+    memories leave some unanswered, or unjudged."""
+    ours, theirs = (_with_value(side, measure) for side in (baseline, candidate))
+    return ours - theirs, theirs - ours
+
+
+def _with_value(side: Side, measure: str) -> set[str]:
+    return set(side.values.filter(measure=measure)["query_id"])
 
 
 def require_same_settings(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> None:

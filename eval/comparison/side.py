@@ -10,7 +10,7 @@ import polars as pl
 from eval.experiment.conversation_means import conversation_direction, conversation_means, conversation_values
 from eval.experiment.run_folder import CONFIG, directions, read_config, read_summary, read_table
 from eval.measures.measure import Direction
-from eval.measures.names import RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
+from eval.measures.names import EXTERNAL_MEMORY, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from eval.measures.ranked_messages import with_near_duplicates
 from lcm.errors import LcmError
 from lcm.redaction import redacted
@@ -46,6 +46,11 @@ class Side:
     def is_of_conversations(self) -> bool:
         """Whether conversations stand for questions."""
         return not self.queries.is_empty() and bool((self.queries["category"] == CONVERSATION).all())
+
+    @property
+    def is_external(self) -> bool:
+        """Whether an external memory was measured, which may leave queries unanswered: they have no value."""
+        return any(flag.startswith(EXTERNAL_MEMORY) for flag in self.summary.get("flags", ()))
 
     @property
     def measures(self) -> list[str]:

@@ -42,6 +42,8 @@ class GatedComparison:
     """Settings that may differ, for the configuration of a side does not tell them."""
     alpha: float
     confidence: float
+    notes: tuple[str, ...] = ()
+    """What else a reader must know: the queries that could not be paired."""
 
     @property
     def exit_code(self) -> int:

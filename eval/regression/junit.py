@@ -47,7 +47,7 @@ def junit(comparison: GatedComparison, at: str) -> str:
             failure.text = _writable(sentence(row))
         elif row["gate"] == "cannot tell":
             Xml.SubElement(case, "skipped", {"message": _writable(sentence(row))})
-    Xml.SubElement(suite, "system-out").text = headline(comparison)
+    Xml.SubElement(suite, "system-out").text = _writable("\n".join([headline(comparison), *comparison.notes]))
     Xml.SubElement(suite, "system-err").text = ""
     Xml.indent(suites)
     text: bytes = Xml.tostring(suites, encoding="utf-8", xml_declaration=True)

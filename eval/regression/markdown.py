@@ -34,6 +34,7 @@ def _lines(comparison: GatedComparison) -> Iterator[str]:
         yield f"- not measured in either: {', '.join(comparison.left_out)}"
     if comparison.unknown:
         yield f"- not known to agree, as a side's config.yaml does not tell: {_text(', '.join(comparison.unknown))}"
+    yield from (f"- {_text(note)}" for note in comparison.notes)
     yield ""
     share = f"{100 * comparison.confidence:g} %"
     yield (

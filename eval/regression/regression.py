@@ -13,6 +13,7 @@ from eval.comparison.side import Side
 from eval.measures.means import ALL
 from eval.regression.gate import GATED_SCHEMA, Gate, GatedComparison
 from eval.regression.limit import limit_of
+from eval.regression.unpaired import Unpaired, notes_of
 from eval.significance import least_p_value
 from lcm.checks import check_range
 
@@ -35,7 +36,8 @@ class Regression:
 
     - `regressed` if the permutation test, corrected over all rows by Holm, has p < alpha, and d < -tolerance;
     - else `cannot tell` if the interval of d goes below -detectable, if fewer than `least_queries` were judged and
-      any of them changed, or if d < -tolerance and the test could not have found that whatever it was;
+      any of them changed, or if d < -tolerance and the test could not have found that whatever it was; over all queries
+      also if those that the candidate, an external memory, leaves without a value could hide a loss of `detectable`;
     - else `fine`.
 
     The whole is regressed if any row is, else it cannot be told if that holds of a row over all queries, else fine.
@@ -80,7 +82,8 @@ class Regression:
         measures = [*gated, *(name for name in self._told() if name in known)]
         rows = self._pairing().rows(baseline, [candidate], measures, by_category=self.by_category)
         tests = rows["p"].count()
-        judged = [self._judged(row, tests) for row in rows.iter_rows(named=True)]
+        unpaired = {measure: Unpaired.of(baseline, candidate, measure) for measure in measures}
+        judged = [self._judged(row, tests, unpaired[row["measure"]]) for row in rows.iter_rows(named=True)]
         rows = pl.DataFrame(judged, schema=GATED_SCHEMA, orient="row")
         costs = frozenset(rows.filter("lower_is_better")["measure"])
         worse, better = changed_queries(baseline, candidate, measures, costs, self.changed_queries, self.depth)
@@ -96,6 +99,7 @@ class Regression:
             unknown=tuple(unknown_settings(baseline, candidate)),
             alpha=self.alpha,
             confidence=self.confidence,
+            notes=tuple(notes_of(unpaired)),
         )
 
     def _pairing(self) -> Pairing:
@@ -109,14 +113,17 @@ class Regression:
         named = {name.replace("_at_", "@") for name in self.measures}
         return [name for name in self.told if name not in named]
 
-    def _judged(self, row: Mapping[str, Any], tests: int) -> dict[str, Any]:
+    def _judged(self, row: Mapping[str, Any], tests: int, unpaired: Unpaired) -> dict[str, Any]:
         """A paired row, with its limits and what the gate says."""
         settings = self._gated().get(row["measure"])
         if settings is None:
             return {**row, "tolerance": None, "detectable": None, "gate": None}
         tolerance, detectable = limit_of(row["measure"], settings).in_units(row["baseline"])
         limited = {**row, "tolerance": tolerance, "detectable": detectable}
-        return {**limited, "gate": self._gate(limited, tests)}
+        gate = self._gate(limited, tests)
+        if gate == "fine" and row["group"] == ALL and unpaired.may_hide(row["n"]) > detectable:
+            gate = "cannot tell"
+        return {**limited, "gate": gate}
 
     def _gate(self, row: Mapping[str, Any], tests: int) -> Gate:
         if row["changed"] == 0:

@@ -29,7 +29,8 @@ _SHAPE = keys(
         "not_measured": list_of(TEXT),
         "not_known_to_agree": list_of(TEXT),
         "settings": keys({"alpha": NUMBER, "confidence": NUMBER}),
-    }
+    },
+    {"notes": list_of(TEXT)},
 )
 
 
@@ -66,6 +67,7 @@ def report(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict[str
         "rows": comparison.rows.to_dicts(),
         "not_measured": list(comparison.left_out),
         "not_known_to_agree": list(comparison.unknown),
+        "notes": list(comparison.notes),
         "worse_queries": [_query(query) for query in comparison.worse],
         "better_queries": [_query(query) for query in comparison.better],
     }
@@ -92,6 +94,7 @@ def read_regression(folder: Path) -> GatedComparison:
         unknown=tuple(told["not_known_to_agree"]),
         alpha=told["settings"]["alpha"],
         confidence=told["settings"]["confidence"],
+        notes=tuple(told.get("notes", ())),
     )
 
 

@@ -30,6 +30,7 @@ def regression_page(
     first = next((row for row in comparison.rows["measure"] if row not in comparison.costs), None)
     judged = int(comparison.rows.filter(group=ALL)["n"].max() or 0)  # type: ignore[arg-type]
     unknown = [f"not known to agree, as a side's config.yaml does not tell: {', '.join(comparison.unknown)}"]
+    notes = [*comparison.notes, *(unknown if comparison.unknown else ())]
     found = [
         _gate(comparison, first),
         lost(columns),
@@ -38,7 +39,7 @@ def regression_page(
         curves(columns, queries),
         dataset(baseline.summary, len(baseline.queries), judged, card),
         systems([candidate, baseline]),
-        section_of_notes([*(unknown if comparison.unknown else ()), *told_of(candidate), *told_of(baseline)]),
+        section_of_notes([*notes, *told_of(candidate), *told_of(baseline)]),
     ]
     return ReportPage(
         kind="regression",

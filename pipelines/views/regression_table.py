@@ -58,7 +58,7 @@ def show_regression(comparison: GatedComparison, report: Path) -> None:
             text = " ".join(query.text.split())
             text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
             say(f"{word}: {query.query_id} {text!r}: {changes(query, comparison.costs)}")
-    for note in comparison.baseline.summary.get("notes", ()):
+    for note in (*comparison.notes, *comparison.baseline.summary.get("notes", ())):
         say(f"note: {note}")
     say(headline(comparison))
     kept(report, ", with the rankings of both sides")

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval.measures.names import EXTERNAL_MEMORY
 from eval.regression.gate import GatedComparison
+from eval.regression.junit import junit
+from eval.regression.markdown import markdown
 from eval.regression.regression import Regression
 from eval.regression.wording import headline
 from eval.significance import bootstrap_means, holm, sign_flip_p_values
@@ -335,3 +338,39 @@ def test_a_cost_fails_a_candidate_only_where_that_is_asked_for(compare: Any) -> 
     assert compare(before, after, asked).gate == "regressed"
     left_out = {"measures": {**LIMITS, "tokens@10": None}}
     assert compare(before, after, left_out).rows["measure"].to_list() == ["recall@10"]
+
+
+EXTERNAL = {"flags": [f"{EXTERNAL_MEMORY} mine 2 answered 199 of 200 queries"]}
+
+
+def test_what_an_external_candidate_leaves_unanswered_is_left_out_and_told(compare: Any) -> None:
+    found = compare({"recall@10": [1.0] * 200}, {"recall@10": [None] + [1.0] * 199}, **EXTERNAL)
+    assert (found.gate, row(found)["n"], row(found)["changed"], row(found)["candidate"]) == ("fine", 199, 0, 1.0)
+    (note,) = found.notes
+    assert note.startswith("recall@10: left out are 1 queries of which the candidate has no value, and 0 of which")
+    assert note in junit(found, "2026-01-01T00:00:00")
+    assert "1 queries of which the candidate has no value" in markdown(found)
+
+
+@pytest.mark.parametrize(
+    ("unanswered", "value", "gate"), [(9, 1.0, "fine"), (11, 1.0, "cannot tell"), (11, 0.5, "fine")]
+)
+def test_what_is_left_out_passes_no_gate_where_it_could_hide_a_loss(
+    compare: Any, unanswered: int, value: float, gate: str
+) -> None:
+    """.05 is to be detected: 10 of 200 queries that found all."""
+    before = [value] * unanswered + [1.0] * (200 - unanswered)
+    assert (
+        compare({"recall@10": before}, {"recall@10": [None] * unanswered + before[unanswered:]}, **EXTERNAL).gate
+        == gate
+    )
+
+
+def test_a_candidate_that_answers_what_the_baseline_could_not_is_no_worse(compare: Any) -> None:
+    found = compare({"recall@10": [None] * 20 + [0.5] * 180}, {"recall@10": [0.0] * 20 + [0.5] * 180}, **EXTERNAL)
+    assert (found.gate, row(found)["difference"]) == ("fine", 0)
+
+
+def test_nothing_in_common_is_refused(compare: Any) -> None:
+    with pytest.raises(LcmError, match="20 are missing in the candidate and 20 in the baseline"):
+        compare({"recall@10": [None] * 20 + [1.0] * 20}, {"recall@10": [1.0] * 20 + [None] * 20}, **EXTERNAL)
