@@ -211,6 +211,7 @@ def _notes(tuned: Exported, here: Side, there: Sequence[Side], memory: Told) -> 
         for flag in side.summary.get("flags", ())
         if flag.startswith(EXTERNAL_MEMORY)
     ]
+    notes += [f"{side.name}: survived: {side.incidents}" for side in there if side.incidents]
     if memory.ignores is None:
         notes.append("the memory does not say which settings it ignores: what is told of is not known to hold")
     tuned_on = (tuned.source.summary.get("dataset") or {}).get("digest")

@@ -63,6 +63,15 @@ def explained(comparison: Comparison) -> str:
     )
 
 
+def incidents(comparison: Comparison) -> list[str]:
+    """A line for each side of which something failed and was survived."""
+    return [
+        f"{name(comparison, standing)}: survived: {told}"
+        for standing in comparison.standings
+        if (told := standing.side.incidents)
+    ]
+
+
 def report(comparison: Comparison) -> dict[str, Any]:
     """Everything that was found, as plain data."""
     names = [standing.side.name for standing in comparison.standings]
@@ -98,7 +107,7 @@ def markdown(comparison: Comparison, picture: str | None) -> str:
         *(f"| {' | '.join(map(_text, row))} |" for row in cells(comparison)),
         "",
         f"{_text(explained(comparison))}.",
-        *("", *(f"- {_text(note)}" for note in comparison.notes)),
+        *("", *(f"- {_text(note)}" for note in (*incidents(comparison), *comparison.notes))),
         *(("", f"![{_text(comparison.by)} against cost]({picture})") if picture else ()),
     ]
     return "\n".join(lines).rstrip() + "\n"
@@ -121,6 +130,7 @@ def _side(standing: Standing) -> dict[str, Any]:
         "is_baseline": standing.is_baseline,
         "asked": len(standing.side.queries),
         **{key: summary.get(key) for key in known},
+        "incidents": dict(summary.get("incidents") or {}),
         "measures": {measure: dict(mean) for measure, mean in standing.means.items()},
         "latency_ms": None if standing.latency_ms is None else dict(standing.latency_ms),
     }

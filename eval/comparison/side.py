@@ -53,6 +53,12 @@ class Side:
         return any(flag.startswith(EXTERNAL_MEMORY) for flag in self.summary.get("flags", ()))
 
     @property
+    def incidents(self) -> str:
+        """What failed, or came otherwise than it should, and was survived, in a line; empty where nothing did."""
+        counted: Mapping[str, int] = self.summary.get("incidents") or {}
+        return ", ".join(f"{what} ({times:,} times)" for what, times in counted.items())
+
+    @property
     def measures(self) -> list[str]:
         return self.values["measure"].unique(maintain_order=True).to_list()
 

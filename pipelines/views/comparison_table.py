@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_report import HEADINGS, cells, explained, headline
+from eval.comparison.comparison_report import HEADINGS, cells, explained, headline, incidents
 from lcm.encoding import printable
 from pipelines.views.fitting import fullest
 from pipelines.views.terminal import console, kept, say
@@ -34,6 +34,8 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     if (hidden := len(comparison.standings) - _MOST_SIDES) > 0:
         say(f"{hidden} more sides: {page} has all")
     for line in headline(comparison)[:_MOST_SIDES]:
+        say(line)
+    for line in incidents(comparison)[:_MOST_SIDES]:
         say(line)
     for note in comparison.notes[:_MOST_SIDES]:
         say(f"note: {note}")

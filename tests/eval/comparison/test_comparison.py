@@ -55,6 +55,7 @@ SCHEMA = {
                 "required": ["name", "folder", "is_baseline", "asked", "config_hash", "measures", "latency_ms"],
                 "properties": {
                     **{name: {"type": "string"} for name in ("name", "folder", "config_hash", "definitions")},
+                    "incidents": {"type": "object", "additionalProperties": {"type": "integer"}},
                     "commit": {"type": ["string", "null"]},
                     "is_baseline": {"type": "boolean"},
                     "asked": {"type": "integer"},

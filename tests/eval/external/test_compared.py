@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 
 from eval.comparison.comparison import compared
-from eval.comparison.comparison_report import headline
+from eval.comparison.comparison_report import headline, incidents, markdown, report
 from eval.comparison.side import Side, read_side
 from eval.regression.regression import Regression
 from lcm.errors import LcmError
+from pipelines.views.comparison_table import show_comparison
 from tests.support.run_folders import write_run_folder
 
 NOTE = "external memory mine 1 answered none of 40 queries and has no number: reset crashed: it ended with exit code 3"
@@ -47,3 +48,17 @@ def test_the_gate_says_why_a_candidate_has_no_number(tmp_path: Path) -> None:
     ours, _, silent = sides(tmp_path)
     with pytest.raises(LcmError, match=re.escape(f"the candidate has no number to be compared by: {NOTE}")):
         Regression().compare(ours, silent)
+
+
+def test_what_a_side_survived_is_told_wherever_a_comparison_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, better, _ = sides(tmp_path)
+    counted = {"external: texts repeated": 1200, "external: search timed out": 3}
+    found = compared([ours, replace(better, summary={**better.summary, "incidents": counted})])
+    line = "2 better: survived: external: texts repeated (1,200 times), external: search timed out (3 times)"
+    assert incidents(found) == [line]
+    assert f"- {line}" in markdown(found, None)
+    assert [one["incidents"] for one in report(found)["sides"]] == [{}, counted]
+    show_comparison(found, tmp_path / "compare.md")
+    assert line in " ".join(capsys.readouterr().out.split())
