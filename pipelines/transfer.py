@@ -1,4 +1,4 @@
-"""lcm transfer PRESET target=PLUGIN external.command=[PROGRAM,ARGUMENT] [dataset=NAME] [KEY=VALUE ...] [into=FOLDER]
+"""lcm transfer PRESET target=PLUGIN [for=VERSION] external.command=[PROGRAM,ARGUMENT] [KEY=VALUE ...] [into=FOLDER]
 
 Does a tuned preset hold where it goes? Default and tuned settings are evaluated here and in an external memory
 (docs/external.md) that is given what `lcm export` writes for the plugin: four evaluations of the same questions. Told
@@ -9,6 +9,7 @@ PRESET is what `lcm export` takes, the folder of a run, a sweep (its best point)
 NAME@ALIAS; or a system by its name (lancedb_pro_tuned), or settings: 'system=lancedb_pro fusion.dense_weight=0.9'.
 
   target=PLUGIN     lancedb_pro, lossless_claw or libravdb: whose configuration the memory takes
+  for=VERSION       what that version's manifest takes, as of `lcm export`; target=libravdb@1.10 says the same
   external.KEY=...  how the memory is reached, as for `lcm evaluate system=external`; ranking.k=20 and the like too
   from=SETTINGS     what the preset was tuned from; else system=PLUGIN
   measures=A,B      what is told; else recall@10, nDCG@10
@@ -37,7 +38,7 @@ from eval.external.contract import Told
 from eval.measures.names import EXTERNAL_MEMORY
 from lcm.errors import LcmError
 from lcm.plugins.settings.environment import parsed
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.tables import TABLES, named_table
 from pipelines.config import building, composition, conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.config.command_line import new_folder_of
@@ -50,7 +51,7 @@ from pipelines.views.progress import progress
 from pipelines.views.terminal import log_and_report, tell_json
 from pipelines.views.transfer_table import show_transfer
 
-_OWN = ("target", "from", "measures", "cluster", "into")
+_OWN = ("target", "for", "from", "measures", "cluster", "into")
 _OF_ALL = (*SHARED, "distractors", "means", "executor", "stages", "cache", "embedder")
 _THERE = ("external", "ranking")
 _SETTINGS = "ranking.settings"
@@ -62,6 +63,7 @@ class TransferRequest:
 
     preset: str
     target: str
+    """The plugin, with the version that is meant behind an @, where one is named."""
     tuned_from: str
     of_all: tuple[str, ...]
     there: tuple[str, ...]
@@ -127,9 +129,7 @@ def read_command(arguments: Sequence[str]) -> TransferRequest:
     if len(presets) != 1:
         what = " ".join(presets) or "none"
         raise LcmError(f"name one preset, settings of it in quotation marks as one word; got: {what}")
-    target = told.settings.get("target", "")
-    if target not in TABLES:
-        raise LcmError(f"target={target}: whose configuration does the memory take? {', '.join(TABLES)}")
+    target = _target(told.settings)
     there = tuple(one for one, group in groups.items() if group in _THERE)
     if not any(groups[one] == "external" for one in there):
         raise LcmError("external.command=[PROGRAM,ARGUMENT] says which memory it goes to: it is missing")
@@ -138,7 +138,7 @@ def read_command(arguments: Sequence[str]) -> TransferRequest:
     return TransferRequest(
         preset=presets[0],
         target=target,
-        tuned_from=told.settings.get("from", f"system={target}"),
+        tuned_from=told.settings.get("from", f"system={named_table(target).name}"),
         of_all=tuple(one for one, group in groups.items() if group in _OF_ALL),
         there=there,
         tracking=tuple(one for one, group in groups.items() if group == "tracking"),
@@ -146,6 +146,23 @@ def read_command(arguments: Sequence[str]) -> TransferRequest:
         cluster=cast(Any, told.choice("cluster", ("none", "workspace"), "none")),
         into=told.settings.get("into"),
     )
+
+
+def _target(told: Mapping[str, str]) -> str:
+    """The plugin, and its version where one is named.
+
+    Raises:
+        LcmError: if it is none that is known, or two versions are named.
+    """
+    target, version = told.get("target", ""), told.get("for")
+    plugin, _, own = target.partition("@")
+    if plugin not in TABLES:
+        raise LcmError(f"target={target}: whose configuration does the memory take? {', '.join(TABLES)}")
+    if own and version is not None:
+        raise LcmError(f"target={target} for={version}: name one version, target={plugin} for={version}")
+    target = target if version is None else f"{target}@{version}"
+    named_table(target)
+    return target
 
 
 def _source(named: str, tracking: Any, scratch: Path) -> ExportSource:
@@ -158,8 +175,9 @@ def _source(named: str, tracking: Any, scratch: Path) -> ExportSource:
 
 
 def _exported(source: ExportSource, folder: Path, name: str, target: str) -> Exported:
-    told = export(source, folder, name, (YAML, target))["targets"][target]
-    settings: dict[str, Any] = {"config": json.loads((folder / f"{target}.json").read_text())}
+    plugin = named_table(target).name
+    told = export(source, folder, name, (YAML, target))["targets"][plugin]
+    settings: dict[str, Any] = {"config": json.loads((folder / f"{plugin}.json").read_text())}
     for file in told["files"]:
         if file.endswith(".env"):
             settings["variables"] = parsed((folder / file).read_text(), file)
@@ -184,7 +202,7 @@ def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Pat
     found = replace(found, notes=tuple(_notes(tuned, here[1], there, memory)))
     missing = tuned.provenance["not_expressible"]
     settings = tuned_settings(
-        default.source.config, tuned.source.config, TABLES[asked.target], missing, memory.ignores or ()
+        default.source.config, tuned.source.config, named_table(asked.target), missing, memory.ignores or ()
     )
     told = {
         "target": asked.target,
@@ -212,6 +230,9 @@ def _notes(tuned: Exported, here: Side, there: Sequence[Side], memory: Told) -> 
         if flag.startswith(EXTERNAL_MEMORY)
     ]
     notes += [f"{side.name}: survived: {side.incidents}" for side in there if side.incidents]
+    if refused := tuned.provenance["refused_by_version"]:
+        plugin = f"{tuned.provenance['plugin']} {tuned.provenance['version']}"
+        notes.append(f"{plugin} refuses, and the memory is not told: {', '.join(refused)}")
     if memory.ignores is None:
         notes.append("the memory does not say which settings it ignores: what is told of is not known to hold")
     tuned_on = (tuned.source.summary.get("dataset") or {}).get("digest")

@@ -3,12 +3,15 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from eval.external.contract import Told
 from lcm.errors import LcmError
-from pipelines.transfer import read_command
+from pipelines.export import source_of
+from pipelines.transfer import _exported, _notes, read_command
 from tests.pipelines.conftest import Finished, Lcm
 
 MEMORY = Path(__file__).parents[1] / "support/external/configured.py"
@@ -129,6 +132,8 @@ def test_a_memory_that_does_not_run_has_no_number(lcm: Lcm, asked: tuple[str, ..
         (["unified", "fusion.k=3", "target=lancedb_pro", memory("all")], "got: unified fusion.k=3"),
         (["unified", memory("all")], "target=: whose configuration does the memory take? lancedb_pro, lossless_claw"),
         (["unified", "target=mem0", memory("all")], "target=mem0: whose configuration"),
+        (["unified", "target=libravdb", "for=1.5", memory("all")], "libravdb-memory 1.5: no manifest of it is known"),
+        (["unified", "target=libravdb@1.4", "for=1.10", memory("all")], "name one version, target=libravdb for=1.10"),
         (["unified", "target=libravdb"], "says which memory it goes to: it is missing"),
         (["unified", "target=libravdb", memory("all"), "ranking.settings={a:1}"], "is told the preset's own settings"),
         (["unified", "target=libravdb", memory("all"), "into="], "into= has no value"),
@@ -140,6 +145,21 @@ def test_what_cannot_be_done_is_said_before_anything_is(arguments: list[str], to
         read_command(arguments)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("version", [("target=libravdb", "for=1.10"), ("target=libravdb@1.10",)])
+def test_a_version_is_told_what_its_manifest_takes(version: tuple[str, ...], tmp_path: Path) -> None:
+    """As `lcm export` writes it: 1.10 takes theta1, and refuses what the version rebuilt here knows."""
+    asked = read_command(["libravdb", *version, memory("all")])
+    assert asked.tuned_from == "system=libravdb"
+    tuned = source_of(None, ["system=libravdb", "fusion.theta1=0.3", "admission.technical_norm=2"], None, tmp_path)
+    exported = _exported(tuned, tmp_path / "preset", "tuned", asked.target)
+    assert exported.settings["config"]["section7Theta1"] == 0.3
+    assert not {"gatingWeights", "gatingTechNorm"} & exported.settings["config"].keys()
+    assert exported.provenance["version"] == "1.10.14-beta.1"
+    side = SimpleNamespace(summary={"dataset": {"digest": ""}})
+    (note, *_) = _notes(exported, side, [], Told())  # type: ignore[arg-type]
+    assert note.startswith("libravdb-memory 1.10.14-beta.1 refuses, and the memory is not told: gatingWeights.w1c")
 
 
 @pytest.mark.full
