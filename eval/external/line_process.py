@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from eval.external.contract import CallName, FaultError, FaultKind
+from eval.external.leftover import end_leftover
 from lcm.redaction import redacted
 
 _READ_AT_ONCE = 1 << 16
@@ -87,6 +88,7 @@ class LineProcess:
             self._in.close()
             self._process.wait(0 if self._fault else _END_S)
         self._kill()
+        end_leftover(self._home.name)
         self._selector.close()
         for stream in (self._out, self._err):
             stream.close()

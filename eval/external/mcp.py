@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.external.contract import CallName, FaultError
+from eval.external.leftover import end_leftover
 from eval.external.mcp_tool import SearchTool, Tool, filled, named
 from eval.external.stdio import allowed_command, given
 from lcm.checks import check_range
@@ -99,8 +100,11 @@ class McpConnection:
             raise
 
     def close(self) -> None:
+        home, self._home = self._home, ""
         with suppress(Exception):  # a server that is gone, or does not go: the SDK kills it
             self._open.close()
+        if home:
+            end_leftover(home)
 
     def _replied(self, name: CallName, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         settings = self._settings
