@@ -5,13 +5,15 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from eval.experiment.workspace import WorkspaceResult
-from eval.external.reading import ASKED_SCHEMA
+from eval.external.reading import HOW
 from eval.measures.measure import QUERY_VALUES_SCHEMA
-from eval.measures.names import EXTERNAL_MEMORY
+from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY
 
 ALIGNED = "aligned"
 """The measure: the share of the texts that a query was answered with of which it is known for which messages they
 stand."""
+_OF_CONTEXTS = [name for name in CONTEXT_MEASURES if name not in CONTEXT_COSTS]
+"""The measures that depend on the messages which a context's texts stand for."""
 _STANDING = pl.sum_horizontal("named", "exact", "near")
 _TEXTS = pl.sum_horizontal("named", "exact", "near", "none", "foreign", "early")
 
@@ -29,7 +31,11 @@ def with_value(rows: pl.DataFrame, asked: pl.DataFrame, *, by_messages: bool) ->
         by_messages: whether the value depends on the messages that texts stand for.
     """
     without = [*_unanswered(asked), *(_unjudged(asked) if by_messages else [])]
-    return rows.filter(~pl.col("query_id").is_in(without))
+    of_contexts = _unjudged_contexts(asked).join(pl.DataFrame({"name": _OF_CONTEXTS}), how="cross")
+    unjudged = of_contexts.select("query_id", measure=pl.format("{}@{}", "name", "unjudged_budgets"))
+    return rows.filter(~pl.col("query_id").is_in(without)).join(
+        unjudged, on=["query_id", "measure"], how="anti", maintain_order="left"
+    )
 
 
 def without_answer(asked: pl.DataFrame | None) -> int:
@@ -46,6 +52,11 @@ def _unjudged(asked: pl.DataFrame) -> list[str]:
     """The queries that were answered with texts of which none could be aligned: whether they hold the evidence nobody
     can say."""
     return asked.filter(pl.col("fault").is_null(), pl.col("none") > 0, _STANDING == 0)["query_id"].to_list()
+
+
+def _unjudged_contexts(asked: pl.DataFrame) -> pl.DataFrame:
+    """query_id and budget of the contexts of whose texts none could be aligned: what they hold nobody can say."""
+    return asked.select("query_id", "unjudged_budgets").explode("unjudged_budgets").drop_nulls()
 
 
 def aligned_values(asked: pl.DataFrame) -> pl.DataFrame:
@@ -79,6 +90,8 @@ def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
         yield f"gave no answer to {len(faulted):,}, which have no value, not 0: {why}; means are of the others"
     if without := len(_unjudged(asked)):
         yield f"answered {without:,} queries with nothing that could be aligned: they are unjudged and have no value"
+    if unjudged := len(_unjudged_contexts(asked)):
+        yield f"gave {unjudged:,} contexts of which nothing could be aligned: what they retain is unjudged"
     if partly := asked.filter(pl.col("none") > 0, _STANDING > 0).height:
         yield f"answered {partly:,} queries with some texts that could not be aligned: a lower bound of their recall"
 
@@ -88,7 +101,7 @@ def _of_texts(asked: pl.DataFrame, covered: pl.Series) -> Iterator[str]:
     Args:
         covered: of each text that was returned, how many messages it stands for.
     """
-    sums = asked.select(pl.col(list(ASKED_SCHEMA)[5:]).sum()).row(0, named=True)
+    sums = asked.select(pl.col(HOW).sum()).row(0, named=True)
     if not (total := sum(sums.values())):
         return
     standing = sums["named"] + sums["exact"] + sums["near"]

@@ -39,10 +39,11 @@ ASKED_SCHEMA: dict[str, pl.DataType] = {
     "none": pl.Int64(),
     "foreign": pl.Int64(),
     "early": pl.Int64(),
+    "unjudged_budgets": pl.List(pl.Int64()),
 }
 """A row a query: the fault that came instead of an answer, null where it was answered; how long that took, seen from
 here and, where the memory says so, by its own clock; its texts by how they came to stand for messages, as `How` has
-it."""
+it; the budgets of its contexts that hold text of which none could be aligned."""
 HOW: tuple[How, ...] = get_args(How)
 KIND = "external"
 """Of the documents that an external memory returned."""
@@ -110,6 +111,8 @@ class _Reading:
             for message in transcript.messages
         }
         self._documents: dict[str, dict[str, Any]] = {}
+        self._unjudged: dict[str, list[int]] = {}
+        """Query -> budgets of contexts of whose texts none could be aligned."""
 
     def answered(self) -> Answered:
         answers, asked = list[tuple[Any, ...]](), list[dict[str, Any]]()
@@ -129,6 +132,7 @@ class _Reading:
             elif row["call"] == "context" and row["fault"] is None:
                 query = self._queries[row["query_id"]]
                 contexts[query.text, query.asked_at, row["budget_tokens"]] = self._context(row)
+        asked = [one | {"unjudged_budgets": self._unjudged.get(one["query_id"], [])} for one in asked]
         documents = pl.DataFrame(list(self._documents.values()), schema=DOCUMENT_SCHEMA, orient="row")
         return Answered(
             pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
@@ -178,13 +182,16 @@ class _Reading:
             self._incidents["external: contexts above their budget"] += 1
         whole = [text for text in row["texts"] if text.strip()]
         ids = [one for text, one in zip(row["texts"], row["source_ids"], strict=True) if text.strip()]
-        items = []
+        items, ways = [], set[How]()
         for excerpt, text, named in zip(shown, whole, ids, strict=False):
             is_cut = len(excerpt.text) < len(text)
             aligned = self._aligner.align(excerpt.text, None if is_cut else named, row["added"])
+            ways.add(aligned.how)
             name = opaque_id(self._workspace, excerpt.text, *aligned.message_ids)
             tokens = REPORT_TOKENS.count([excerpt.text])[0]
             items.append(ContextItem("document", name, excerpt.text, tokens, source_message_ids=aligned.message_ids))
+        if "none" in ways and ways <= {"none", "foreign", "early"}:
+            self._unjudged.setdefault(row["query_id"], []).append(budget)
         return Context(tuple(items), sum(one.tokens for one in items), budget)
 
 

@@ -222,6 +222,15 @@ def test_contexts_are_measured_where_they_are_offered_and_cut_at_their_budget(ru
     assert max(values(outcome, "context_tokens@20").values()) <= 20
 
 
+def test_a_context_that_nothing_is_like_is_unjudged_and_retains_not_nothing(run: Run) -> None:
+    outcome = run("retold contexts")
+    assert {measure: values(outcome, f"{measure}@20") for measure in ("verbatim", "summarised", "retained")} == {
+        "verbatim": {}, "summarised": {}, "retained": {},
+    }  # fmt: skip
+    assert values(outcome, "context_tokens@20").keys() == values(outcome).keys() == EVERY_ONE.keys()
+    assert any("gave 4 contexts of which nothing could be aligned" in flag for flag in outcome.flags)
+
+
 def test_a_command_that_the_user_did_not_name_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(COMMANDS, "python3 other.py")
     command = ["touch", str(tmp_path / "ran")]

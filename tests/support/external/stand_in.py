@@ -55,7 +55,7 @@ def main(behaviour):
                     sys.exit("no such database")
                 said, most = [], call.get("settings", {}).get("most")
                 reply |= {"name": "stand-in", "version": "1"}
-                if behaviour in ("contexts", "large contexts"):
+                if behaviour in ("contexts", "large contexts", "retold contexts"):
                     reply["offers"] = ["context", "compact"]
             case "add":
                 if behaviour == "refuses to add":
@@ -83,6 +83,8 @@ def main(behaviour):
                     reply["results"] = found(behaviour, said, call["query"], call["k"])[:most]
             case "context":
                 text = "\n".join(one["content"] for one in said[-3:])
+                if behaviour == "retold contexts":
+                    text = "They spoke of this and that, and came to an understanding about most of it."
                 reply["results"] = [{"text": text * (100 if behaviour == "large contexts" else 1)}]
         print(json.dumps(reply), flush=True)
 
