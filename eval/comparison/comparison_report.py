@@ -49,8 +49,18 @@ def headline(comparison: Comparison) -> list[str]:
         is_same = bool(rows) and all(row["verdict"] == "same" for row in rows)
         alike = "the same as the baseline" if is_same else "cannot tell it from the baseline"
         alike = alike if standing.side.measures else "has no number"
-        lines.append(f"{name(comparison, standing)}: {'; '.join(moved) or alike}")
+        lines.append(f"{name(comparison, standing)}: {'; '.join(moved) or alike}{_of_fewer(comparison, standing)}")
     return lines
+
+
+def _of_fewer(comparison: Comparison, standing: Standing) -> str:
+    """That a side has no value of some questions, by which it may stand where it would not with all of them."""
+    told = standing.means.get(comparison.by)
+    if told is None or told["n"] is None or told["n"] >= comparison.judged:
+        return ""
+    return (
+        f" (by {told['n']:,} of {comparison.judged:,} {comparison.unit}: its mean, and so its place, is of these alone)"
+    )
 
 
 def explained(comparison: Comparison) -> str:
