@@ -30,25 +30,25 @@ def with_value(rows: pl.DataFrame, asked: pl.DataFrame, *, by_messages: bool) ->
     Args:
         by_messages: whether the value depends on the messages that texts stand for.
     """
-    without = [*_unanswered(asked), *(_unjudged(asked) if by_messages else [])]
+    without = [*unanswered(asked), *(unjudged(asked) if by_messages else [])]
     of_contexts = _unjudged_contexts(asked).join(pl.DataFrame({"name": _OF_CONTEXTS}), how="cross")
-    unjudged = of_contexts.select("query_id", measure=pl.format("{}@{}", "name", "unjudged_budgets"))
+    of_nobody = of_contexts.select("query_id", measure=pl.format("{}@{}", "name", "unjudged_budgets"))
     return rows.filter(~pl.col("query_id").is_in(without)).join(
-        unjudged, on=["query_id", "measure"], how="anti", maintain_order="left"
+        of_nobody, on=["query_id", "measure"], how="anti", maintain_order="left"
     )
 
 
 def without_answer(asked: pl.DataFrame | None) -> int:
     """How many queries came to none."""
-    return 0 if asked is None else len(_unanswered(asked))
+    return 0 if asked is None else len(unanswered(asked))
 
 
-def _unanswered(asked: pl.DataFrame) -> list[str]:
+def unanswered(asked: pl.DataFrame) -> list[str]:
     """The queries that came to no answer: nothing is known of what the memory would have said."""
     return asked.filter(pl.col("fault").is_not_null())["query_id"].to_list()
 
 
-def _unjudged(asked: pl.DataFrame) -> list[str]:
+def unjudged(asked: pl.DataFrame) -> list[str]:
     """The queries that were answered with texts of which none could be aligned: whether they hold the evidence nobody
     can say."""
     return asked.filter(pl.col("fault").is_null(), pl.col("none") > 0, _STANDING == 0)["query_id"].to_list()
@@ -88,10 +88,10 @@ def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
         kinds = faulted["fault"].value_counts(sort=True).sort("count", "fault", descending=[True, False]).iter_rows()
         why = ", ".join(f"{times:,} {kind}" for kind, times in kinds)
         yield f"gave no answer to {len(faulted):,}, which have no value, not 0: {why}; means are of the others"
-    if without := len(_unjudged(asked)):
+    if without := len(unjudged(asked)):
         yield f"answered {without:,} queries with nothing that could be aligned: they are unjudged and have no value"
-    if unjudged := len(_unjudged_contexts(asked)):
-        yield f"gave {unjudged:,} contexts of which nothing could be aligned: what they retain is unjudged"
+    if contexts := len(_unjudged_contexts(asked)):
+        yield f"gave {contexts:,} contexts of which nothing could be aligned: what they retain is unjudged"
     if partly := asked.filter(pl.col("none") > 0, _STANDING > 0).height:
         yield f"answered {partly:,} queries with some texts that could not be aligned: a lower bound of their recall"
 

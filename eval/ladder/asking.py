@@ -7,7 +7,10 @@ import polars as pl
 
 from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
+from eval.experiment.external_outcome import unanswered, unjudged
 from eval.experiment.workspace import WorkspaceEvaluator
+from eval.external.ranking.recorded_answers import RecordedAnswers
+from eval.ladder.unseen import UNANSWERED, UNJUDGED
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
 from lcm.records.query import Query
@@ -24,6 +27,14 @@ class Asked:
     memory: Memory
     queries: list[Query]
     ranking: Ranker
+
+    @property
+    def untold(self) -> dict[str, str]:
+        """Query -> the place of all its messages, of queries that an external memory left without a value."""
+        if not isinstance(self.ranking, RecordedAnswers):
+            return {}
+        asked = self.ranking.asked
+        return dict.fromkeys(unanswered(asked), UNANSWERED) | dict.fromkeys(unjudged(asked), UNJUDGED)
 
     def batches(self) -> Iterator[Batch]:
         """The queries in batches that are small enough for every step to be held; what a ranking brings itself stands

@@ -68,7 +68,9 @@ def explained(
     covers = _covers(batch, judged, expected)
     ranks = message_ranks(trace, covers, plan)
     answers, pool = answers_in(trace, plan), trace.filter(pl.col("step") == 0).height
-    if ranks.is_empty() and _covers(batch, judged, expected, only_visible=True).is_empty():
+    if query.query_id in asked.untold:
+        place, step = asked.untold[query.query_id], None
+    elif ranks.is_empty() and _covers(batch, judged, expected, only_visible=True).is_empty():
         place, step = _unseen(asked, query, expected, said), None
     else:
         ((place, step),) = placed(judged, ranks, plan, first).select("place", "step").iter_rows()

@@ -92,6 +92,7 @@ def placed_with_answers(
         trace, plan = asked.ranking.trace(batch), asked.ranking.plan(batch)
         ranks = message_ranks(trace, covered(batch, here), plan)
         is_seen = pl.concat([ranks.select(_MESSAGE), covered(batch, here, only_visible=True).select(_MESSAGE)])
+        untold = asked.untold
         places = placed(here.join(is_seen, on=_MESSAGE, how="semi", maintain_order="left"), ranks, plan, first)
         unseen = here.join(is_seen, on=_MESSAGE, how="anti", maintain_order="left")
         rows = [
@@ -99,7 +100,12 @@ def placed_with_answers(
             for query_id, messages in unseen.group_by("query_id", maintain_order=True).agg("message_id").iter_rows()
             for message_id, place in why_unseen(asked.memory, queries[query_id], messages, said).items()
         ]
-        yield pl.concat([places, pl.DataFrame(rows, PLACES_SCHEMA, orient="row")]), answers_in(trace, plan)
+        found = pl.concat([places, pl.DataFrame(rows, PLACES_SCHEMA, orient="row")])
+        reasons = pl.col("query_id").replace_strict(untold, default=None, return_dtype=pl.String)
+        told = found.with_columns(
+            place=pl.coalesce(reasons, "place"), step=pl.when(reasons.is_null()).then("step").cast(pl.Int32)
+        )
+        yield told, answers_in(trace, plan)
 
 
 def covered(batch: Batch, judged: pl.DataFrame, *, only_visible: bool = False) -> pl.DataFrame:

@@ -15,6 +15,7 @@ NOT_SAID, NOT_STORED, LEFT_OUT = "not said yet", "never stored", "left out"
 REFUSED, KNOWN = "refused", "taken for known"
 SCOPE, SESSION, SHOWN, HIDDEN = "another scope", "another session", "shown already", "not asked for"
 FOLDED, REPLACED, NO_DOCUMENT = "folded", "replaced", "no document"
+UNANSWERED, UNJUDGED = "unanswered", "unjudged"
 REASONS = {
     NOT_SAID: "was said after the question was asked",
     SHOWN: "is shown to the asker already",
@@ -28,6 +29,8 @@ REASONS = {
     LEFT_OUT: "is of a session that is left out",
     NOT_STORED: "was said before the question was asked, and the memory does not hold it",
     NO_DOCUMENT: "has no document: nothing was extracted from it",
+    UNANSWERED: "is no miss: the external memory gave no answer to the question",
+    UNJUDGED: "is no miss that is known: nothing of the answer could be aligned to messages",
 }
 """Place -> what is so of a message there; where several are so of its documents, the first."""
 

@@ -16,8 +16,9 @@ from eval.external.ranking.external import External
 from eval.external.stdio import Stdio
 from eval.ladder.asking import asked_again
 from eval.ladder.explanation import explained
-from eval.ladder.losses import said_messages
+from eval.ladder.losses import losses, said_messages
 from eval.ladder.places import FOUND
+from eval.ladder.unseen import UNANSWERED
 from eval.measures.means import Means
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
@@ -145,3 +146,17 @@ def test_a_run_of_an_external_memory_tells_why(tmp_path: Path, monkeypatch: pyte
     assert found.found_by["branch"].to_list() == ["external"]
     missed = explained(asked, "talk:4", said)
     assert missed.headline == "not in the pool: the source found 3 documents, and none that stands for it"
+
+
+def test_what_was_not_answered_was_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first workspace answers; the memory crashes at the second query of the second, and its third is not asked."""
+    evaluator = Bench(tmp_path, monkeypatch, fails=dataset().queries[2].text).evaluator
+    rows = losses(evaluator, lambda _: None)
+    assert dict(rows.select("query_id", "place").iter_rows()) == {
+        "other": FOUND, "q0": FOUND, "q1": UNANSWERED, "q2": UNANSWERED,
+    }  # fmt: skip
+    assert rows["step"].null_count() == 4
+    (asked,) = asked_again(evaluator, "second", {"q1"})
+    found = explained(asked, "talk:3", said_messages(evaluator.dataset, "second"))
+    assert found.headline == "unanswered: it is no miss: the external memory gave no answer to the question"
+    assert not found.is_tried
