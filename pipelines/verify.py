@@ -29,6 +29,7 @@ from eval.leaderboard.manifest import (
     PAGE,
     RUNS,
     changed_files,
+    files_beside,
     read_manifest,
     results_of,
     row_of,
@@ -46,6 +47,7 @@ from pipelines.views.terminal import say, warn
 
 _OWN = ("replay", "row", "key")
 _CHANGED = 1
+_MOST_BESIDE = 5
 _NUMBERS = ("config_hash", "measures", "arms", "interval", "definitions")
 """What a run's summary says of it that the page shows, and that comes out the same each time."""
 
@@ -67,6 +69,8 @@ def main(arguments: Sequence[str]) -> int:
         say(f"Changed: {', '.join(changed)}")
         return _CHANGED
     say(f"Files: {len(manifest['files'])}, all as the manifest says ({manifest['sha256']})")
+    if beside := files_beside(folder, manifest):
+        say(f"Not of it, and vouched for by nobody: {len(beside)} files, such as {', '.join(beside[:_MOST_BESIDE])}")
     is_other_code = manifest["code"]["source"] != source_digest()
     if is_other_code:
         warn(

@@ -157,6 +157,12 @@ def changed_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
     return wrong
 
 
+def files_beside(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """What lies in the folder of a leaderboard and is none of its files: nobody vouches for it."""
+    names = (one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_symlink() or not one.is_dir())
+    return sorted(set(names) - {MANIFEST, *manifest["files"]})
+
+
 def signer(manifest: Mapping[str, Any], key: Path | None = None) -> str | None:
     """Whose signature a manifest bears, as the fingerprint of the public key; None where nobody signed it.
 

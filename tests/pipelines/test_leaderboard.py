@@ -125,6 +125,13 @@ def test_a_file_that_was_changed_is_named_and_nothing_is_made_again(lcm: Lcm, bo
     assert f"Changed: {name}" in lcm("verify", "board").stdout
 
 
+def test_a_file_that_was_laid_beside_is_named(lcm: Lcm, board: Path) -> None:
+    assert "vouched for" not in lcm("verify", "board", "replay=false").stdout
+    (board / "runs/001/more.html").write_text("better numbers")
+    done = lcm("verify", "board", "replay=false")
+    assert (done.code, "vouched for by nobody: 1 files, such as runs/001/more.html" in done.stdout) == (0, True)
+
+
 def test_what_a_manifest_may_not_say_is_refused_in_one_line(lcm: Lcm, board: Path) -> None:
     whole = (board / "manifest.json").read_text()
 
