@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside
 from lcm.retrieval.ranking.evidence.excerpt import Seen, excerpt
 from lcm.retrieval.ranking.evidence.growing_talk import talk_of
 from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
@@ -49,7 +50,7 @@ def with_evidence(
                     turns if len(of_one) == len(seen) else documents
                 ]
         first += length
-    return frame.with_columns(pl.Series(name, column) for name, column in zip(names, found, strict=True))
+    return beside(frame, [pl.Series(name, column) for name, column in zip(names, found, strict=True)])
 
 
 def speakers_of(frame: pl.DataFrame, batch: Batch) -> Speakers:

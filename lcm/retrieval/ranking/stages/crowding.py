@@ -1,5 +1,6 @@
 """What stands beside something better counts less: the best of a turn, or of a session, tells most of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,8 +10,9 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside
 from lcm.retrieval.ranking.reasons import told_of
-from lcm.retrieval.ranking.turns import turn_of
+from lcm.retrieval.ranking.turns import FEW, turn_of
 
 Places = npt.NDArray[np.int64]
 
@@ -49,17 +51,29 @@ class Crowding:
         places, is_placed = self._places(frame, queries)
         better = np.where(is_placed, _ranks(places, scores), 0)
         cost = self.penalty * better * _spreads(scores, queries)[queries]
-        return frame.with_columns(score=pl.col("score") - pl.Series(cost))
+        return beside(frame, [frame["score"] - pl.Series(cost)])
 
     def _places(self, frame: pl.DataFrame, queries: Places) -> tuple[Places, npt.NDArray[np.bool_]]:
         """The number of each row's place, of no other query's, and which rows stand in one."""
         if self.within == "turn":
             return turn_of(frame, "query_id").to_numpy(), np.ones(len(frame), dtype=np.bool_)
+        if len(frame) <= FEW:
+            return _few_sessions(frame["conversation_id"].to_list(), frame["session_id"].to_list(), queries)
         session = pl.struct("conversation_id", "session_id")
         is_placed = pl.all_horizontal(pl.col("conversation_id", "session_id").is_not_null())
         known = frame.select(number=session.rank("dense").cast(pl.Int64), is_placed=is_placed)
         numbers = known["number"].to_numpy()
         return queries * (numbers.max(initial=0) + 1) + numbers, known["is_placed"].to_numpy()
+
+
+def _few_sessions(
+    conversations: Sequence[str | None], sessions: Sequence[str | None], queries: Places
+) -> tuple[Places, npt.NDArray[np.bool_]]:
+    """As `Crowding._places`, row by row, of few rows."""
+    numbers: dict[tuple[int, str | None, str | None], int] = {}
+    places = list(zip(queries.tolist(), conversations, sessions, strict=True))
+    is_placed = [conversation is not None and session is not None for _, conversation, session in places]
+    return np.array([numbers.setdefault(place, len(numbers)) for place in places]), np.array(is_placed)
 
 
 def _ranks(places: Places, scores: npt.NDArray[np.float64]) -> Places:

@@ -10,6 +10,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside
 from lcm.retrieval.lookup import rows_of
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -51,17 +52,21 @@ class NearDuplicates:
             found = self._found(self._texts(batch, ids[first : first + length]))
             likes += [(first + row, first + better) for row, better in found]
             first += length
-        deferred = pl.col("deferred") if "deferred" in ordered.columns else pl.lit(False)
+        deferred = (
+            ordered["deferred"]
+            if "deferred" in ordered.columns
+            else pl.repeat(False, len(ordered), dtype=pl.Boolean, eager=True).alias("deferred")
+        )
         if not likes:
-            return ordered.with_columns(deferred=deferred, stands_for=pl.lit([], pl.List(pl.String)))
+            none = pl.Series("stands_for", [[]], pl.List(pl.String)).new_from_index(0, len(ordered))
+            return beside(ordered, [deferred, none])
         stands_for: list[list[str]] = [[] for _ in ids]
         is_like = np.zeros(len(ids), dtype=np.bool_)
         for row, better in likes:
             stands_for[better].append(ids[row])
             is_like[row] = True
-        return ordered.with_columns(
-            deferred=deferred | pl.Series(is_like), stands_for=pl.Series(stands_for, dtype=pl.List(pl.String))
-        )
+        named = pl.Series("stands_for", stands_for, pl.List(pl.String))
+        return beside(ordered, [(deferred | pl.Series(is_like)).alias("deferred"), named])
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of each near duplicate, what stands for it."""
@@ -79,17 +84,16 @@ class NearDuplicates:
     def _found(self, texts: Iterable[tuple[str | None, str | None]]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of texts, which come best first."""
         kept: list[tuple[int, _Said]] = []
-        holders: dict[tuple[str, str], list[int]] = {}
+        said_before: set[tuple[str, str]] = set()
         for row, (role, text) in enumerate(texts):
             if len(kept) == self.n:
                 return
             said = _said(role or "", text or "")
-            # What a better one must hold, pair for pair: most documents say something that none before has said.
-            places = min((holders.get(pair, ()) for pair in said), key=len, default=())
-            better = next((kept[place][0] for place in places if self._is_like(said, kept[place][1])), None)
+            better = None
+            if said <= said_before:  # most documents say something that none before has said
+                better = next((place for place, other in kept if self._is_like(said, other)), None)
             if better is None:
-                for pair in said:
-                    holders.setdefault(pair, []).append(len(kept))
+                said_before |= said
                 kept.append((row, said))
             else:
                 yield row, better

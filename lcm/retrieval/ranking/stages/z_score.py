@@ -1,13 +1,18 @@
 """Raw scores to standard scores among the query's own candidates."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside
 from lcm.retrieval.source.candidates import scored_columns
+
+_Numbers = npt.NDArray[np.float64]
+_Places = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +24,32 @@ class ZScore:
     """
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        if frame.is_empty():
+            return frame
         near, worded = scored_columns(frame, "cosine"), scored_columns(frame, "bm25")
-        raw = frame.select(*map(_with_lowest, near), *(pl.col(column).fill_null(0.0) for column in worded))
         queries = frame["query_id"].rle_id().to_numpy()
+        sizes = np.bincount(queries)
+        starts = np.cumsum(sizes) - sizes
+        raw = {name: _with_lowest(frame[name], queries, starts) for name in near}
+        raw |= {name: frame[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in worded}
         scores = {**near, **worded}
-        return frame.with_columns(
-            pl.Series(scores[column.name], _standardised(column.to_numpy(), queries)) for column in raw
+        return beside(
+            frame,
+            [pl.Series(scores[name], _standardised(one, queries, sizes, starts)) for name, one in raw.items()],
         )
 
 
-def _with_lowest(raw: str) -> pl.Expr:
-    return pl.col(raw).fill_null(pl.col(raw).min().over("query_id")).fill_null(0.0)
+def _with_lowest(raw: pl.Series, queries: _Places, starts: _Places) -> _Numbers:
+    """A column, where it is null the lowest of its query; 0 where that query has none."""
+    values = raw.cast(pl.Float64).to_numpy()
+    if not raw.null_count():
+        return values
+    is_null = raw.is_null().to_numpy()
+    lowest = np.minimum.reduceat(np.where(is_null, np.inf, values), starts)
+    return np.where(is_null, np.where(np.isinf(lowest), 0.0, lowest)[queries], values)
 
 
-def _standardised(values: npt.NDArray[np.float64], queries: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+def _standardised(values: _Numbers, queries: _Places, sizes: _Places, starts: _Places) -> _Numbers:
     """Standard scores within each query.
 
     Sums run over one query's rows after another, so that their last bits, which decide between equals, are the same
@@ -41,14 +58,11 @@ def _standardised(values: npt.NDArray[np.float64], queries: npt.NDArray[np.uint3
     Args:
         values: of each row; the rows of a query stand together.
         queries: of each row, counted from 0 without gaps, ascending.
+        sizes: rows of each query.
+        starts: the first row of each.
     """
-    if not len(values):
-        return values
-    sizes = np.bincount(queries)
-    starts = np.cumsum(sizes) - sizes
     centred = values - (np.add.reduceat(values, starts) / sizes)[queries]
     deviation = np.sqrt(np.add.reduceat(centred * centred, starts) / sizes)
-    differ = np.maximum.reduceat(values, starts) > np.minimum.reduceat(
-        values, starts
-    )  # a rounded mean is near, not equal
+    # A rounded mean is near, not equal.
+    differ = np.maximum.reduceat(values, starts) > np.minimum.reduceat(values, starts)
     return np.divide(centred, deviation[queries], out=np.zeros(len(values)), where=(differ & (deviation > 0))[queries])
