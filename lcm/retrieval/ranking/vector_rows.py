@@ -25,11 +25,15 @@ def units(rows: npt.NDArray[Any]) -> Rows:
 
     The rows given are overwritten.
     """
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows *= np.where(lengths > NOTHING, _GRID / np.maximum(lengths, NOTHING), 0.0)
-    np.round(rows, out=rows)
-    rows /= _GRID
-    return rows.astype(np.float32)
+    found = np.empty(rows.shape, np.float32)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE]
+        lengths = np.linalg.norm(part, axis=1, keepdims=True)
+        part *= np.where(lengths > NOTHING, _GRID / np.maximum(lengths, NOTHING), 0.0)
+        np.round(part, out=part)
+        part /= _GRID
+        found[start : start + _ROWS_AT_ONCE] = part
+    return found
 
 
 def dot_products(rows: Rows, query: _Numbers) -> _Numbers:

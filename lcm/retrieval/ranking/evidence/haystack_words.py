@@ -56,7 +56,8 @@ class HaystackWords:
         index = TermIndex.of([list(dict.fromkeys(words)) for words in haystack.words])
         rows = (embed(list(index.numbers)) if index.numbers else np.empty((0, dim))).astype(np.float64)
         mean = rows.mean(axis=0) if len(rows) > 1 else np.zeros(dim)
-        matrix = units(rows - mean)
+        rows -= mean
+        matrix = units(rows)
         holders = index.holder_counts()
         weights = csc_array(
             (np.repeat(idf(holders, len(haystack)), holders.astype(np.int64)), index.holders, index.begun),

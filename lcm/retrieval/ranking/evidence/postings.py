@@ -6,7 +6,7 @@ One inverted index of the documents serves them all: a place holds what the docu
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from typing import Protocol
 
 import numpy as np
@@ -33,10 +33,10 @@ class TermIndex:
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]]) -> "TermIndex":
-        numbers: dict[str, int] = {}
         sizes = np.array([len(terms) for terms in lists], dtype=np.int64)
-        flat = (numbers.setdefault(term, len(numbers)) for term in chain.from_iterable(lists))
-        terms = np.fromiter(flat, np.int64, int(sizes.sum()))
+        flat = list(chain.from_iterable(lists))
+        numbers = dict(zip(dict.fromkeys(flat), count(), strict=False))
+        terms = np.fromiter(map(numbers.__getitem__, flat), np.int64, len(flat))
         owners = np.repeat(np.arange(len(lists)), sizes)
         pairs, counts = np.unique(terms * max(1, len(lists)) + owners, return_counts=True)
         held, holders = np.divmod(pairs, max(1, len(lists)))

@@ -1,5 +1,7 @@
 """Vectors that are kept: each text is made once while it is among those asked for last."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from lcm.protocols.models import Vectors
@@ -20,10 +22,23 @@ def test_only_what_is_not_kept_is_made_and_each_text_has_its_row() -> None:
     kept = KeptVectors(3)
     assert kept.of("a", ["x", "yy", "x"], make)[:, 0].tolist() == [1, 2, 1]
     assert kept.of("a", ["yy", "zzz"], make)[:, 0].tolist() == [2, 3]
-    assert kept.of("b", ["x"], make)[:, 0].tolist() == [1]  # of another embedder: x of the first goes
-    assert kept.of("a", ["zzz", "yy"], make)[:, 0].tolist() == [3, 2]
+    assert kept.of("b", ["x"], make)[:, 0].tolist() == [1]  # of another embedder
+    assert kept.of("a", ["vvvv", "yy"], make)[:, 0].tolist() == [4, 2]  # a fourth: x goes, which was asked for first
+    assert kept.of("a", ["vvvv", "yy", "zzz"], make)[:, 0].tolist() == [4, 2, 3]
     assert kept.of("a", ["x"], make)[:, 0].tolist() == [1]
-    assert asked == [["x", "yy"], ["zzz"], ["x"], ["x"]]
+    assert asked == [["x", "yy"], ["zzz"], ["x"], ["vvvv"], ["x"]]
+
+
+def test_what_several_threads_ask_at_once_is_right() -> None:
+    kept = KeptVectors(40)
+    words = ["x" * size for size in range(1, 61)]
+
+    def ask(turn: int) -> bool:
+        texts = words[turn % 50 : turn % 50 + 10]
+        return kept.of("a", texts, lengths)[:, 0].tolist() == [len(text) for text in texts]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(400)))
 
 
 def test_more_texts_at_once_than_are_kept_are_all_given() -> None:
