@@ -145,7 +145,7 @@ class Extractive:
                 continue
             if not has_extras or (self._tokens(text) <= budget and utf16_length(text) <= utf16_length(request.text)):
                 break
-        return SummaryResult(text, representation(pool, self._weights(), chosen), _METHOD, self.embedder.name)
+        return SummaryResult(text, representation(pool, self._weights(), chosen or [0]), _METHOD, self.embedder.name)
 
     def _with_room_for_rules(self, source: Passages, budget: int) -> Passages:
         """Without times, if the rules fit into the budget without them alone."""
@@ -168,7 +168,7 @@ class Extractive:
     def _composed(
         self, source: Passages, chosen: list[int], room: int, files: str, budget: int
     ) -> tuple[str, list[int]]:
-        """A summary of chosen sentences, as far as they fit into `room` tokens, and which these are.
+        """A summary of chosen sentences, as far as they fit into `room` tokens, and which stand in it whole.
 
         Args:
             files: the line of files.
@@ -212,7 +212,11 @@ class Extractive:
         return Known(share * known, share * similarity, share * stated.is_known.astype(np.float64))
 
     def _body(self, sentences: Sequence[Sentence], chosen: list[int], room: int) -> tuple[list[int], str]:
-        """Write the chosen sentences; those chosen last are left out while they take more than `room` tokens."""
+        """Write the chosen sentences; those chosen last are left out while they take more than `room` tokens.
+
+        Returns:
+            The sentences that stand there whole, none where only the beginning of the first one fits; and the text.
+        """
         while chosen:
             text = _written([sentences[row] for row in sorted(chosen)])
             if self._tokens(text) <= room:
@@ -220,7 +224,7 @@ class Extractive:
             chosen = chosen[:-1]
         first = sentences[0]
         with_speaker = self._cut(first.label + first.text, room)
-        return [0], with_speaker if len(with_speaker) > len(first.label) else self._cut(first.text, room)
+        return [], with_speaker if len(with_speaker) > len(first.label) else self._cut(first.text, room)
 
     def _cut(self, text: str, room: int) -> str:
         """As much of the beginning as `room` tokens hold, whole words where there is one; at least a character."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lcm.compaction.summarizer.extractive import Extractive
@@ -102,6 +102,7 @@ PREFERENCE = "My favourite colour is yellow."
 
 @pytest.mark.parametrize("time", ["undated", "2026-01-05 09:00 UTC"])
 @given(slack=st.integers(0, 12), is_last=st.booleans())
+@example(slack=9, is_last=False)  # the lines below left room for a part of the rule
 def test_no_preference_no_time_and_no_last_line_takes_a_rules_place(time: str, slack: int, is_last: bool) -> None:
     said = [PREFERENCE, ALLERGY] if is_last else [ALLERGY, PREFERENCE]
     text = "\n\n".join(f"[{time}] user:\n{one}" for one in said)
