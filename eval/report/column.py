@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from eval.experiment.external_outcome import ALIGNED
 from eval.experiment.run_folder import directions, read_table
-from eval.measures.names import ANSWER_HEADLINE, SYSTEM_ARM, kind_of
+from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, kind_of
 from eval.report.insight import Insight
 
 _USUAL = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@2000t", "tokens@10")
@@ -32,6 +33,16 @@ class Column:
     """Measure -> `higher` or `lower`."""
     insight: Insight | None = None
     """What lies behind the ranking, where its memories were asked again."""
+
+    def judged(self, queries: pl.DataFrame) -> pl.DataFrame:
+        """Those of some queries that have a value of a ranking: what an external memory left unanswered, or answered
+        with what nobody can judge, has none. All of them, where no ranking was measured."""
+        names = self.values["measure"].unique().to_list()
+        of_rankings = [name for name in names if kind_of(name) in RANKING_MEASURES]
+        if not of_rankings and ALIGNED not in names:
+            return queries
+        valued = self.values.filter(pl.col("measure").is_in(of_rankings))
+        return queries.join(valued, on="query_id", how="semi", maintain_order="left")
 
     def by_query(self) -> dict[str, list[dict[str, Any]]]:
         """Query id -> its documents, best first."""

@@ -78,21 +78,25 @@ def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
 
 
 def categories(baseline: Side, sides: Sequence[Side], measure: str, is_cost: bool) -> Section | None:
-    """The means of a measure by kind of question, of each side, and its difference from the baseline's."""
-    means = [_by_category(side, measure) for side in sides]
-    names = list(dict.fromkeys(name for of_side in means for name in of_side))
-    if len(names) < 2:
-        return None
+    """The means of a measure by kind of question, of each side, and its difference from the baseline's: over the
+    questions of which all that have any value have one."""
+    asked = baseline.queries.select("query_id")
+    for side in (baseline, *sides):
+        judged = asked.join(side.values.filter(measure=measure), on="query_id", how="semi")
+        asked = asked if judged.is_empty() else judged
+    means = [_by_category(side, asked, measure) for side in sides]
     base = means[next(i for i, side in enumerate(sides) if side is baseline)]
+    if len(base) < 2:
+        return None
     rows: list[Row] = []
-    for category in names:
-        cells_of: list[str | Cell] = [category, f"{base.get(category, (0.0, 0))[1]:,}"]
+    for category, (usual, n) in base.items():
+        cells_of: list[str | Cell] = [category, f"{n:,}"]
         for side, of_side in zip(sides, means, strict=True):
             if category not in of_side:
                 cells_of.append(Cell("–", "quiet"))
                 continue
             value = of_side[category][0]
-            moved = value - base[category][0] if category in base else 0.0
+            moved = value - usual
             is_better = (moved < 0) == is_cost
             tone: Tone = "" if side is baseline or not moved else "better" if is_better else "worse"
             note = "" if side is baseline else signed(moved, is_cost)
@@ -107,7 +111,10 @@ def categories(baseline: Side, sides: Sequence[Side], measure: str, is_cost: boo
 
 
 def curves(columns: Sequence[Column], queries: pl.DataFrame) -> Section | None:
+    """Over the questions of which all that have any value have one."""
     parts: list[Part] = []
+    for column in columns:
+        queries = queries if (judged := column.judged(queries)).is_empty() else judged
     for told, found, read in (
         ("ranks", rank_curves(columns, queries), "ranks that are read"),
         ("tokens", token_curves(columns, queries), "tokens that are read, documents whole and in order"),
@@ -201,8 +208,9 @@ def _places(comparison: Comparison, costs: Mapping[int, float | None]) -> list[P
     return found
 
 
-def _by_category(side: Side, measure: str) -> dict[str, tuple[float, int]]:
-    """Category -> mean, and of how many questions."""
-    values = side.values.filter(measure=measure).join(side.queries.select("query_id", "category"), on="query_id")
+def _by_category(side: Side, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:
+    """Category -> mean, and of how many of some questions."""
+    values = side.values.filter(measure=measure).join(asked, on="query_id", how="semi")
+    values = values.join(side.queries.select("query_id", "category"), on="query_id")
     told = values.group_by("category", maintain_order=True).agg(mean=pl.col("value").mean(), n=pl.len())
     return {str(category): (mean, n) for category, mean, n in told.sort("category").iter_rows()}

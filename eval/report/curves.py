@@ -14,7 +14,8 @@ Curves = dict[str, list[tuple[float, float]]]
 
 
 def rank_curves(columns: Sequence[Column], queries: pl.DataFrame) -> Curves:
-    """Of each ranking the mean share of a question's evidence within so many ranks; empty where none is at hand.
+    """Of each ranking the mean share of a question's evidence within so many ranks, over the questions of which it has
+    a value; empty where none is at hand.
 
     Args:
         queries: with their evidence; those without are passed over.
@@ -28,10 +29,11 @@ def token_curves(columns: Sequence[Column], queries: pl.DataFrame) -> Curves:
 
 
 def _curves(columns: Sequence[Column], queries: pl.DataFrame, far: str, steps: Sequence[int]) -> Curves:
-    evidence = queries.select("query_id", message_id="evidence").explode("message_id").drop_nulls().unique()
-    of_query = evidence.group_by("query_id").agg(n=pl.len())
     found: Curves = {}
     for column in columns:
+        asked = column.judged(queries).select("query_id", message_id="evidence")
+        evidence = asked.explode("message_id").drop_nulls().unique()
+        of_query = evidence.group_by("query_id").agg(n=pl.len())
         if column.ranking.is_empty() or of_query.is_empty():
             continue
         ranking = column.ranking.sort("query_id", "rank").with_columns(read=pl.col("tokens").cum_sum().over("query_id"))

@@ -113,7 +113,9 @@ def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) ->
     entry = summary["measures"][first]
     share = f"{summary['interval']['confidence']:.0%}"
     bounds = "" if entry["low"] is None else f" ({share} interval {entry['low']:.3f} to {entry['high']:.3f})"
-    return [f"{first} is {entry['value']:.3f}{bounds}, over {counted(judged, 'judged question')}.", *against]
+    n = int(entry["n"] or 0)
+    over = counted(judged, "judged question") if n == judged else f"{n:,} of {counted(judged, 'judged question')}"
+    return [f"{first} is {entry['value']:.3f}{bounds}, over {over}.", *against]
 
 
 def _what(config: Mapping[str, Any] | None, summary: Mapping[str, Any]) -> Section | None:

@@ -1,0 +1,74 @@
+"""A question without a value is none of which a page tells a number: not in a headline, a curve, a kind of question."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from eval.comparison.side import read_side
+from eval.report.column import columns_of_run, queries_of
+from eval.report.comparison_page import categories, curves
+from eval.report.curves import rank_curves
+from eval.report.figure import lines
+from eval.report.parts import Cell, Figure, Table
+from eval.report.run_page import run_page
+from tests.support.run_folders import write_run_folder
+
+VALUES: Sequence[float | None] = [1.0, 1.0, 0.0, None]
+RANKINGS = {"q000": ["m1"], "q001": ["m1"], "q002": ["m2"]}
+KINDS = ["one", "one", "other", "other"]
+
+
+def folder(path: Path, values: Sequence[float | None] = VALUES) -> Path:
+    """A run of four judged questions; of the last the memory said nothing."""
+    write_run_folder(path, {"recall@10": values}, KINDS, rankings=RANKINGS)
+    run = pl.read_parquet(path / "run.parquet")
+    run.with_columns(score=pl.lit(1.0)).write_parquet(path / "run.parquet")
+    summary = json.loads((path / "summary.json").read_text())
+    summary |= {
+        "measures": {"recall@10": {"value": 2 / 3, "n": 3, "low": None, "high": None}},
+        "arms": {},
+        "categories": {},
+        "interval": {"confidence": 0.95},
+        "counts": {"queries": 4, "judged_queries": 4, "workspaces": 1, "messages": 2, "documents": 2},
+    }
+    (path / "summary.json").write_text(json.dumps(summary))
+    return path
+
+
+@pytest.fixture
+def partly(tmp_path: Path) -> Path:
+    return folder(tmp_path / "partly")
+
+
+def test_a_headline_says_over_how_many_its_mean_is(partly: Path) -> None:
+    page = run_page(partly, columns_of_run(partly, "system"), queries_of(partly))
+    assert page.headline[0] == "recall@10 is 0.667, over 3 of 4 judged questions."
+
+
+def test_a_curve_ends_where_the_table_does(partly: Path) -> None:
+    found = rank_curves(columns_of_run(partly, "system"), queries_of(partly))
+    assert found["system"][-1][1] == pytest.approx(2 / 3)
+
+
+def test_curves_beside_each_other_are_over_the_questions_that_both_answered(partly: Path, tmp_path: Path) -> None:
+    whole = folder(tmp_path / "whole", [1.0, 1.0, 0.0, 0.0])
+    columns = [columns_of_run(partly, "a")[0], columns_of_run(whole, "b")[0]]
+    section = curves(columns, queries_of(whole))
+    assert section is not None
+    figure = section.parts[0]
+    assert isinstance(figure, Figure)
+    same = {name: [(1, 2 / 3)] for name in ("a", "b")}
+    assert figure.svg == lines(same, "recall by ranks", "ranks that are read", "recall")
+
+
+def test_kinds_of_question_are_over_those_that_all_answered(partly: Path, tmp_path: Path) -> None:
+    ours = read_side(folder(tmp_path / "ours", [1.0, 1.0, 0.0, 1.0]), "ours")
+    section = categories(ours, [ours, read_side(partly, "theirs")], "recall@10", is_cost=False)
+    assert section is not None
+    (table,) = section.parts
+    assert isinstance(table, Table)
+    assert [row[:2] for row in table.rows] == [("one", "2"), ("other", "1")]
+    assert [row[3] for row in table.rows] == [Cell("1.000", "", "0.000"), Cell("0.000", "", "0.000")]
