@@ -45,7 +45,8 @@ class Comparison:
     """Sides held against the first of them, by the questions that all were asked."""
 
     standings: tuple[Standing, ...]
-    """Best first, by the mean of the measure that decides."""
+    """Best first, by the measure that decides: by the mean, of a side that lacks questions by its difference from the
+    baseline over those that it has, for only these are comparable."""
     by: str
     measures: tuple[str, ...]
     rows: pl.DataFrame
@@ -89,6 +90,18 @@ class Comparison:
     def judged(self) -> int:
         """Of the questions, those that the measure that decides judges."""
         return int(self.baseline.means[self.by]["n"] or 0) if self.by in self.baseline.means else 0
+
+    @property
+    def paired(self) -> tuple[int, int]:
+        """The least and the most pairs that a side is held against the baseline by, where it is by any."""
+        n = self.rows.filter(measure=self.by)["n"].to_list() or [self.judged]
+        return min(n), max(n)
+
+    def lacking(self, standing: Standing) -> int:
+        """How many of the questions that the baseline has a value of a side has none of, by the measure that
+        decides."""
+        row = self.row(standing, self.by)
+        return 0 if row is None else self.judged - row["n"]
 
     def tokens(self) -> str | None:
         """The measure that says what the answers cost a reader."""
@@ -146,7 +159,7 @@ def compared(
         notes.append(untold)
     means = [pairing.means(side, queries, chosen) for side in sides]
     sign = 1 if by in costs else -1
-    values = [entries[by]["value"] if by in entries else None for entries in means]
+    values = [_comparable(means, rows, by, i) for i in range(len(sides))]
     order = sorted(range(len(sides)), key=lambda i: (values[i] is None, sign * (values[i] or 0.0)))
     place = {old - 1: new for new, old in enumerate(order)}
     ranked = rows.with_columns(
@@ -163,6 +176,18 @@ def compared(
         alpha=pairing.alpha,
         confidence=pairing.confidence,
     )
+
+
+def _comparable(means: Sequence[Mapping[str, Entry]], rows: pl.DataFrame, by: str, i: int) -> float | None:
+    """The mean that a side is ranked by: of one that lacks questions of the baseline's the baseline's mean, moved by
+    the difference over those that both have. None where there is nothing to compare."""
+    base, own = means[0].get(by), means[i].get(by)
+    if i == 0 or base is None or own is None:
+        return None if own is None else own["value"]
+    row = next(rows.filter(side=i - 1, measure=by).iter_rows(named=True), None)
+    if row is None or base["value"] is None:
+        return None
+    return own["value"] if row["n"] == base["n"] == own["n"] else base["value"] + float(row["difference"])
 
 
 def _differences(baseline: Side, side: Side) -> list[str]:

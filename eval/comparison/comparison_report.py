@@ -49,24 +49,23 @@ def headline(comparison: Comparison) -> list[str]:
         is_same = bool(rows) and all(row["verdict"] == "same" for row in rows)
         alike = "the same as the baseline" if is_same else "cannot tell it from the baseline"
         alike = alike if standing.side.measures else "has no number"
-        lines.append(f"{name(comparison, standing)}: {'; '.join(moved) or alike}{_of_fewer(comparison, standing)}")
+        lines.append(f"{name(comparison, standing)}: {'; '.join(moved) or alike}{_lacking(comparison, standing)}")
     return lines
 
 
-def _of_fewer(comparison: Comparison, standing: Standing) -> str:
-    """That a side has no value of some questions, by which it may stand where it would not with all of them."""
-    told = standing.means.get(comparison.by)
-    if told is None or told["n"] is None or told["n"] >= comparison.judged:
-        return ""
-    return (
-        f" (by {told['n']:,} of {comparison.judged:,} {comparison.unit}: its mean, and so its place, is of these alone)"
-    )
+def _lacking(comparison: Comparison, standing: Standing) -> str:
+    """That a side has no value of some of the questions, of which its verdict tells nothing."""
+    lacking, judged = comparison.lacking(standing), comparison.judged
+    of = f"{judged - lacking:,} of {judged:,} {comparison.unit}"
+    return f", over {of}: it has no value of {lacking:,} ({lacking / judged:.0%})" if lacking else ""
 
 
 def explained(comparison: Comparison) -> str:
     """How the table came about, in a line."""
+    least, most = comparison.paired
+    pairs = f"{most:,}" if least == most else f"{least:,} to {most:,}"
     return (
-        f"{comparison.judged:,} {comparison.unit} of {comparison.queries:,}, paired; best first by {comparison.by}; "
+        f"{pairs} {comparison.unit} of {comparison.queries:,}, paired; best first by {comparison.by}; "
         f"{100 * comparison.confidence:g} % "
         "bootstrap intervals; p: permutation test, corrected over all rows (Holm); better, worse: p < "
         f"{comparison.alpha:g}"

@@ -64,12 +64,12 @@ def test_what_a_side_survived_is_told_wherever_a_comparison_is(
     assert line in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_side_that_answers_the_easy_half_is_told_to_stand_by_that_alone(tmp_path: Path) -> None:
+def test_a_side_that_answers_the_easy_half_stands_by_what_it_shares_and_says_so(tmp_path: Path) -> None:
     """It does as the other does where it answers, and its mean is twice as high."""
     write_run_folder(tmp_path / "easy", {"recall@10": [None] * 20 + [1.0] * 20})
     ours, better, _ = sides(tmp_path)
     found = compared([better, read_side(tmp_path / "easy", "easy"), ours])
-    assert [standing.side.name for standing in found.standings][-1] == "better"
+    assert [standing.side.name for standing in found.standings] == ["ours", "better", "easy"]
     told = next(line for line in headline(found) if "easy" in line)
-    assert "the same as the baseline (by 20 of 40 judged questions: its mean, and so its place, is of these" in told
-    assert not any("of these alone" in line for line in headline(found) if "ours" in line)
+    assert "the same as the baseline, over 20 of 40 judged questions: it has no value of 20 (50%)" in told
+    assert not any("has no value" in line for line in headline(found) if "ours" in line)
