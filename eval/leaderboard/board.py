@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.experiment.run_folder import ENVIRONMENT, config_hash, directions, read_config, read_summary
+from eval.measures.names import EXTERNAL_MEMORY
 from eval.tracking.naming import system_name, title
 from lcm.derived import changed_in, checked
 from lcm.errors import LcmError
@@ -27,7 +28,7 @@ class Terms(NamedTuple):
     definitions: str
     """Of the measures."""
     queries: int
-    """That are judged by the measure."""
+    """That are judged by the measure, whether or not all have a value."""
     confidence: float
 
 
@@ -47,6 +48,11 @@ class BoardRun:
     """Of the lcm that made it, as far as the run says so."""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What it says of an external memory; none of a system of ours."""
+        return tuple(one for one in self.summary.get("flags", ()) if one.startswith(EXTERNAL_MEMORY))
+
+    @property
     def command(self) -> str | None:
         """The command that repeats it; None where nobody composed its configuration from overrides."""
         overrides = self.summary.get("overrides")
@@ -63,11 +69,14 @@ class BoardRow(NamedTuple):
     """A line of a table: a system, or a control arm that was measured beside one."""
 
     rank: int | None
-    """1-based; None of an arm, which is no entry, and of what has no number."""
+    """1-based; None of an arm, which is no entry, and of a memory that has no value of some questions: its mean is over
+    the others, and proves nothing beside theirs."""
     name: str
     run: BoardRun
     measures: Mapping[str, Numbers]
     is_arm: bool
+    lacks: int = 0
+    """Of how many of the questions it has no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +115,19 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
     for run in runs:
         told = run.summary.get("measures", {}).get(measure)
         if told is None or told["value"] is None or not told["n"]:
-            unranked[run.name] = f"{run.system}, {run.summary['dataset']['name']}: {measure} was not measured"
+            why = next((one for one in run.notes if "has no number" in one), f"{measure} was not measured")
+            unranked[run.name] = f"{run.system}, {run.summary['dataset']['name']}: {why}"
             continue
-        by_terms.setdefault(_terms(run, told), []).append(run)
+        by_terms.setdefault(_terms(run, measure), []).append(run)
     if not by_terms:
         known = dict.fromkeys(name for run in runs for name in run.summary.get("measures", {}))
         raise LcmError(f"none of the runs measured {measure}: choose of {', '.join(known) or 'nothing'}")
-    tables = tuple(Standings(terms, _rows(of_terms, measure)) for terms, of_terms in by_terms.items())
+    for terms in list(by_terms):
+        alike = [one for one in by_terms if one._replace(queries=terms.queries) == terms]
+        most = max(alike, key=lambda one: one.queries)
+        if most != terms and all(run.notes for run in by_terms[terms]):  # an external memory that lacks values
+            by_terms[most] += by_terms.pop(terms)
+    tables = tuple(Standings(terms, _rows(of_terms, measure, terms.queries)) for terms, of_terms in by_terms.items())
     cutoff = re.search(r"@\d+$", measure)
     return Leaderboard(measure, f"tokens{cutoff[0] if cutoff else ''}", tuple(runs), tables, unranked)
 
@@ -136,22 +151,28 @@ def _version(folder: Path) -> str | None:
     return told
 
 
-def _terms(run: BoardRun, told: Numbers) -> Terms:
+def _terms(run: BoardRun, measure: str) -> Terms:
     about = run.summary["dataset"]
+    measured = [run.summary["measures"], *(run.summary.get("arms", {}).values() if run.notes else ())]
     return Terms(
         about["name"],
         about.get("protocol", ""),
         about["digest"],
         run.summary.get("definitions", ""),
-        int(told["n"]),
+        max(int(one[measure]["n"] or 0) for one in measured if measure in one),
         float(run.summary.get("interval", {}).get("confidence", 0.0)),
     )
 
 
-def _rows(runs: Sequence[BoardRun], measure: str) -> tuple[BoardRow, ...]:
-    """Best first; arms among them, each once where several runs measured the same."""
+def _rows(runs: Sequence[BoardRun], measure: str, queries: int) -> tuple[BoardRow, ...]:
+    """Best first; arms among them, each once where several runs measured the same. Last what lacks questions."""
     sign = 1 if directions(runs[0].folder).get(measure) == "lower" else -1
-    rows = [BoardRow(None, run.system, run, run.summary["measures"], is_arm=False) for run in runs]
+    rows = []
+    for run in runs:
+        measures = run.summary["measures"]
+        rows.append(
+            BoardRow(None, run.system, run, measures, is_arm=False, lacks=queries - int(measures[measure]["n"]))
+        )
     seen = set()
     for run in runs:
         for arm, measures in run.summary.get("arms", {}).items():
@@ -159,8 +180,9 @@ def _rows(runs: Sequence[BoardRun], measure: str) -> tuple[BoardRow, ...]:
             if told["value"] is not None and (key := (arm, *sorted(told.items()))) not in seen:
                 seen.add(key)
                 rows.append(BoardRow(None, f"arm {arm}", run, measures, is_arm=True))
-    rows.sort(key=lambda row: sign * row.measures[measure]["value"])
-    values = [row.measures[measure]["value"] for row in rows if not row.is_arm]
+    rows.sort(key=lambda row: (row.lacks > 0, sign * row.measures[measure]["value"]))
+    values = [row.measures[measure]["value"] for row in rows if not row.is_arm and not row.lacks]
     return tuple(
-        row if row.is_arm else row._replace(rank=1 + values.index(row.measures[measure]["value"])) for row in rows
+        row if row.is_arm or row.lacks else row._replace(rank=1 + values.index(row.measures[measure]["value"]))
+        for row in rows
     )

@@ -65,6 +65,9 @@ def _overview(board: Leaderboard) -> Section:
 def _standings(board: Leaderboard, table: Standings, number: int) -> Section:
     terms = table.terms
     others = [one.terms for one in board.tables if one is not table and one.terms.dataset == terms.dataset]
+    twins = [one for one in others if one.digest == terms.digest]
+    apart = [name for name in terms._fields if any(getattr(one, name) != getattr(terms, name) for one in twins)]
+    title = [f"{terms.dataset}, {terms.digest[:_DIGITS]}", *(f"{name} {getattr(terms, name)}" for name in apart)]
     parts: list[Part] = [
         Table(
             f"{board.measure} over {terms.queries:,} judged questions, with its {100 * terms.confidence:g} % interval",
@@ -80,7 +83,14 @@ def _standings(board: Leaderboard, table: Standings, number: int) -> Section:
         parts.append(
             Notes([f"Ranked apart from other runs on {terms.dataset}, which differ in: {', '.join(differs)}."])
         )
-    return Section(f"table-{number}", f"{terms.dataset}, {terms.digest[:_DIGITS]}", parts)
+    if lacking := [row for row in table.rows if row.lacks]:
+        parts.append(Notes([_lacking(row, terms.queries) for row in lacking]))
+    return Section(f"table-{number}", ", ".join(title), parts)
+
+
+def _lacking(row: BoardRow, queries: int) -> str:
+    told = f"{row.run.name} {row.name}: no value of {row.lacks:,} of {counted(queries, 'question')}"
+    return f"{told}, so it has no rank: its mean is over the others"
 
 
 def _line(board: Leaderboard, row: BoardRow) -> Row:
