@@ -8,6 +8,7 @@ from eval.experiment.workspace import WorkspaceResult
 from eval.external.reading import HOW
 from eval.measures.measure import QUERY_VALUES_SCHEMA
 from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY
+from lcm.redaction import redacted
 
 ALIGNED = "aligned"
 """The measure: the share of the texts that a query was answered with of which it is known for which messages they
@@ -80,13 +81,14 @@ def flags_of_external(results: Sequence[WorkspaceResult]) -> Iterator[str]:
 def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
     faulted = asked.filter(pl.col("fault").is_not_null())
     if len(faulted) == len(asked):
-        first = next((f": {one}" for one in faulted["detail"].drop_nulls()), "")
+        first = next((f": {_line(one)}" for one in faulted["detail"].drop_nulls()), "")
         yield f"answered none of {len(asked):,} queries and has no number{first}"
         return
     yield f"answered {len(asked) - len(faulted):,} of {len(asked):,} queries"
     if len(faulted):
-        kinds = faulted["fault"].value_counts(sort=True).sort("count", "fault", descending=[True, False]).iter_rows()
-        why = ", ".join(f"{times:,} {kind}" for kind, times in kinds)
+        kinds = faulted.group_by("fault").agg(times=pl.len(), detail=pl.col("detail").drop_nulls().first())
+        rows = kinds.sort("times", "fault", descending=[True, False]).iter_rows()
+        why = ", ".join(f"{times:,} {kind}{_first(kind, detail)}" for kind, times, detail in rows)
         yield f"gave no answer to {len(faulted):,}, which have no value, not 0: {why}; means are of the others"
     if without := len(unjudged(asked)):
         yield f"answered {without:,} queries with nothing that could be aligned: they are unjudged and have no value"
@@ -94,6 +96,18 @@ def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
         yield f"gave {contexts:,} contexts of which nothing could be aligned: what they retain is unjudged"
     if partly := asked.filter(pl.col("none") > 0, _STANDING > 0).height:
         yield f"answered {partly:,} queries with some texts that could not be aligned: a lower bound of their recall"
+
+
+def _first(kind: str, detail: str | None) -> str:
+    """The first reason that was given for a fault of a kind."""
+    told = _line(detail or "").removeprefix(f"{kind}: ")
+    return f" ({told})" if told else ""
+
+
+def _line(told: str) -> str:
+    """What a memory said, on one line that no terminal obeys, without what looks like a key."""
+    plain = " ".join(redacted(told).split())
+    return "".join(one if one.isprintable() else "\ufffd" for one in plain)
 
 
 def _of_texts(asked: pl.DataFrame, covered: pl.Series) -> Iterator[str]:

@@ -17,7 +17,7 @@ from lcm.checks import check_range
 from lcm.consent import refused_data, refused_key
 from lcm.errors import LcmError
 from lcm.language_model.http_request import is_timeout, without_netrc
-from lcm.redaction import keep_secret
+from lcm.redaction import keep_secret, redacted
 
 _MIB = 1 << 20
 _READ_AT_ONCE = 1 << 16
@@ -82,7 +82,7 @@ class HttpConnection:
             reply = None
         error_told = reply.get("error") if isinstance(reply, dict) else None
         if error_told is not None or status != _OK:
-            told = str(error_told)[:200] if error_told is not None else f"status {status}"
+            told = redacted(str(error_told))[:200] if error_told is not None else f"status {status}"
             raise FaultError("error", told, is_end=False)
         if not isinstance(reply, dict):
             raise FaultError("wrong reply", f"a reply must be a map of JSON, got {content[:80]!r}", is_end=False)

@@ -79,7 +79,7 @@ class LineProcess:
                 self._kill()
             raise
         if (error := reply.get("error")) is not None:
-            raise FaultError("error", str(error)[:200], is_end=False)
+            raise FaultError("error", redacted(str(error))[:200], is_end=False)
         return reply
 
     def close(self) -> None:

@@ -162,7 +162,7 @@ class McpConnection:
         if size > self._settings.reply_mib * _MIB:
             raise FaultError("reply too large", f"{size:,} characters", is_end=True)
         if reply.is_error:
-            raise FaultError("error", "".join(texts)[:200], is_end=False)
+            raise FaultError("error", redacted("".join(texts))[:200], is_end=False)
         return texts, reply.structured_content
 
     def _within(self, limit_s: float, what: str, asked: Any, *arguments: Any) -> Any:
