@@ -15,7 +15,14 @@ from eval.dataset.dataset import Dataset
 from eval.executor.executor import Executor
 from eval.executor.none import NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
-from eval.experiment.external_outcome import aligned_values, asked_of, flags_of_external, with_value, without_answer
+from eval.experiment.external_outcome import (
+    aligned_values,
+    asked_of,
+    flags_of_external,
+    refuse_sessions,
+    with_value,
+    without_answer,
+)
 from eval.experiment.flags import (
     contexts_compacted,
     flags_of_contexts,
@@ -105,6 +112,7 @@ class Experiment:
     def __post_init__(self) -> None:
         evaluator, dataset = self.evaluator, self.evaluator.dataset
         refuse_timing(self.executor, evaluator.measures)
+        refuse_sessions(evaluator.system, evaluator.measures)
         is_judged = not judged_queries(dataset).is_empty()
         if not is_judged and not any(
             (isinstance(measure, SystemMeasure) and measure.is_measured(evaluator.system, dataset))

@@ -1,13 +1,18 @@
 """What an experiment tells of an external memory: which of its queries have a value, and what a reader must know."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from eval.experiment.workspace import WorkspaceResult
+from eval.external.ranking.external import External
 from eval.external.reading import HOW
-from eval.measures.measure import QUERY_VALUES_SCHEMA
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure
 from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY
+from eval.measures.resume import Resume
+from eval.measures.survival import Survival
+from lcm.errors import LcmError
+from lcm.memory.system import System
 from lcm.redaction import redacted
 
 ALIGNED = "aligned"
@@ -17,6 +22,20 @@ _OF_CONTEXTS = [name for name in CONTEXT_MEASURES if name not in CONTEXT_COSTS]
 """The measures that depend on the messages which a context's texts stand for."""
 _STANDING = pl.sum_horizontal("named", "exact", "near")
 _TEXTS = pl.sum_horizontal("named", "exact", "near", "none", "foreign", "early")
+
+
+def refuse_sessions(system: System, measures: Mapping[str, Measure]) -> None:
+    """Refuse measures that play sessions themselves, of ours, where an external memory is to be measured.
+
+    Raises:
+        LcmError: naming the first.
+    """
+    for name, measure in measures.items() if isinstance(system.ranking, External) else ():
+        if isinstance(measure, Survival | Resume):
+            raise LcmError(
+                f"measures={name} plays sessions itself, and would measure this system's own assembly, not the "
+                "external memory: leave it out"
+            )
 
 
 def asked_of(results: Sequence[WorkspaceResult]) -> pl.DataFrame | None:

@@ -1,13 +1,24 @@
-"""Why a query of an external memory has no value is told, in the memory's own words."""
+"""What an external memory is not measured by is told, and why: a question without a value, a measure of our own."""
 
 from typing import Any
 
 import polars as pl
 import pytest
 
+from eval.experiment.experiment import Experiment
 from eval.experiment.external_outcome import _of_queries
+from eval.experiment.workspace import WorkspaceEvaluator
+from eval.external.python_object import PythonObject
+from eval.external.ranking.external import External
 from eval.external.reading import ASKED_SCHEMA
+from eval.measures.measure import Measure
+from eval.measures.resume import Resume
+from eval.measures.survival import Survival
+from eval.replay.bulk import Bulk
+from lcm.errors import LcmError
 from lcm.redaction import REDACTED
+from tests.eval.external.test_stand_ins import dataset
+from tests.support.workspaces import system
 
 
 def flags(*faults: tuple[str | None, str | None]) -> list[str]:
@@ -38,3 +49,10 @@ def test_a_reason_is_one_line_that_gives_no_key_away_and_commands_no_terminal(an
     told = flags(*([(None, None)] if answered else []), ("error", hostile))[-1]
     assert f"\ufffd[2Jno such key {REDACTED}" in told
     assert told.isprintable()
+
+
+@pytest.mark.parametrize("measure", [Survival(), Resume()], ids=["survival", "resume"])
+def test_measures_that_play_sessions_of_ours_are_refused(measure: Measure) -> None:
+    external = system(ranking=External(PythonObject("tests.support.external.memories.Newest")))
+    with pytest.raises(LcmError, match=r"measures=played plays sessions itself, .* not the external memory: leave it"):
+        Experiment(WorkspaceEvaluator(dataset(), external, Bulk(), {"played": measure}))
