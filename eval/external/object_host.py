@@ -3,7 +3,8 @@
     python -m eval.external.object_host PACKAGE.MODULE.CLASS '{"setting": 1}'
 
 The class has `reset(workspace)`, `add(messages)`, `search(query, k, asked_at, scopes)` and may have `compact()`,
-`context(budget_tokens, query, asked_at)` and `close()`. A result is (text, score), (text, score, source ids), or a map.
+`context(budget_tokens, query, asked_at)` and `close()`. `reset` may give a map of what the memory says of itself. A
+result is a text, (text, score), (text, score, source ids), or a map.
 """
 
 import importlib
@@ -60,7 +61,8 @@ def _plain(value: Any) -> Any:
 def _told(memory: Any, name: str, answer: Any) -> dict[str, Any]:
     if name == "reset":
         own = {"name": type(memory).__name__, "version": str(getattr(memory, "version", ""))}
-        return own | {"offers": [one for one in _OFFERS if callable(getattr(memory, one, None))]}
+        own |= {"offers": [one for one in _OFFERS if callable(getattr(memory, one, None))]}
+        return own | dict(answer) if isinstance(answer, Mapping) else own
     if name not in ("search", "context"):
         return {}
     if isinstance(answer, str):
@@ -71,6 +73,8 @@ def _told(memory: Any, name: str, answer: Any) -> dict[str, Any]:
 def _result(one: Any) -> dict[str, Any]:
     if isinstance(one, Mapping):
         return dict(one)
+    if isinstance(one, str):
+        return {"text": one}
     text, score, *ids = one
     return {"text": text, "score": score, "source_ids": list(ids[0]) if ids and ids[0] is not None else None}
 

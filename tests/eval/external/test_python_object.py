@@ -1,12 +1,14 @@
 """A memory that is a Python class: it works in a process of its own."""
 
 import json
+from contextlib import closing
 from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from eval.external.contract import Found, Told, read_found, read_told
 from eval.external.object_host import _answer
 from eval.external.python_object import PythonObject
 from eval.external.ranking.external import External
@@ -44,6 +46,15 @@ def test_a_class_is_evaluated_like_any_memory_and_timed_apart_from_the_way_to_it
     assert {part["n"] for part in times.values()} == {3}
     assert times["memory"]["p50_ms"] >= 10
     assert times["total"]["p50_ms"] > times["memory"]["p50_ms"]
+
+
+def test_what_a_class_says_of_itself_when_it_is_reset_is_heard_and_plain_texts_are_results() -> None:
+    with closing(PythonObject("tests.support.external.memories.Plain").open()) as connection:
+        told = read_told(connection.call("reset", {"workspace": "one"}))
+        assert told == Told("Plain", "4", ("context",), ("retrieval.weight",))
+        connection.call("add", {"messages": [{"id": "m", "content": "a goat"}]})
+        asked = {"query": "goat", "k": 1, "asked_at": "2026-01-01", "scopes": None}
+        assert read_found(connection.call("search", asked)) == [Found("a goat")]
 
 
 def test_what_a_class_raises_is_an_error_of_that_call() -> None:

@@ -37,6 +37,17 @@ class Configured(Newest):
         self.mark = (settings or {}).get("mark", "")
 
 
+class Plain(Newest):
+    """Says what it is when it is reset, and returns texts alone."""
+
+    def reset(self, workspace: str) -> dict[str, Any]:  # type: ignore[override]
+        self.said = []
+        return {"version": "4", "ignores": ["retrieval.weight"]}
+
+    def search(self, query: str, k: int, asked_at: str, scopes: list[str] | None) -> list[Any]:
+        return [one["content"] for one in self.said[::-1][:k]]
+
+
 class Broken(Newest):
     """Raises when it is asked."""
 
