@@ -12,18 +12,23 @@ _INDEXES = ("embedder", "vector_index", "text_index")
 _FOLDING = ("compaction", "scheduling", "summarizer", "guidance", "summary_documents")
 _SHOWING = ("assembly", "authored", "recovery")
 _TARGET = "_target_"
+_TRANSPORT = "transport"
+"""Of a ranking that is an external memory: how that is reached, which `external` says too."""
 _SETTINGS_SHOWN = 5
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 """Where a word of a class name begins; an abbreviation at its end (`MiniLM`) is part of the word before it."""
 
 
 def system_flow(config: Mapping[str, Any], *, is_asked: bool = True) -> Flow:
-    """Lanes of components: from messages to documents, to a ranking, to summaries, to a context.
+    """Lanes of components: from messages to documents, to a ranking, to summaries, to a context. Of an external memory
+    how it is reached, and what it is asked for: the parts beside it serve control arms alone.
 
     Args:
         is_asked: whether any question was; else no ranking is drawn.
     """
     ranking = config.get("ranking") or {}
+    if is_on(transport := ranking.get(_TRANSPORT)):
+        return Flow({"a memory of others is told and asked": [_step("external", transport), _step("ranking", ranking)]})
     lanes: dict[str, list[Step]] = {
         "messages become documents": _steps(config, _WRITING),
         "documents are indexed": _steps(config, _INDEXES),
@@ -50,7 +55,14 @@ def differing(
     Args:
         left_out: the keys at the top that decide no number.
     """
-    sides = [dict(leaves({key: value for key, value in one.items() if key not in left_out})) for one in (before, after)]
+    sides = [
+        {
+            key: value
+            for key, value in leaves({name: node for name, node in one.items() if name not in left_out})
+            if not key.startswith(f"ranking.{_TRANSPORT}.")
+        }
+        for one in (before, after)
+    ]
     found: dict[str, tuple[str, str]] = {}
     replaced: list[str] = []
     keys = sorted(dict.fromkeys([*sides[0], *sides[1]]), key=lambda key: (key.count("."), not key.endswith(_TARGET)))
@@ -116,7 +128,7 @@ def _name(node: Mapping[str, Any]) -> str:
 def _settings(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Plain settings as they are; a component within by its name; a map of numbers by its length."""
     for key, value in node.items():
-        if key == _TARGET or value is None:
+        if key == _TARGET or value is None or value == "":
             continue
         if isinstance(value, Mapping):
             if is_on(value):

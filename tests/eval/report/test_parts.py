@@ -136,6 +136,29 @@ def test_what_is_off_is_not_drawn() -> None:
     assert lanes["a question is ranked"][1].settings == [("n", "20")]
 
 
+def external(*command: str) -> dict[str, object]:
+    transport = {"_target_": "eval.external.stdio.Stdio", "command": list(command)}
+    return {
+        "embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing", "dim": 384},
+        "external": transport,
+        "ranking": {"_target_": "a.External", "transport": transport, "k": 20, "revision": ""},
+    }
+
+
+def test_an_external_memory_is_drawn_as_it_is_reached_and_no_part_of_ours_is() -> None:
+    lanes = system_flow(external("python3", "mine.py")).lanes
+    (steps,) = lanes.values()
+    assert [(step.role, step.name, step.settings) for step in steps] == [
+        ("external", "stdio", [("command", "python3, mine.py")]),
+        ("ranking", "external", [("transport", "stdio"), ("k", "20")]),
+    ]
+
+
+def test_how_an_external_memory_is_reached_differs_once() -> None:
+    told = differing(external("python3", "mine.py"), external("python3", "other.py"), ())
+    assert told == [("external.command", "python3, mine.py", "python3, other.py")]
+
+
 def test_a_component_in_the_place_of_another_is_one_difference() -> None:
     before = {"fusion": {"_target_": "a.WeightedSum", "dense_weight": 0.7}, "n": 20, "tracking": "here"}
     after = {"fusion": {"_target_": "a.ReciprocalRank", "k": 60}, "n": 40, "tracking": "there", "new": True}
