@@ -1,4 +1,4 @@
-"""lcm verify FOLDER [replay=false] [row=NAME] [key=FILE]
+"""lcm verify FOLDER [replay=false] [row=NAME] [key=FILE] [external.command=[PROGRAM,ARGUMENT]] [trust=[PACKAGE]]
 
 Check a leaderboard that `lcm leaderboard` wrote: that no file was changed since, whose signature it bears, and that its
 runs, made again from their configurations, give the same results, bit for bit, and the page that was written of them.
@@ -9,9 +9,13 @@ runs, made again from their configurations, give the same results, bit for bit, 
   row=NAME        make one of its runs again: 001
   key=FILE        the public key of Ed25519, in PEM, whose signature it must bear; else any that it names is checked
 
+  external.command=[python3,mine.py]
+                  allow the program of an external memory; once for each that rows ask, whose programs run nothing
+                  unless they are named. trust=[PACKAGE] allows classes. Rows of others are told, and left out
+
 Without a cache: everything is worked out anew, from the datasets of this machine. Exit code 1 where something is not as
-the manifest says. A signature proves who vouches for the manifest; that the numbers follow from code and data, the
-replay does."""
+the manifest says, 2 where a run could not be made again here. A signature proves who vouches for the manifest; that the
+numbers follow from code and data, the replay does."""
 
 import shutil
 import tempfile
@@ -40,12 +44,12 @@ from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import rendered
 from lcm.derived import SUMS
 from lcm.errors import LcmError
-from pipelines.config.arguments import told_apart
+from pipelines.config.arguments import RUNS_COMMAND, told_apart
 from pipelines.steps.point import evaluated
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, warn
 
-_OWN = ("replay", "row", "key")
+_OWN = ("replay", "row", "key", RUNS_COMMAND)
 _CHANGED = 1
 _MOST_BESIDE = 5
 _NUMBERS = ("config_hash", "measures", "arms", "interval", "definitions")
@@ -78,19 +82,35 @@ def main(arguments: Sequence[str]) -> int:
         )
     if not told.flag("replay", default=True):
         return 0
+    refused: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
-        differing = [_replayed(folder / RUNS / row["name"], row, Path(scratch) / row["name"]) for row in rows]
+        places = [Path(scratch) / row["name"] for row in rows]
+        differing = [
+            _held(folder / RUNS / row["name"], row, place, refused) for row, place in zip(rows, places, strict=True)
+        ]
         if any(differing):
             return _CHANGED
+        if refused:
+            raise LcmError(f"{', '.join(refused)}: not made again here, as said above")
         if len(rows) < len(manifest["rows"]):
             say("Page: not held against its runs, of which not all were made again")
             return 0
-        differing_page = _other_in_page(folder / PAGE, manifest, [Path(scratch) / row["name"] for row in rows])
+        differing_page = _other_in_page(folder / PAGE, manifest, places)
     if differing_page and not is_other_code:
         say(f"Page: {differing_page}")
         return _CHANGED
     say(f"Page: {differing_page or 'as its runs say'}")
     return 0
+
+
+def _held(kept: Path, row: Mapping[str, Any], again: Path, refused: list[str]) -> list[str]:
+    """What of a run is not the same made again; one that cannot be made is told, and noted as refused."""
+    try:
+        return _replayed(kept, row, again)
+    except LcmError as error:
+        say(f"{row['name']} {row['system']}, {row['dataset']['name']}: not made again: {error}")
+        refused.append(row["name"])
+        return []
 
 
 def _replayed(kept: Path, row: Mapping[str, Any], again: Path) -> list[str]:

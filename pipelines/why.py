@@ -20,6 +20,8 @@ step, from the stage cache where that still holds it: a dataset or code that has
   budget=N                 tokens of the context that is looked at; else those of the run's own measure
   tracking=mlflow          log the questions that lose most as MLflow traces, each stage a RETRIEVER span
   traces=20                how many
+  external.command=[python3,mine.py]
+                           allow the program of an external memory, whose run this is; trust=[PACKAGE] allows a class
   --json                   everything as JSON, and nothing else on standard output"""
 
 import os
@@ -41,7 +43,7 @@ from lcm.errors import LcmError
 from lcm.records.query import Query
 from lcm.transcript.passages import utterance
 from pipelines.config import building, composition
-from pipelines.config.arguments import CommandArguments, told_apart
+from pipelines.config.arguments import RUNS_COMMAND, CommandArguments, told_apart
 from pipelines.steps.named_question import named_id, named_question
 from pipelines.steps.repeated_run import RepeatedRun, repeated_run
 from pipelines.steps.sides import EVALUATED
@@ -51,7 +53,7 @@ from pipelines.views.terminal import say, tell_json
 from pipelines.views.why_record import explanation_record, losses_record
 from pipelines.views.why_table import show_explanation, show_losses
 
-_OWN = {"expect": "ID", "run": "RUN", "budget": "TOKENS", "traces": "N"}
+_OWN = {"expect": "ID", "run": "RUN", "budget": "TOKENS", "traces": "N", RUNS_COMMAND: "[PROGRAM,ARGUMENT]"}
 _TRACES = 20
 _RUNS = Path("runs")
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eval.experiment.run_folder import ENVIRONMENT, config_hash, directions, read_config, read_summary
+from eval.experiment.run_folder import ENVIRONMENT, config_hash, directions, leaves, read_config, read_summary
 from eval.measures.names import EXTERNAL_MEMORY
 from eval.tracking.naming import system_name, title
+from lcm.consent import OWN
 from lcm.derived import changed_in, checked
 from lcm.errors import LcmError
 from lcm.given import plain_bytes
@@ -46,6 +47,8 @@ class BoardRun:
     """Of all settings of its memory: equal ones are one system on several datasets."""
     version: str | None
     """Of the lcm that made it, as far as the run says so."""
+    packages: tuple[str, ...] = ()
+    """Of others, whose code its configuration calls."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -56,7 +59,8 @@ class BoardRun:
     def command(self) -> str | None:
         """The command that repeats it; None where nobody composed its configuration from overrides."""
         overrides = self.summary.get("overrides")
-        return None if overrides is None else shlex.join(["lcm", "evaluate", *overrides])
+        trust = [f"trust=[{','.join(self.packages)}]"] if self.packages else []
+        return None if overrides is None else shlex.join(["lcm", "evaluate", *overrides, *trust])
 
     @property
     def latency_ms(self) -> float | None:
@@ -140,7 +144,14 @@ def _run(name: str, folder: Path) -> BoardRun:
         raise LcmError(f"{changed} is damaged: it is not as it was written; run `lcm evaluate` again")
     config = read_config(folder)
     system = title([system_name(summary)], summary.get("overrides", ()))
-    return BoardRun(name, folder, summary, system, config_hash(config.get("memory", {})), _version(folder))
+    digest = config_hash(config.get("memory", {}))
+    return BoardRun(name, folder, summary, system, digest, _version(folder), _packages(config))
+
+
+def _packages(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The packages of others whose classes a configuration names: as components, and as an external memory."""
+    named = [str(value) for key, value in leaves(config) if value and key.endswith(("_target_", "external.target"))]
+    return tuple(sorted({name.partition(".")[0] for name in named}.difference(OWN)))
 
 
 def _version(folder: Path) -> str | None:

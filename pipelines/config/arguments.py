@@ -17,6 +17,9 @@ from lcm.errors import LcmError
 
 _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
 
+RUNS_COMMAND = "external.command"
+"""The setting by which a command line allows the program of an external memory; a command that makes a kept run again
+takes it for that alone."""
 _COMMAND = re.compile(r"\bexternal\.command=(\[[^\]]*\])")
 
 

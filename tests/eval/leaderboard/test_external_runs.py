@@ -36,3 +36,12 @@ def test_tables_of_one_dataset_are_told_apart_by_their_titles(tmp_path: Path) ->
     page = leaderboard_page(read_board([run(tmp_path / "a"), run(tmp_path / "b", n=1)], "recall@10"))
     titles = [section.title for section in page.sections if section.anchor.startswith("table")]
     assert titles == [f"toy, {'a' * 16}, queries {n}" for n in (2, 1)]
+
+
+def test_the_command_that_repeats_a_run_says_whose_code_is_trusted(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a")
+    memory = "{_target_: eval.external.python_object.PythonObject, target: mypkg.memory.Mine}"
+    config = f"external: {memory}\nother: {{_target_: a.B}}"
+    (folder / "config.yaml").write_text(config)
+    (one,) = read_board([folder], "recall@10").runs
+    assert one.command == "lcm evaluate system=hybrid dataset=toy 'trust=[a,mypkg]'"
