@@ -26,6 +26,7 @@ from omegaconf import DictConfig
 from eval.comparison.control_arms import against_controls
 from eval.experiment.run_folder import begin_run
 from eval.measures.measure import directions_of
+from eval.measures.names import HAS_NO_NUMBER
 from pipelines.config.building import as_written
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
@@ -37,6 +38,9 @@ from pipelines.views.progress import progress, working
 from pipelines.views.readers_table import show_readers
 from pipelines.views.terminal import log_and_report, say, show_run
 
+_UNTOLD = 2
+"""The exit code of a run of an external memory that never ran: the control arms have their numbers, it has none."""
+
 
 def main(command: Command) -> int:
     """`lcm evaluate [PATH ... QUESTIONS] [GROUP=CHOICE ...] [KEY=VALUE ...] [-m]`."""
@@ -46,8 +50,8 @@ def main(command: Command) -> int:
         return explain(command.config)
     parts = parts_of(command.config, command.overrides)
     with claimed(command) as folder:
-        evaluate(command, parts, folder.absolute())
-    return 0
+        summary = evaluate(command, parts, folder.absolute())
+    return _UNTOLD if any(HAS_NO_NUMBER in flag for flag in summary["flags"]) else 0
 
 
 def explain(config: DictConfig) -> int:
@@ -59,8 +63,8 @@ def explain(config: DictConfig) -> int:
     return 0
 
 
-def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> None:
-    """One run: the story of the whole project."""
+def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """One run: the story of the whole project. Returns its summary."""
     begin_run(folder)
     with working("loading the dataset"):
         experiment = experiment_of(command.config, parts=parts)  # a mistake in it stops before anything is logged
@@ -72,3 +76,4 @@ def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> None:
         log_and_report(log, folder)
     if page:
         say(page)
+    return summary

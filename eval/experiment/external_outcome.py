@@ -8,7 +8,7 @@ from eval.experiment.workspace import WorkspaceResult
 from eval.external.ranking.external import External
 from eval.external.reading import HOW
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure
-from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY
+from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY, HAS_NO_NUMBER
 from eval.measures.resume import Resume
 from eval.measures.survival import Survival
 from lcm.errors import LcmError
@@ -101,7 +101,7 @@ def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
     faulted = asked.filter(pl.col("fault").is_not_null())
     if len(faulted) == len(asked):
         first = next((f": {_line(one)}" for one in faulted["detail"].drop_nulls()), "")
-        yield f"answered none of {len(asked):,} queries and has no number{first}"
+        yield f"answered none of {len(asked):,} queries and {HAS_NO_NUMBER}{first}"
         return
     yield f"answered {len(asked) - len(faulted):,} of {len(asked):,} queries"
     if len(faulted):

@@ -78,7 +78,7 @@ def begin_run(folder: Path) -> None:
         LcmError: if it holds a complete run already.
     """
     if (folder / SUMMARY).exists():
-        raise LcmError(f"hydra.run.dir={folder} holds a complete run: name another folder, or remove that one first")
+        raise LcmError(f"{folder} holds a complete run: name another folder, or remove that one first")
     folder.mkdir(parents=True, exist_ok=True)
 
 

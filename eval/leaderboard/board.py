@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.experiment.run_folder import ENVIRONMENT, config_hash, directions, leaves, read_config, read_summary
-from eval.measures.names import EXTERNAL_MEMORY
+from eval.measures.names import EXTERNAL_MEMORY, HAS_NO_NUMBER
 from eval.tracking.naming import system_name, title
 from lcm.consent import OWN
 from lcm.derived import changed_in, checked
@@ -119,7 +119,7 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
     for run in runs:
         told = run.summary.get("measures", {}).get(measure)
         if told is None or told["value"] is None or not told["n"]:
-            why = next((one for one in run.notes if "has no number" in one), f"{measure} was not measured")
+            why = next((one for one in run.notes if HAS_NO_NUMBER in one), f"{measure} was not measured")
             unranked[run.name] = f"{run.system}, {run.summary['dataset']['name']}: {why}"
             continue
         by_terms.setdefault(_terms(run, measure), []).append(run)

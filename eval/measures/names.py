@@ -6,6 +6,9 @@ SYSTEM_ARM = "system"
 EXTERNAL_MEMORY = "external memory"
 """Begins what a run tells of a memory of others, line by line."""
 
+HAS_NO_NUMBER = "has no number"
+"""Stands in what is told of a memory of others that answered nothing."""
+
 RANKING_MEASURES = (
     *("recall", "recall_any", "recall_all", "recall_capped", "nDCG", "nDCG_longmemeval", "MRR", "MAP"),
     *("judged", "tokens"),

@@ -1,0 +1,23 @@
+"""External memories on the command line: what is said of one that does not run, or is named in the wrong place."""
+
+import sys
+from pathlib import Path
+
+from pipelines.cli import BAD_INPUT
+from tests.pipelines.conftest import Lcm
+
+STAND_IN = Path(__file__).parents[1] / "support/external/stand_in.py"
+QUICK = ("system=external", "embedder=hashing", "arms=none", "tracking=none", "report=false", "means.resamples=20")
+
+
+def command(behaviour: str) -> str:
+    return f"external.command=[{sys.executable},{STAND_IN},{behaviour}]"
+
+
+def test_a_run_of_a_memory_that_never_ran_ends_with_an_exit_code_of_its_own(lcm: Lcm) -> None:
+    asked = ("evaluate", *QUICK, command("'does not start'"), "measures.latency.queries=0", "hydra.run.dir=runs/a")
+    done = lcm(*asked)
+    assert (done.code, "has no number: reset crashed" in done.stdout) == (2, True)
+    again = lcm(*asked)
+    assert (again.code, "hydra.run.dir" in again.stderr) == (BAD_INPUT, False)
+    assert "runs/a holds a complete run: name another folder" in again.stderr
