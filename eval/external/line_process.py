@@ -20,6 +20,8 @@ _KEPT_OF_ERRORS = 2000
 """Bytes of what a process wrote to its standard error last."""
 _MOST_NOISE = 1000
 """Lines that are no reply, before a process is taken to write nothing else."""
+_SHOWN = 80
+"""Characters of a line that is quoted."""
 _END_S = 2.0
 """How long a process may take to end once nothing more will come."""
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT")
@@ -96,7 +98,7 @@ class LineProcess:
 
     def _exchanged(self, waiting: memoryview, timeout_s: float) -> Mapping[str, Any]:
         """Write a call, and read until its reply is there."""
-        deadline, noise = time.monotonic() + timeout_s, 0
+        deadline, noise, last = time.monotonic() + timeout_s, 0, b""
         self._selector.register(self._in, selectors.EVENT_WRITE)
         try:
             while True:
@@ -104,13 +106,17 @@ class LineProcess:
                     reply = _json_map(line)
                     if reply is not None and reply.get("id") == self._number:
                         return reply
-                    noise, self.noise = noise + 1, self.noise + 1
+                    if reply is not None and "results" in reply and "id" not in reply:
+                        told = f"a reply without the id of its call, {self._number}: {_shown(line)}"
+                        raise FaultError("wrong reply", told, is_end=False)
+                    noise, self.noise, last = noise + 1, self.noise + 1, line
                     if noise > _MOST_NOISE:
-                        raise _end("wrong reply", f"{noise:,} lines and no reply among them, such as {line[:80]!r}")
+                        raise _end("wrong reply", f"{noise:,} lines and no reply among them, such as {_shown(line)}")
                 left = deadline - time.monotonic()
                 if left <= 0:
                     told = f"no reply within {timeout_s:g} s"
-                    raise _end("timed out", f"{told}, {noise:,} other lines" if noise else told)
+                    others = f"{noise:,} lines that are no map of JSON with its id, such as {_shown(last)}"
+                    raise _end("timed out", f"{told}, {others}" if noise else told)
                 for key, _ in self._selector.select(left):
                     if key.fileobj is self._in:
                         waiting = self._written(waiting)
@@ -180,6 +186,11 @@ def _json_map(line: bytes) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _shown(line: bytes) -> str:
+    """A line that was written, as a message may quote it."""
+    return repr(redacted(line.decode(errors="replace"))[:_SHOWN])
 
 
 def _end(kind: FaultKind, detail: str) -> FaultError:

@@ -155,7 +155,17 @@ def test_garbage_is_no_reply(run: Run) -> None:
     outcome = run("garbage", timeout_s=1.0)
     assert values(outcome) == {}
     assert outcome.incidents["external: lines that are no reply"] == 2
+    told = "no reply within 1 s, 1 lines that are no map of JSON with its id, such as '%&$ no JSON'"
+    assert any(told in flag for flag in outcome.flags)
     assert any("answered none of 4 queries and has no number" in flag for flag in outcome.flags)
+
+
+def test_a_reply_without_the_id_of_its_call_is_told_at_once(run: Run) -> None:
+    started = time.monotonic()
+    outcome = run("forgets ids", timeout_s=60.0)
+    assert time.monotonic() - started < 20
+    assert outcome.incidents == {"external: search wrong reply": 4}
+    assert any('a reply without the id of its call, 3: \'{"results": [{' in flag for flag in outcome.flags)
 
 
 def test_chatter_between_replies_is_passed_over_and_counted(run: Run) -> None:

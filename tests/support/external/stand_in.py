@@ -71,6 +71,8 @@ def main(behaviour):
                 if behaviour == "garbage":
                     print("%&$ no JSON", flush=True)
                     continue
+                if behaviour == "forgets ids":
+                    del reply["id"]
                 if behaviour == "chatters":
                     print("loading the model ...", flush=True)
                 if behaviour == "much":
