@@ -55,7 +55,8 @@ def build(config: DictConfig, key: str) -> Any:
                 f"{written_as(config, node)}.{name}: {problem}" for (node, _, name), problem in not_ours
             )
             raise LcmError("; ".join(told))
-        wrong = {written_as(config, path): problem for path, problem in misfits(plain, key, component)}
+        found = [(path, written_as(config, path), problem) for path, problem in misfits(plain, key, component)]
+        wrong = {written: problem.replace(path, written) for path, written, problem in found}
         if wrong:
             raise LcmError("; ".join(f"{path} {problem}" for path, problem in wrong.items()))
         try:

@@ -107,6 +107,8 @@ def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | N
         keys_of_it = f", with the keys {settings}" if settings else ", which has no keys"
         return f"{key}: no such key; what stands there is configured as {node}{keys_of_it}"
     above = key.rpartition(".")[0]
+    if key == "trust":
+        return "trust=[PACKAGE] is a word of its own on the command line: take it out of this one, and of with="
     if key in _ELSEWHERE and key not in chosen:
         return f"{key} is nothing that `lcm {pipeline}` uses: it belongs to {_ELSEWHERE[key]}"
     if (others := _in_other_choices(key, chosen)) is not None:

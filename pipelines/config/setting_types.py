@@ -86,8 +86,10 @@ def expected(annotation: Any) -> str:
 
 
 def _bracketed(annotation: Any, path: str, value: Any) -> str:
-    """How a list of one is written, where its only value was given."""
+    """How a list is written, where its only value was given, or a command as a shell would read it."""
     is_list = _is(get_origin(annotation), Sequence) and fits([value], annotation)
+    if is_list and path.endswith(".command") and isinstance(value, str):
+        return f"; write its words as {path}=[{','.join(value.split())}]"
     return f"; a list of one is {path}=[{value}]" if is_list else ""
 
 

@@ -21,3 +21,17 @@ def test_a_run_of_a_memory_that_never_ran_ends_with_an_exit_code_of_its_own(lcm:
     again = lcm(*asked)
     assert (again.code, "hydra.run.dir" in again.stderr) == (BAD_INPUT, False)
     assert "runs/a holds a complete run: name another folder" in again.stderr
+
+
+def test_a_command_as_a_shell_reads_it_is_told_as_a_list(lcm: Lcm) -> None:
+    done = lcm("evaluate", *QUICK, "external.command='python3 overlap.py'")
+    assert done.stderr == (
+        "lcm: external.command must be a list, each text, got 'python3 overlap.py'; write its words as "
+        "external.command=[python3,overlap.py]\n"
+    )
+
+
+def test_trust_within_a_side_is_told_where_it_belongs(lcm: Lcm) -> None:
+    side = "system=external external=object external.target=mypkg.Mine trust=[mypkg]"
+    done = lcm("compare", "unified", side, "with=embedder=hashing", "tracking=none")
+    assert (done.code, "trust=[PACKAGE] is a word of its own on the command line" in done.stderr) == (BAD_INPUT, True)
