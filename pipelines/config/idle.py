@@ -88,7 +88,7 @@ class _IdleParts:
             else:
                 yield index, "this source does not ask it"
         if "embedder" in self.chosen and not self._compares_vectors():
-            yield "embedder", "nothing of this memory compares its vectors"
+            yield "embedder", "nothing here compares its vectors"
         if {"source", "fusion"} <= self.read:
             yield from self._of_retrieval()
         yield from self._of_annotation()
@@ -113,9 +113,11 @@ class _IdleParts:
         return because
 
     def _compares_vectors(self) -> bool:
-        """Whether the ranking, a recovery, what judges documents, or compaction may compare vectors."""
+        """Whether the ranking, a control arm, a recovery, what judges documents, or compaction may compare vectors."""
         judges = ("recovery", "admission", "deduplication", "compaction")
-        return getattr(self.part("ranking"), "compares_vectors", True) or not all(self.part(p).is_off for p in judges)
+        rankings = [getattr(self.part("ranking"), "compares_vectors", True)]
+        rankings += [getattr(arm, "compares_vectors", False) for arm in (self.part("arms") or {}).values()]
+        return any(rankings) or not all(self.part(p).is_off for p in judges)
 
     def _reads(self, columns: Collection[str]) -> bool:
         """Whether a stage of the ranking, its fusion and decay among them, reads one of some columns."""

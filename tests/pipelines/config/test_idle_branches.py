@@ -81,7 +81,8 @@ def test_weights_of_0_are_refused_before_a_run_where_no_other_branch_weighs() ->
 
 
 def test_an_embedder_whose_vectors_nothing_compares_is_told() -> None:
-    words, unasked = ["embedder=token_sum", "source=lexical"], "embedder (nothing of this memory compares its vectors)"
+    words = ["embedder=token_sum", "source=lexical", "arms=none"]
+    unasked = "embedder (nothing here compares its vectors)"
     assert unasked in (note(*words) or "")
-    for asks in ("deduplication=create", "recovery=libravdb", "source=dense"):
+    for asks in ("deduplication=create", "recovery=libravdb", "source=dense", "arms=controls"):
         assert unasked not in (note(*words, asks) or ""), asks
