@@ -2,8 +2,8 @@
            [for=VERSION] [register=NAME] [alias=champion] [tracking.uri=URI]
 
 Write a configuration down for use elsewhere. SOURCE is the folder of a run, of a sweep (its best point is taken) or of
-an exported preset, the id of an MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported, as
-for `lcm evaluate`.
+an exported preset, a system by its name (lancedb_pro_tuned), the id of an MLflow run, or a registered NAME@ALIAS;
+without one, overrides say what is exported, as for `lcm evaluate`.
 
   target=yaml          system/NAME.yaml and experiment/NAME.yaml, with files of their own for changed groups; for
                        lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'
@@ -258,11 +258,14 @@ def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict
 
 
 def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratch: Path) -> ExportSource:
-    """What is exported: a folder, an MLflow run or a registered name; overrides where none is named.
+    """What is exported: a folder, a system by its name, an MLflow run or a registered name; overrides where none is
+    named.
 
     Args:
         scratch: what is fetched is put there.
     """
+    if named in conf_folder.groups()["system"] and not Path(named).exists():
+        named, overrides = None, [f"system={named}", *overrides]
     if named is None:
         command = command_line.command(overrides)
         plain = [override for override in command.overrides if _group(override) != RECALL]

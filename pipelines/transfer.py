@@ -39,7 +39,7 @@ from eval.measures.names import EXTERNAL_MEMORY
 from lcm.errors import LcmError
 from lcm.plugins.settings.environment import parsed
 from lcm.plugins.settings.tables import TABLES, named_table
-from pipelines.config import building, composition, conf_folder
+from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
 from pipelines.config.command_line import new_folder_of
 from pipelines.config.preset_config import override, searched
@@ -166,11 +166,8 @@ def _target(told: Mapping[str, str]) -> str:
 
 
 def _source(named: str, tracking: Any, scratch: Path) -> ExportSource:
-    if not Path(named).exists():
-        if named in conf_folder.groups()["system"]:
-            return source_of(None, [f"system={named}"], tracking, scratch)
-        if "=" in named:
-            return source_of(None, shlex.split(named), tracking, scratch)
+    if "=" in named and not Path(named).exists():
+        return source_of(None, shlex.split(named), tracking, scratch)
     return source_of(named, (), tracking, scratch)
 
 
