@@ -1,7 +1,8 @@
 """Means of values, with percentile bootstrap intervals over what was drawn: queries, or conversations."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,3 +107,9 @@ def written(value: float, is_cost: bool) -> str:
     if isinstance(value, int):
         return str(value)
     return f"{value:.0f}" if is_cost and value > WHOLE_FROM else f"{value:.3f}"
+
+
+def usual_n(entries: Iterable[Entry | None]) -> float:
+    """What stands for a row of means: the `n` that most of them have, of several the one that comes first."""
+    counted = Counter(entry["n"] or 0 for entry in entries if entry is not None)
+    return max(counted, key=lambda n: counted[n], default=0)

@@ -11,6 +11,7 @@ from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import CONFIG, read_config, read_summary, sections
 from eval.ladder.places import FOUND
+from eval.measures.means import usual_n
 from eval.measures.names import SYSTEM_ARM
 from eval.report.answer_tables import answer_tables
 from eval.report.column import Column
@@ -188,7 +189,7 @@ def _table(
     cells: list[Row] = [
         (
             Cell(label, "own" if label == SYSTEM_ARM else ""),
-            f"{max((entry['n'] or 0 for entry in measures.values()), default=0):g}",
+            f"{usual_n(map(measures.get, names)):g}",
             *(value_cell(measures.get(name), directions.get(name) == "lower") for name in names),
         )
         for label, measures in rows.items()

@@ -14,7 +14,7 @@ from rich.table import Table
 from eval.comparison.wording import interval, probability, signed
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import sections
-from eval.measures.means import WHOLE_FROM, written
+from eval.measures.means import WHOLE_FROM, usual_n, written
 from eval.measures.measure import Direction
 from eval.measures.names import (
     ANSWER_MEASURES,
@@ -157,7 +157,7 @@ def show_run(
         _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}", costs)
     for line in against:
         say(line)
-    if summary["categories"] and names:
+    if summary["categories"] and summary["measures"] and names:
         title = _labelled("the system, by category", label)
         _print_table(out, "category", summary["categories"], names, title, costs)
     for heading, title, answered, columns in answer_tables(summary):
@@ -370,7 +370,7 @@ def _table(
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     for label, measures in rows.items():
-        n = max((entry["n"] or 0 for entry in measures.values()), default=0)
+        n = usual_n(map(measures.get, names))
         cells = (_cell(measures.get(name), n, with_intervals, tops.get(name), name in costs) for name in names)
         table.add_row(escape(label), f"{n:g}", *cells)
     return table

@@ -18,6 +18,7 @@ def test_a_run_of_a_memory_that_never_ran_ends_with_an_exit_code_of_its_own(lcm:
     asked = ("evaluate", *QUICK, command("'does not start'"), "measures.latency.queries=0", "hydra.run.dir=runs/a")
     done = lcm(*asked)
     assert (done.code, "has no number: reset crashed" in done.stdout) == (2, True)
+    assert "by category" not in done.stdout
     again = lcm(*asked)
     assert (again.code, "hydra.run.dir" in again.stderr) == (BAD_INPUT, False)
     assert "runs/a holds a complete run: name another folder" in again.stderr
@@ -35,3 +36,9 @@ def test_trust_within_a_side_is_told_where_it_belongs(lcm: Lcm) -> None:
     side = "system=external external=object external.target=mypkg.Mine trust=[mypkg]"
     done = lcm("compare", "unified", side, "with=embedder=hashing", "tracking=none")
     assert (done.code, "trust=[PACKAGE] is a word of its own on the command line" in done.stderr) == (BAD_INPUT, True)
+
+
+def test_a_system_is_exported_by_its_name(lcm: Lcm) -> None:
+    done = lcm("export", "lancedb_pro_tuned", "to=preset", "target=yaml", "tracking=none")
+    assert done.code == 0, done.stderr
+    assert (done.place / "preset/system/preset.yaml").is_file()
