@@ -2,9 +2,12 @@
 
 import ast
 from pathlib import Path
+from textwrap import fill
 
 from pipelines.config.conf_folder import groups, table_of_contents
 
+_WIDTH = 120
+"""Letters of a line, as every docstring keeps them."""
 _RECALL = """
   store=FILE             the store; else what $LCM_DATABASE_PATH names
   conversation=KEY       one conversation, archived ones of that id too; else all
@@ -20,6 +23,7 @@ def help_of(module: str) -> str:
     text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     if "$GROUPS" in text:
         named = ((group, groups()[group]) for group in sorted(table_of_contents(module)))
-        choices = "\n".join(f"{group}: {', '.join(names)}" for group, names in named if names)
+        lines = (f"{group}: {', '.join(names)}" for group, names in named if names)
+        choices = "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
         text = text.replace("$GROUPS", f"{choices}\n")
     return text.replace("\n$RECALL", _RECALL)

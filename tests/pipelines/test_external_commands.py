@@ -3,7 +3,10 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from pipelines.cli import BAD_INPUT
+from pipelines.views.help import help_of
 from tests.pipelines.conftest import Lcm
 
 STAND_IN = Path(__file__).parents[1] / "support/external/stand_in.py"
@@ -42,3 +45,8 @@ def test_a_system_is_exported_by_its_name(lcm: Lcm) -> None:
     done = lcm("export", "lancedb_pro_tuned", "to=preset", "target=yaml", "tracking=none")
     assert done.code == 0, done.stderr
     assert (done.place / "preset/system/preset.yaml").is_file()
+
+
+@pytest.mark.parametrize("pipeline", ["evaluate", "tune"])
+def test_no_line_of_a_help_text_is_wider_than_its_docstring(pipeline: str) -> None:
+    assert max(map(len, help_of(pipeline).splitlines())) <= 120
