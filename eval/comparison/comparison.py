@@ -147,6 +147,9 @@ def compared(
         raise LcmError(f"{baseline.name} has no number to be compared by: name another baseline first")
     measured = [side for side in others if side.measures]  # an external memory that did not run has no number
     known = [name for name in baseline.measures if all(name in side.measures for side in measured)]
+    for name in (*measures, *([by] if by else [])):
+        if known and name not in known:
+            raise LcmError(_unknown(name, known, [baseline, *measured]))
     chosen = _chosen(known, by, measures)
     if not measures and (alike := [name for name in chosen if name != by and _is_same(sides, queries, name)]):
         notes.append(f"all are equal by {', '.join(alike)}")
@@ -217,13 +220,17 @@ def _is_same(sides: Sequence[Side], queries: pl.DataFrame, measure: str) -> bool
     return all(one.equals(first) for one in others)
 
 
+def _unknown(measure: str, known: Sequence[str], sides: Sequence[Side]) -> str:
+    """That some sides lack a measure, and which, where others have it."""
+    lacking = [side.name for side in sides if measure not in side.measures]
+    where = f"; without it: {', '.join(lacking)}" if len(lacking) < len(sides) else ""
+    return f"{measure} is not known of all of them: choose from: {', '.join(known)}{where}"
+
+
 def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> list[str]:
     """The measures to compare, in order; the one that sides are sorted by first."""
     if not known:
         raise LcmError("no measure is known of all of them: evaluate them with the same measures=")
-    for name in (*measures, *([by] if by else [])):
-        if name not in known:
-            raise LcmError(f"{name} is not known of all of them: choose from: {', '.join(known)}")
     chosen = list(measures)
     if not chosen:
         usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]

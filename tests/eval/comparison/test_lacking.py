@@ -6,6 +6,7 @@ import pytest
 
 from eval.comparison.comparison import Comparison, compared
 from eval.comparison.comparison_report import cells, explained, headline
+from lcm.errors import LcmError
 from tests.support.run_folders import side
 
 EASY_FIRST = [1.0] * 20 + [0.0] * 20
@@ -51,3 +52,12 @@ def test_of_a_baseline_that_lacks_questions_the_others_are_ranked_by_its_own(tmp
     worse = side(tmp_path / "worse", {"recall@10": [1.0] * 19 + [0.0] * 11 + [1.0] * 10})
     found = compared([base, worse, same])
     assert [one.side.name for one in found.standings] == ["base", "same", "worse"]
+
+
+def test_a_measure_that_one_side_lacks_names_that_side(tmp_path: Path) -> None:
+    base = side(tmp_path / "base", {"recall@10": EASY_FIRST, "aligned": EASY_FIRST})
+    other = side(tmp_path / "other", {"recall@10": EASY_FIRST})
+    with pytest.raises(
+        LcmError, match="aligned is not known of all of them: choose from: recall@10; without it: other"
+    ):
+        compared([base, other], measures=["aligned"])
