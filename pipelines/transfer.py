@@ -182,6 +182,7 @@ def _exported(source: ExportSource, folder: Path, name: str, target: str) -> Exp
 
 
 def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Path, scratch: Path) -> dict[str, Any]:
+    _require_told(asked, *exported)
     here, there, memory = [], [], Told()
     with progress() as show:
         for name, one in zip(("default", "tuned"), exported, strict=True):
@@ -217,6 +218,22 @@ def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Pat
     for name in ("default", "tuned"):
         shutil.copytree(scratch / f"preset-{name}", into / name, dirs_exist_ok=True)
     return write_transfer(into, f"{asked.preset} to {asked.target}", found, told, here[0].summary["dataset"])
+
+
+def _require_told(asked: TransferRequest, default: Exported, tuned: Exported) -> None:
+    """Refuse, before anything is evaluated, a preset of which the plugin can be told nothing.
+
+    Raises:
+        LcmError: saying what to name instead.
+    """
+    missing = tuned.provenance["not_expressible"]
+    table = named_table(asked.target)
+    settings = tuned_settings(default.source.config, tuned.source.config, table, missing, ())
+    if settings and all(one.lost for one in settings):
+        raise LcmError(
+            f"of what {asked.preset} sets otherwise than {asked.tuned_from} ({len(settings)} settings) {asked.target} "
+            "can be told nothing, so nothing can hold there: name another target, or from=SETTINGS"
+        )
 
 
 def _notes(tuned: Exported, here: Side, there: Sequence[Side], memory: Told) -> list[str]:

@@ -50,3 +50,9 @@ def test_a_system_is_exported_by_its_name(lcm: Lcm) -> None:
 @pytest.mark.parametrize("pipeline", ["evaluate", "tune"])
 def test_no_line_of_a_help_text_is_wider_than_its_docstring(pipeline: str) -> None:
     assert max(map(len, help_of(pipeline).splitlines())) <= 120
+
+
+def test_a_preset_of_which_a_plugin_can_be_told_nothing_is_not_evaluated(lcm: Lcm) -> None:
+    done = lcm("transfer", "lancedb_pro_tuned", "target=libravdb", command("honest"), "tracking=none")
+    assert (done.code, "libravdb can be told nothing" in done.stderr) == (BAD_INPUT, True), done.stderr
+    assert not done.summaries
