@@ -8,7 +8,7 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import Asked, answers_in, asked_again
 from eval.ladder.places import FIRST, FOUND, LATE, PLACES_SCHEMA, message_ranks, placed
-from eval.ladder.unseen import REASONS, Said, why_unseen
+from eval.ladder.unseen import NO_MISS, REASONS, Said, why_unseen
 from eval.measures.means import ALL
 from eval.replay.extent import instants
 from lcm.protocols.retrieval import Batch
@@ -127,6 +127,11 @@ def places_in_order(rows: pl.DataFrame) -> list[str]:
     steps = dict(rows.filter(pl.col("step").is_not_null()).group_by("place").agg(pl.col("step").min()).iter_rows())
     stages = sorted(steps, key=lambda place: (-steps[place], place))
     return [place for place in (FOUND, LATE, *stages, *REASONS) if place in set(rows["place"])]
+
+
+def missed(places: Mapping[str, int]) -> dict[str, int]:
+    """Those of some places whose messages are missed: neither found, nor of a question without a value."""
+    return {place: n for place, n in places.items() if place not in (FOUND, *NO_MISS)}
 
 
 def counted(rows: pl.DataFrame) -> dict[str, dict[str, int]]:

@@ -9,6 +9,7 @@ from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.asking import asked_again, texts_of
 from eval.ladder.losses import covered, judged_messages
 from eval.ladder.places import FIRST, FOUND
+from eval.ladder.unseen import NO_MISS
 from lcm.protocols.retrieval import Batch
 
 _CHARACTERS = 600
@@ -51,7 +52,7 @@ def most_missed(losses: pl.DataFrame, n: int) -> list[str]:
     Args:
         losses: rows of `LOSSES_SCHEMA`.
     """
-    missed = losses.filter(pl.col("place") != FOUND).group_by("query_id", maintain_order=True).len()
+    missed = losses.filter(~pl.col("place").is_in([FOUND, *NO_MISS])).group_by("query_id", maintain_order=True).len()
     ids: list[str] = missed.sort("len", descending=True, maintain_order=True).head(n)["query_id"].to_list()
     return ids
 

@@ -33,6 +33,8 @@ REASONS = {
     UNJUDGED: "is no miss that is known: nothing of the answer could be aligned to messages",
 }
 """Place -> what is so of a message there; where several are so of its documents, the first."""
+NO_MISS = (UNANSWERED, UNJUDGED)
+"""The places of what is neither found nor missed: the question has no value."""
 
 
 class Said(NamedTuple):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from eval.ladder.places import FOUND, LATE
+from eval.ladder.unseen import NO_MISS
 from lcm.records.context import Context
 from lcm.records.summary import Summary
 
@@ -47,7 +48,7 @@ class MessageLadder:
 
     @property
     def lost_at(self) -> str | None:
-        return None if self.place == FOUND else self.place
+        return None if self.place in (FOUND, *NO_MISS) else self.place
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from eval.comparison.control_arms import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import CONFIG, read_config, read_summary, sections
-from eval.ladder.places import FOUND
+from eval.ladder.losses import missed
 from eval.measures.means import usual_n
 from eval.measures.names import SYSTEM_ARM
 from eval.report.answer_tables import answer_tables
@@ -216,11 +216,11 @@ def lost(columns: Sequence[Column]) -> Section | None:
     places = list(dict.fromkeys(place for found in counts.values() for place in found))
     rows: list[Row] = [(place, *(f"{found.get(place, 0):,}" for found in counts.values())) for place in places]
     rows.append((Cell("all judged messages", "own"), *(f"{sum(found.values()):,}" for found in counts.values())))
-    missed = {name: {place: n for place, n in found.items() if place != FOUND} for name, found in counts.items()}
+    lost_of = {name: missed(found) for name, found in counts.items()}
     parts: list[Part] = [
         Figure(
             "Missed evidence by where it was lost",
-            shares(missed, "missed evidence by stage; the table tells the numbers"),
+            shares(lost_of, "missed evidence by stage; the table tells the numbers"),
         ),
         Table("Every judged message in one place", ("place", *counts), rows),
         *(_by_category(one) for one in columns if one.insight is not None and len(one.insight.places)),

@@ -9,8 +9,8 @@ import polars as pl
 
 from eval.ladder.contexts import Shown
 from eval.ladder.explanation import Explanation
-from eval.ladder.losses import counted
-from eval.ladder.places import FIRST, FOUND
+from eval.ladder.losses import counted, missed
+from eval.ladder.places import FIRST
 from eval.measures.means import ALL
 
 
@@ -21,7 +21,7 @@ def losses_record(folder: Path, rows: pl.DataFrame) -> dict[str, Any]:
         "run": str(folder),
         "first": FIRST,
         "judged": len(rows),
-        "missed": len(rows) - counts[ALL].get(FOUND, 0),
+        "missed": sum(missed(counts[ALL]).values()),
         "places": counts[ALL],
         "categories": {name: of for name, of in counts.items() if name != ALL},
         "messages": rows.to_dicts(),

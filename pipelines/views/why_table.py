@@ -10,10 +10,10 @@ import polars as pl
 from eval.ladder.contexts import Shown
 from eval.ladder.explanation import Explanation
 from eval.ladder.ladder import DROPPED, FELL, ROSE, STAYED
-from eval.ladder.losses import places_in_order
+from eval.ladder.losses import missed, places_in_order
 from eval.ladder.places import FIRST, FOUND, LATE
 from eval.ladder.retrievals import most_missed
-from eval.ladder.unseen import REASONS
+from eval.ladder.unseen import NO_MISS, REASONS
 from eval.measures.means import ALL
 from lcm.retrieval.ranking.pipeline import SOURCE
 from pipelines.views.terminal import say, show_table
@@ -39,10 +39,12 @@ def show_losses(
         texts: query id -> its words.
     """
     places, total = places_in_order(rows), len(rows)
-    missed = [f"{place} {counts[ALL][place]:,}" for place in places if place != FOUND]
-    n = total - counts[ALL].get(FOUND, 0)
-    told = f": {' + '.join(missed)} = {n:,}" if missed else ""
-    say(f"{folder}: {n:,} of {total:,} judged messages are missed by the first {FIRST} documents{told}")
+    lost = missed({place: counts[ALL][place] for place in places})
+    n, without = sum(lost.values()), sum(counts[ALL].get(place, 0) for place in NO_MISS)
+    told = f": {' + '.join(f'{place} {times:,}' for place, times in lost.items())} = {n:,}" if lost else ""
+    say(f"{folder}: {n:,} of {total - without:,} judged messages are missed by the first {FIRST} documents{told}")
+    if without:
+        say(f"{without:,} more are neither found nor missed: their questions have no value")
     lines = ((place, f"{counts[ALL][place]:,}", f"{counts[ALL][place] / total:.1%}", meant(place)) for place in places)
     show_table(("place", "messages", "share", "a message there"), lines, ("messages", "share"))
     by_category = [
@@ -50,7 +52,7 @@ def show_losses(
             name or "-",
             f"{sum(of.values()):,}",
             f"{of.get(FOUND, 0):,}",
-            ", ".join(f"{place} {of[place]:,}" for place in places if place in of and place != FOUND) or "-",
+            ", ".join(f"{place} {of[place]:,}" for place in places if place in missed(of)) or "-",
         )
         for name, of in counts.items()
         if name != ALL
@@ -65,7 +67,7 @@ def _show_worst(rows: pl.DataFrame, query_ids: Sequence[str], texts: Mapping[str
     lines = []
     for query_id in query_ids:
         of = rows.filter(query_id=query_id)
-        misses = f"{of.filter(pl.col('place') != FOUND).height} of {of.height}"
+        misses = f"{of.filter(~pl.col('place').is_in([FOUND, *NO_MISS])).height} of {of.height}"
         lines.append((query_id, misses, of["category"][0] or "-", _short(texts.get(query_id, ""), _BESIDE)))
     show_table(("question", "misses", "category", "asks"), lines)
 
