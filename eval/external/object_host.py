@@ -60,7 +60,7 @@ def _plain(value: Any) -> Any:
 
 def _told(memory: Any, name: str, answer: Any) -> dict[str, Any]:
     if name == "reset":
-        own = {"name": type(memory).__name__, "version": str(getattr(memory, "version", ""))}
+        own: dict[str, Any] = {"name": type(memory).__name__, "version": str(getattr(memory, "version", ""))}
         own |= {"offers": [one for one in _OFFERS if callable(getattr(memory, one, None))]}
         return own | dict(answer) if isinstance(answer, Mapping) else own
     if name not in ("search", "context"):

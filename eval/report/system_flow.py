@@ -27,7 +27,7 @@ def system_flow(config: Mapping[str, Any], *, is_asked: bool = True) -> Flow:
         is_asked: whether any question was; else no ranking is drawn.
     """
     ranking = config.get("ranking") or {}
-    if is_on(transport := ranking.get(_TRANSPORT)):
+    if is_on(transport := ranking.get(_TRANSPORT) or {}):
         return Flow({"a memory of others is told and asked": [_step("external", transport), _step("ranking", ranking)]})
     lanes: dict[str, list[Step]] = {
         "messages become documents": _steps(config, _WRITING),

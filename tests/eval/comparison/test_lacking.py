@@ -9,13 +9,13 @@ from eval.comparison.comparison_report import cells, explained, headline
 from lcm.errors import LcmError
 from tests.support.run_folders import side
 
-EASY_FIRST = [1.0] * 20 + [0.0] * 20
+EASY_FIRST: list[float | None] = [1.0] * 20 + [0.0] * 20
 
 
 @pytest.fixture
 def found(tmp_path: Path) -> Comparison:
     """One answers the easy questions alone, and not all of them; one does better than the baseline at hard ones."""
-    values = {
+    values: dict[str, list[float | None]] = {
         "base": EASY_FIRST,
         "survivor": [1.0] * 19 + [0.0] + [None] * 20,
         "better": [1.0] * 21 + [0.0] * 19,
