@@ -80,7 +80,7 @@ def _answers(connection: Any) -> object:
 def _of_url(connection: HttpConnection) -> object:
     with mock.patch.object(connection, "_session") as session:
         session.post.return_value.__enter__.return_value = SimpleNamespace(
-            status_code=200, iter_content=lambda size: [b"{}"]
+            status_code=200, raw=SimpleNamespace(read1=mock.Mock(side_effect=[b"{}", b""]))
         )
         connection.call("search", {"query": "goat", "k": 2})
     (address,), settings = session.post.call_args
