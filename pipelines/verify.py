@@ -70,7 +70,10 @@ def main(arguments: Sequence[str]) -> int:
     who = signer(manifest, None if key is None else Path(key).expanduser())
     say(f"Signed: {f'with the Ed25519 key {who}' if who else 'by nobody'}")
     if changed := changed_files(folder, manifest):
-        say(f"Changed: {', '.join(changed)}")
+        gone = [name for name in changed if not (folder / name).exists()]
+        for what, names in (("Missing", gone), ("Changed", [name for name in changed if name not in gone])):
+            if names:
+                say(f"{what}: {', '.join(names)}")
         return _CHANGED
     say(f"Files: {len(manifest['files'])}, all as the manifest says ({manifest['sha256']})")
     if beside := files_beside(folder, manifest):

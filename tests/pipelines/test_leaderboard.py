@@ -122,7 +122,7 @@ def test_a_file_that_was_changed_is_named_and_nothing_is_made_again(lcm: Lcm, bo
     done = lcm("verify", "board")
     assert (done.code, f"Changed: {name}" in done.stdout) == (1, True)
     (board / name).unlink()
-    assert f"Changed: {name}" in lcm("verify", "board").stdout
+    assert f"Missing: {name}" in lcm("verify", "board").stdout
 
 
 def test_a_file_that_was_laid_beside_is_named(lcm: Lcm, board: Path) -> None:

@@ -24,7 +24,7 @@ class ToolSchema(NamedTuple):
 
 def _text(said: str, most: int | None = None, **more: Any) -> dict[str, Any]:
     bounds = {} if most is None else {"maxLength": most}
-    return {"type": "string", "minLength": 1, "pattern": r"\S", **bounds, "description": said, **more}
+    return {"type": "string", "pattern": r"\S", **bounds, "description": said, **more}
 
 
 def _number(said: str, most: int) -> dict[str, Any]:
