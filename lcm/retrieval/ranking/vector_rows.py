@@ -20,14 +20,16 @@ def on_grid(rows: _Numbers) -> _Numbers:
     return rounded
 
 
-def units(rows: npt.NDArray[Any]) -> Rows:
+def units(rows: npt.NDArray[Any], mean: _Numbers | None = None) -> Rows:
     """Rows of unit length, on the grid, which single precision holds exactly; what is next to nothing becomes nothing.
 
-    The rows given are overwritten.
+    Args:
+        mean: taken away from each row first, in double precision.
     """
     found = np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[start : start + _ROWS_AT_ONCE]
+        part = part.copy() if mean is None else part - mean
         lengths = np.linalg.norm(part, axis=1, keepdims=True)
         part *= np.where(lengths > NOTHING, _GRID / np.maximum(lengths, NOTHING), 0.0)
         np.round(part, out=part)

@@ -15,7 +15,7 @@ from lcm.records.document import EXCHANGE_SPEAKER
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.evidence.speakers import Speakers
 from lcm.retrieval.ranking.evidence.standard_scores import standardised
-from lcm.retrieval.ranking.evidence.text_facts import author_of, content_words, stem_of, without_author
+from lcm.retrieval.ranking.evidence.text_facts import author_of, content_words, stems_of, without_author
 from lcm.retrieval.ranking.turns import turn_of
 
 Numbers = npt.NDArray[np.float64]
@@ -152,7 +152,7 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
     for row, author in zip(firsts, authors, strict=True):
         texts[row] = without_author(texts[row], author)
     words = [speakers.not_named(content_words(text)) for text in texts]
-    stems = [list(map(stem_of, of_one)) for of_one in words]
+    stems = [stems_of(of_one) for of_one in words]
     heads = documents[firsts]
     place = heads.select(
         group=pl.struct("conversation_id", "session_id").rank("dense").cast(pl.Int64) - 1,
@@ -171,8 +171,8 @@ def _laid_out(documents: pl.DataFrame) -> Haystack:
         authors=authors,
         speakers=speakers,
         roles=place["role"].to_list(),
-        words=[list(chain.from_iterable(passages)) for passages in _by_turn(words, turns)],
-        stems=[list(chain.from_iterable(passages)) for passages in _by_turn(stems, turns)],
+        words=_joined(_by_turn(words, turns)),
+        stems=_joined(_by_turn(stems, turns)),
         talk=order,
         sessions=sessions,
         sections=sections,
@@ -190,6 +190,11 @@ def _by_turn(of_documents: Sequence[_Said], turns: Places) -> list[list[_Said]]:
     for turn, said in zip(turns, of_documents, strict=True):
         found[turn].append(said)
     return found
+
+
+def _joined(of_turns: Sequence[Sequence[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+    """What the passages of each turn have, one behind another."""
+    return [passages[0] if len(passages) == 1 else tuple(chain.from_iterable(passages)) for passages in of_turns]
 
 
 def _sections(talk: Places, sessions: Places, is_user: npt.NDArray[np.bool_]) -> Places:

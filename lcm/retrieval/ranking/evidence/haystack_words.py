@@ -27,14 +27,14 @@ class HaystackWords:
 
     count: int
     mean: Numbers
-    vectors: dict[str, Rows]
-    """Word -> unit vector, the mean taken away; the documents' first."""
     matrix: Rows
     """Shape (words, dim): of the documents' words."""
     index: TermIndex
     """Which turns hold each of them."""
     sums: Rows
     """Shape (n, dim): each turn's word vectors, weighed by idf, to unit length."""
+    vectors: dict[str, Rows] = field(default_factory=dict)
+    """Word that was asked -> unit vector, the mean taken away."""
     likenesses: dict[str, Numbers] = field(default_factory=dict)
 
     @classmethod
@@ -54,18 +54,17 @@ class HaystackWords:
     @classmethod
     def _made(cls, haystack: Haystack, dim: int, embed: Embed) -> "HaystackWords":
         index = TermIndex.of([list(dict.fromkeys(words)) for words in haystack.words])
-        rows = (embed(list(index.numbers)) if index.numbers else np.empty((0, dim))).astype(np.float64)
-        mean = rows.mean(axis=0) if len(rows) > 1 else np.zeros(dim)
-        rows -= mean
-        matrix = units(rows)
+        rows = embed(list(index.numbers)) if index.numbers else np.empty((0, dim), np.float32)
+        mean = rows.mean(axis=0, dtype=np.float64) if len(rows) > 1 else np.zeros(dim)
+        matrix = units(rows, mean)
         holders = index.holder_counts()
         weights = csc_array(
             (np.repeat(idf(holders, len(haystack)), holders.astype(np.int64)), index.holders, index.begun),
             (len(haystack), len(matrix)),
         )
         return cls(
-            count=len(haystack), mean=mean, vectors=dict(zip(index.numbers, matrix, strict=True)), matrix=matrix,
-            index=index, sums=units(weights @ matrix.astype(np.float64)),
+            count=len(haystack), mean=mean, matrix=matrix, index=index,
+            sums=units(weights @ matrix.astype(np.float64)),
         )  # fmt: skip
 
     def likeness(self, words: Sequence[str]) -> tuple[Numbers, Numbers]:
@@ -80,9 +79,11 @@ class HaystackWords:
 
     def _learn(self, words: Collection[str], embed: Embed) -> None:
         """Embed words that were not asked before, and compare them with those of the documents."""
+        numbers = self.index.numbers
+        self.vectors |= {word: self.matrix[numbers[word]] for word in words if word in numbers}
         unknown = sorted(word for word in words if word not in self.vectors)
         if unknown:
-            self.vectors.update(zip(unknown, units(embed(unknown) - self.mean), strict=True))
+            self.vectors.update(zip(unknown, units(embed(unknown), self.mean), strict=True))
         if len(self.likenesses) * self.count > _KEPT_NUMBERS:
             self.likenesses.clear()
         new = [word for word in words if word not in self.likenesses]

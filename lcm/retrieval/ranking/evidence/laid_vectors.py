@@ -53,7 +53,7 @@ class LaidVectors:
     def _laid(cls, seen: Seen, mean: Numbers, own: npt.NDArray[Any]) -> "LaidVectors":
         """
         Args:
-            own: of each document, the mean taken away; overwritten.
+            own: of each document, the mean taken away.
         """
         passages = units(own)
         if len(passages) == len(seen):

@@ -1,7 +1,7 @@
 """Who speaks in a haystack: names that begin its turns, and what a query says of them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -48,9 +48,9 @@ class Speakers:
         said = {*_name_words(text), *(name for name in self.names if any(name in run for run in runs))}
         return frozenset(author for author in self.authors if said & _name_words(author))
 
-    def not_named(self, words: Iterable[str]) -> list[str]:
+    def not_named(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """The words that are no names."""
-        return [word for word in words if _uninflected(word) not in self.names] if self.names else list(words)
+        return tuple(word for word in words if _uninflected(word) not in self.names) if self.names else words
 
 
 @lru_cache(maxsize=1000)

@@ -60,6 +60,11 @@ def stem_of(word: str) -> str:
     return stem
 
 
+@lru_cache(maxsize=READ_TEXTS)
+def stems_of(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(stem_of, words))
+
+
 def is_cyrillic(word: str) -> bool:
     return _CYRILLIC.search(word) is not None
 
