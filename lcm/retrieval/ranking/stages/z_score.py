@@ -24,15 +24,15 @@ class ZScore:
     """
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        if frame.is_empty():
-            return frame
         near, worded = scored_columns(frame, "cosine"), scored_columns(frame, "bm25")
+        scores = {**near, **worded}
+        if frame.is_empty():
+            return beside(frame, [pl.Series(name, [], pl.Float64) for name in scores.values()])
         queries = frame["query_id"].rle_id().to_numpy()
         sizes = np.bincount(queries)
         starts = np.cumsum(sizes) - sizes
         raw = {name: _with_lowest(frame[name], queries, starts) for name in near}
         raw |= {name: frame[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in worded}
-        scores = {**near, **worded}
         return beside(
             frame,
             [pl.Series(scores[name], _standardised(one, queries, sizes, starts)) for name, one in raw.items()],

@@ -290,7 +290,7 @@ def test_a_haystack_is_laid_out_once_and_anew_when_a_text_changes() -> None:
         memory.ingest(Transcript("talk", (Message("m", "user", "tea", "s", created_at=STARTED),)))
         documents = memory.documents
     assert haystack_of(documents) is haystack_of(documents.clone())
-    assert haystack_of(documents.with_columns(text=pl.lit("coffee"))).words == [["coffee"]]
+    assert haystack_of(documents.with_columns(text=pl.lit("coffee"))).words == [("coffee",)]
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,8 @@ def test_a_word_is_as_like_to_a_turn_as_to_the_nearest_of_its_words() -> None:
         haystack = haystack_of(memory.documents)
     asked = ["runs", "kettles", "nowhere"]
     words = HaystackWords.of(haystack, embedder.name, embedder.dim, asked, lambda new: embedder.embed(new, "document"))
-    vectors = {word: words.vectors[word].astype(np.float64) for word in words.vectors}
+    vectors = {word: words.matrix[number].astype(np.float64) for word, number in words.index.numbers.items()}
+    vectors |= {word: words.vectors[word].astype(np.float64) for word in asked}
     for word in asked:
         nearest = [max(vectors[word] @ vectors[other] for other in own) for own in haystack.words]
         assert words.likenesses[word] == pytest.approx([max(0.0, one - 0.3) / 0.7 for one in nearest])

@@ -46,6 +46,12 @@ def test_z_scores_have_mean_zero_and_deviation_one() -> None:
     assert scored["lexical_score"].to_list() == pytest.approx([(x - 4 / 3) / deviation for x in (1, 0, 3)])
 
 
+def test_standard_scores_of_no_candidate_are_columns_without_rows() -> None:
+    scored = ZScore()(frame(cosine=[0.1], bm25=[1.0]).clear(), BATCH)
+    assert scored.schema["dense_score"] == scored.schema["lexical_score"] == pl.Float64
+    assert scored.is_empty()
+
+
 def test_z_scores_of_equal_candidates_are_zero() -> None:
     scored = ZScore()(frame(cosine=[0.3, 0.3], bm25=[None, None]), BATCH)
     assert scored["dense_score"].to_list() == scored["lexical_score"].to_list() == [0.0, 0.0]
