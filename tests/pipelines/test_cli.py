@@ -377,7 +377,7 @@ def test_explained_errors_keep_their_cause() -> None:
 def test_a_reader_that_leaves_does_not_stop_the_run(tmp_path: Path) -> None:
     command = f"{sys.executable} -m pipelines.cli evaluate {' '.join(QUICK)} | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, re.sub("replaying: .*\n", "", done.stderr)) == (0, "")
+    assert (done.returncode, re.findall("lcm:|Traceback", done.stderr)) == (0, [])  # it may tell how far it is
     assert done.stdout.startswith("sample")
 
 
