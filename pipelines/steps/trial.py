@@ -86,10 +86,11 @@ def _evaluated(
 ) -> tuple[dict[str, Any], list[float]]:
     folder = search.folder / TRIAL_FOLDERS / str(trial.number)
     kept = PointFolder(folder)
-    experiment = experiment_of(config, search.dataset)
-    _climb(trial, experiment, search)
-    label = f"trial {trial.number}: {_values(assignment)}"
-    _keep(kept, config, plain, search.configs.overrides(assignment), label, search, experiment)
+    if not _has_numbers(kept, plain, search):
+        experiment = experiment_of(config, search.dataset)
+        _climb(trial, experiment, search)
+        label = f"trial {trial.number}: {_values(assignment)}"
+        _keep(kept, config, plain, search.configs.overrides(assignment), label, search, experiment)
     summary = read_summary(folder)
     objectives = search.settings.wanted()
     values = []
@@ -120,13 +121,20 @@ def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
                 return own
     kept = PointFolder(search.folder / TRIAL_FOLDERS / DEFAULT)
     try:
-        _keep(kept, config, plain, search.configs.overrides({}), DEFAULT, search)
+        if not _has_numbers(kept, plain, search):
+            experiment = experiment_of(config, search.dataset)
+            _keep(kept, config, plain, search.configs.overrides({}), DEFAULT, search, experiment)
     except Exception as error:  # the trials are sound without it
         if interruption(error) or is_of_machine(error):
             raise
         warn(f"the default could not be measured beside the trials: {error}")
         return None
     return kept.path
+
+
+def _has_numbers(kept: PointFolder, plain: Mapping[str, Any], search: StudySetup) -> bool:
+    """Whether what lies there has the numbers of a configuration: one that is gone had finished it, and not said so."""
+    return kept.is_complete() and kept.is_of(origin_of(plain, search.dataset.digest))
 
 
 def _keep(
@@ -136,18 +144,15 @@ def _keep(
     overrides: Sequence[str],
     label: str,
     search: StudySetup,
-    experiment: Experiment | None = None,
+    experiment: Experiment,
 ) -> None:
-    """Evaluate a configuration into its folder, unless what lies there has its numbers: one that is gone had finished
-    it, and not said so yet."""
+    """Evaluate a configuration into its folder."""
     origin = origin_of(plain, search.dataset.digest)
-    if kept.is_complete() and kept.is_of(origin):
-        return
     kept.clear()
     started = time.perf_counter()
     kept.begin(origin, overrides, label, [one.measure for one in search.settings.wanted()])
     with progress() as show:
-        outcome = (experiment or experiment_of(config, search.dataset)).run(show)
+        outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
     written(kept.path, outcome, search.dataset, config, overrides, seconds, plain)
 

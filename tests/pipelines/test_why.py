@@ -88,7 +88,7 @@ def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, run: Path)
         (["q002", "--expects", MISSED], "no such option: '--expects'"),
         (["q002", "q003"], "q003: 'q002' is named already"),
         (["runs/a", "budget=3"], "budget= is of one question"),
-        (["runs/a", "fusion=two_pass"], "no such key: 'fusion'; choose from: expect, run, budget, traces, tracking"),
+        (["runs/a", "fusion=two_pass"], "no such key: 'fusion'; choose from: expect, run, budget, traces, external"),
         (["q002", "tracking=mlflow"], "traces are logged of a run, its worst questions"),
         (["q002", "run=runs/b"], "runs/b is not a complete run"),
         (["runs/b"], "runs/b is not a complete run"),
