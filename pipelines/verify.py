@@ -71,9 +71,9 @@ def main(arguments: Sequence[str]) -> int:
     say(f"Signed: {f'with the Ed25519 key {who}' if who else 'by nobody'}")
     if changed := changed_files(folder, manifest):
         gone = [name for name in changed if not (folder / name).exists()]
-        for what, names in (("Missing", gone), ("Changed", [name for name in changed if name not in gone])):
-            if names:
-                say(f"{what}: {', '.join(names)}")
+        for what, files in (("Missing", gone), ("Changed", [name for name in changed if name not in gone])):
+            if files:
+                say(f"{what}: {', '.join(files)}")
         return _CHANGED
     say(f"Files: {len(manifest['files'])}, all as the manifest says ({manifest['sha256']})")
     if beside := files_beside(folder, manifest):
