@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
-test: $(STAMP)  ## what a change is likely to break; a quarter of an hour on two cores
+test: $(STAMP)  ## what a change is likely to break; 24 minutes on two cores with datasets and vectors (docs/tests.md)
 	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast
 
 test-rest: $(STAMP)  ## what `make test` leaves out, and property tests with all their examples
