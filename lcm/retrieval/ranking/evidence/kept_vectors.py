@@ -92,4 +92,5 @@ class _Table:
         texts, kept = list(self._places), np.sort(np.argsort(-self._asked.rows, kind="stable")[:most])
         table = _Table(self._rows.rows.dtype.type, self._rows.rows.shape[1])
         table.add([texts[at] for at in kept.tolist()], self._rows.rows[kept])
+        table._asked.rows[:], table._now = self._asked.rows[kept], self._now
         return table

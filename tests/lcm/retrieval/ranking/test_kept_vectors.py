@@ -46,3 +46,22 @@ def test_more_texts_at_once_than_are_kept_are_all_given() -> None:
     texts = ["a", "bb", "ccc", "dddd"]
     assert kept.of("a", texts, lengths)[:, 0].tolist() == [1, 2, 3, 4]
     assert kept.of("a", texts[::-1], lengths)[:, 0].tolist() == [4, 3, 2, 1]
+
+
+def test_what_is_kept_goes_on_in_the_order_in_which_it_was_asked_for() -> None:
+    asked: list[list[str]] = []
+
+    def make(texts: list[str]) -> Vectors:
+        asked.append(texts)
+        return lengths(texts)
+
+    kept = KeptVectors(4)
+    for text in ("a", "bb", "ccc", "dddd", "eeeee"):  # of a fifth three stay: the last three
+        kept.of("x", [text], make)
+    for text in ("ffffff", "ggggggg"):  # and of a fifth again: the oldest of those go first
+        kept.of("x", [text], make)
+    asked.clear()
+    kept.of("x", ["eeeee", "ffffff", "ggggggg"], make)
+    assert asked == []
+    kept.of("x", ["ccc"], make)
+    assert asked == [["ccc"]]
