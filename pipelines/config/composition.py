@@ -17,7 +17,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from lcm.errors import LcmError
-from pipelines.config import explanation, trust
+from pipelines.config import explanation, hydra_speed, trust
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups
 from pipelines.config.explanation import CONFIGURATION_ERRORS
 
@@ -52,42 +52,65 @@ def composed(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
 
 def composed_whole(overrides: Sequence[str], pipeline: str = EVALUATE) -> DictConfig:
     """As `composed`, Hydra's own settings included, below `hydra`."""
+    return _composed_or_refused(overrides, CompositionCache(pipeline))
+
+
+def _composed_or_refused(overrides: Sequence[str], cache: "CompositionCache") -> DictConfig:
     try:
-        return _composed_plainly(overrides, pipeline)
+        return _composed_plainly(overrides, cache.pipeline)
     except (*CONFIGURATION_ERRORS, LcmError) as error:
-        raise _all_refused(overrides, pipeline, error) from error
+        raise _all_refused(overrides, cache, error) from error
 
 
-def _all_refused(overrides: Sequence[str], pipeline: str, first: Exception) -> CompositionError:
-    """Overrides are composed on top of those that could be, by halves until one alone is refused: first where choices
-    are searched for, then choices, which decide what settings there are; settings of a group whose choice is refused,
-    or that a refused preset may choose of, are passed over."""
-    cache, groups_refused, reasons = CompositionCache(pipeline), set[str](), dict[str, str]()
+def _all_refused(overrides: Sequence[str], cache: "CompositionCache", first: Exception) -> CompositionError:
+    """Overrides are composed on top of those that could be, in two parts until one alone is refused: first where
+    choices are searched for, then choices, which decide what settings there are; settings of a group whose choice is
+    refused, or that a refused preset may choose of, are passed over."""
+    groups_refused, reasons = set[str](), dict[str, str]()
 
-    def halves(others: list[str], more: Sequence[str]) -> list[str]:
-        return added(added(others, more[: len(more) // 2]), more[len(more) // 2 :])
+    def both(others: list[str], more: Sequence[str], error: Exception | None = None) -> list[str]:
+        for part in _parted(more, error):
+            others = added(others, part)
+        return others
 
     def added(others: list[str], more: Sequence[str]) -> list[str]:
         more = [one for one in more if _is_choosing(one) or _group(one) not in groups_refused]
         asked = [*others, *more]
         try:
+            if any(map(_is_choosing, more)):
+                cache.compose_choices([one for one in asked if _is_choosing(one)])
             if more and not cache.laid_over(asked):
                 if len(more) > 1 and not any(map(_is_choosing, more)):
-                    return halves(others, more)  # which costs less than to compose what is likely refused
-                _composed_plainly(asked, pipeline)
+                    return both(others, more)  # which costs less than to compose what is likely refused
+                _composed_plainly(asked, cache.pipeline)
         except (*CONFIGURATION_ERRORS, LcmError) as error:
             if len(more) > 1:
-                return halves(others, more)
-            reasons[more[0]] = _reason(error, asked, pipeline)
+                return both(others, more, error)
+            reasons[more[0]] = _reason(error, asked, cache.pipeline)
             if _is_choosing(more[0]):
                 groups_refused.update(groups() if _group(more[0]) in _PRESETS else (_group(more[0]),))
             return others
         return asked
 
     in_order = sorted(overrides, key=lambda one: (not one.startswith("hydra."), not _is_choosing(one)))
-    others = halves([], in_order) if len(overrides) > 1 else []
+    others = both([], in_order, first) if len(overrides) > 1 else []
     told = [reasons[override] for override in overrides if override in reasons]
-    return CompositionError(told or [_reason(first, overrides, pipeline)], others, groups_refused, cache)
+    return CompositionError(told or [_reason(first, overrides, cache.pipeline)], others, groups_refused, cache)
+
+
+def _parted(overrides: Sequence[str], error: Exception | None) -> tuple[Sequence[str], Sequence[str]]:
+    """Those that an error does not speak of, which are then likely composed at once, and the others; or two halves."""
+    text = getattr(error, "missing_cfg_file", None) or f"{error} {error and error.__cause__}"
+    words = set(re.split(r"[^\w-]+", text))
+    said = {one for one in overrides if words & set(re.split(r"[.=@/]", one.lstrip("+~")))}
+    said -= {one for one in overrides if one.startswith(trust.SEARCH_PATH)}  # without it no choice there is known
+    of_groups = {_group(one) for one in said if _is_choosing(one)}
+    if of_groups & {*_PRESETS, "hydra"}:
+        of_groups.update(groups())
+    said.update(one for one in overrides if not _is_choosing(one) and _group(one) in of_groups)
+    if 0 < len(said) < len(overrides):
+        return [one for one in overrides if one not in said], [one for one in overrides if one in said]
+    return overrides[: len(overrides) // 2], overrides[len(overrides) // 2 :]
 
 
 def _reason(error: Exception, overrides: Sequence[str], pipeline: str) -> str:
@@ -180,6 +203,7 @@ def _apart() -> Iterator[None]:
 
 def _composed_whole(overrides: Sequence[str], pipeline: str, folders: Sequence[Path] = ()) -> DictConfig:
     trust.guard_resolvers()
+    hydra_speed.speed_up()
     with _apart(), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
         if folders:
             loader = GlobalHydra.instance().config_loader()
@@ -288,12 +312,20 @@ class CompositionCache:
     """
 
     def __init__(self, pipeline: str = EVALUATE) -> None:
-        self._pipeline = pipeline
+        self.pipeline = pipeline
         self._chosen: dict[tuple[str, ...], bytes] = {}
 
     def composed(self, overrides: Sequence[str]) -> DictConfig:
         """Raises as `composed`, the module's own."""
-        return self.laid_over(overrides) or composed(overrides, self._pipeline)
+        return self.laid_over(overrides) or without_hydra(_composed_or_refused(overrides, self))
+
+    def compose_choices(self, choosing: Sequence[str]) -> None:
+        """Compose choices, so that settings can be laid over them.
+
+        Raises:
+            HydraException, OmegaConfBaseException or LcmError: if they cannot be composed.
+        """
+        self._choice(tuple(str(_parsed_once(override).input_line) for override in choosing))
 
     def laid_over(self, overrides: Sequence[str]) -> DictConfig | None:
         """None where a configuration cannot be made this way."""
@@ -314,7 +346,7 @@ class CompositionCache:
 
     def _choice(self, choosing: tuple[str, ...]) -> DictConfig:
         if choosing not in self._chosen:
-            whole = _composed_plainly(choosing, self._pipeline)
+            whole = _composed_plainly(choosing, self.pipeline)
             self._chosen[choosing] = pickle.dumps(without_hydra(whole))
         config: DictConfig = pickle.loads(self._chosen[choosing])  # noqa: S301  # our own; a quarter of a deep copy's time
         return config
