@@ -83,12 +83,12 @@ def told(error: BaseException, path: Path | str | None = None) -> str | None:
     return None if cause is None else told(cause, path)
 
 
-def refused(error: BaseException, path: Path | str) -> "MachineFaultError | None":
+def refused(error: Exception, path: Path | str) -> "MachineFaultError | None":
     """The fault of the machine behind an error of the database at a path; None where there is none."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = getattr(cause, "orig", None) or cause.__cause__
-    reason = error if cause is None else reason_of(cause, path)
+    reason = reason_of(error if cause is None else cause, path)
     return MachineFaultError(str(told(reason, path))) if is_of_machine(reason) else None
 
 
@@ -104,8 +104,10 @@ def is_of_machine(error: BaseException | None) -> bool:
 
 
 def reason_of(error: Exception, path: Path | str) -> Exception:
-    """What the system says itself, where SQLite says no more of a file than that it cannot be opened or written."""
-    if not isinstance(error, sqlite3.Error) or _code(error) not in _UNEXPLAINED or str(path) in _IN_MEMORY:
+    """What the system says itself, where SQLite says no more of a file than that it cannot be opened or written, or a
+    library nothing at all."""
+    is_unexplained = isinstance(error, sqlite3.Error) and _code(error) in _UNEXPLAINED
+    if not (is_unexplained or isinstance(error, AssertionError)) or str(path) in _IN_MEMORY:
         return error
     try:
         there = Path(path) if Path(path).exists() else Path(path).parent

@@ -64,9 +64,14 @@ class TrialQueue:
                     directions=[one.direction for one in settings.wanted()],
                     load_if_exists=True,
                 )
-        except (SQLAlchemyError, ImportError, OSError, optuna.exceptions.OptunaError, RuntimeError) as error:
+        except (
+            *(SQLAlchemyError, ImportError, OSError, RuntimeError, optuna.exceptions.OptunaError),
+            AssertionError,  # Optuna's own, where it cannot list its migrations, as with too many open files
+        ) as error:
             if (fault := refused(error, self._file or _shown(storage))) is not None:
                 raise fault from error
+            if isinstance(error, AssertionError):
+                raise
             reason = " ".join(str(error).split()).partition(" (Background on")[0]
             raise LcmError(f"study.storage={_shown(storage)} cannot be used ({reason}); name another") from error
 

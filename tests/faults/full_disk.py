@@ -37,7 +37,7 @@ from tests.faults.written_files import (
 SEED = 20260110
 _ROOM_KIB = 256 * 1024
 _LEAST_KIB = 64
-DESCRIPTORS = (2, 5, 6)
+DESCRIPTORS = (2, 3, 6)
 """How many files may be opened where there are few: each stops the commands elsewhere."""
 RUN = (*EVALUATE, "hydra.run.dir=runs/base")
 IN_WORKERS = ("executor=local", "executor.workers=2")

@@ -23,7 +23,7 @@ def turn_of(documents: pl.DataFrame, *apart: str) -> pl.Series:
     if len(documents) <= FEW:
         places = zip(*(documents[name].to_list() for name in place), strict=True)
         return pl.Series("_row", _firsts(places), pl.Int64)
-    is_passage = pl.col("kind").is_in(CUT_KINDS) & pl.col("seq").is_not_null()
+    is_passage = pl.col("kind").is_in(CUT_KINDS).fill_null(False) & pl.col("seq").is_not_null()
     alone = pl.when(~is_passage).then("_row")
     return documents.with_row_index("_row").select(pl.col("_row").min().over(*place, alone))["_row"].cast(pl.Int64)
 

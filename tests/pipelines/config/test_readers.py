@@ -1,5 +1,6 @@
 """Readers: each key of a configuration is read by a part, or nothing depends on it."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,22 +8,28 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
+from lcm.consent import COMMANDS
 from lcm.plugins.settings.table import at
 from pipelines.config import conf_folder
 from pipelines.config.building import as_written
-from pipelines.config.composition import composed_whole, without_hydra
+from pipelines.config.composition import composed_whole, quoted, without_hydra
 from pipelines.config.readers import UnreadKey, keys_unread, parts_read
 from pipelines.steps.point import READ
 from tests.pipelines.conftest import Lcm
 from tests.support.component_results import outcome
 from tests.support.composing import composed
+from tests.support.external_results import stand_in
 from tests.support.knobs.knob import KNOBS
 
 SYSTEMS = ["ranking=hybrid", *(f"system={name}" for name in conf_folder.groups()["system"])]
 """The defaults, and every preset of a system."""
 PLAIN = ("embedder=hashing", "arms=none", "tracking=none", "measures=retrieval", "cache=false")
-WITHOUT_MODEL = {"system=unified_two_embedders": ("embedder@further_embedder=token_sum",)}
-"""Preset -> what stands in for a model that it asks for."""
+ANSWERING = stand_in("")
+STANDING_IN = {
+    "system=unified_two_embedders": ("embedder@further_embedder=token_sum",),
+    "system=external": (f"external.command={quoted(ANSWERING)}",),
+}
+"""Preset -> what stands in for a model or a program that it asks for."""
 BY_NAME = {str(knob): knob for knob in KNOBS}
 
 
@@ -86,8 +93,11 @@ def knob_of(key: str, choices: Mapping[str, str]) -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_no_number_depends_on_a_key_that_nothing_reads(system: str, tmp_path: Path) -> None:
-    overrides = [system, *PLAIN, *WITHOUT_MODEL.get(system, ())]
+def test_no_number_depends_on_a_key_that_nothing_reads(
+    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMMANDS, shlex.join(ANSWERING))
+    overrides = [system, *PLAIN, *STANDING_IN.get(system, ())]
     whole = composed_whole(overrides)
     choices = dict(whole.hydra.runtime.choices)
     config = without_hydra(whole)
