@@ -22,6 +22,25 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 ROOT = Path(__file__).parent.parent
 
 
+class _FailuresAtOnce:
+    """Names each failure when it happens: a suite of an hour may be stopped before its summary."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", report.longrepr)
+            reason = getattr(crash, "message", str(crash)).partition("\n")[0]
+            self._reporter.write_line(f"\nfailed in {report.when}: {report.nodeid}: {reason[:300]}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and (reporter := config.pluginmanager.get_plugin("terminalreporter")):
+        config.pluginmanager.register(_FailuresAtOnce(reporter))
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""

@@ -12,7 +12,7 @@ import pytest
 from lcm.faults import is_of_machine, told
 from tests.faults.full_disk import COMMANDS, DESCRIPTORS
 
-TRIES = 56
+TRIES = 21
 _UNSHARE = ["unshare", "--map-root-user", "--mount"]
 
 

@@ -35,14 +35,6 @@ def test_there_are_sixty_in_ten_families() -> None:
 
 
 @pytest.mark.full
-def test_the_first_of_some_families_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first = {preset.family: preset for preset in reversed(PRESETS)}
-    assert "\n".join(_wrong(list(first.values())[::3], tmp_path, monkeypatch, capsys)) == ""
-
-
-@pytest.mark.full
 def test_none_runs_anything_and_each_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
