@@ -9,7 +9,7 @@ SOURCE := lcm eval pipelines tests
 export HNSWLIB_NO_NATIVE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: evaluate test test-rest test-all check format docs clean
+.PHONY: evaluate test test-rest test-all slow-tests check format docs clean
 
 evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
@@ -22,6 +22,9 @@ test-rest: $(STAMP)  ## what `make test` leaves out, and property tests with all
 
 test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2
+
+slow-tests: $(STAMP)  ## record which tests take over a second, which `make test` then leaves out
+	$(BIN)/python -m pytest -n 2 -p tests.support.slow --hypothesis-profile=fast
 
 check: $(STAMP)  ## lint and types
 	$(BIN)/ruff check $(SOURCE)

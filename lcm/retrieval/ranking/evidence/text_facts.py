@@ -77,6 +77,7 @@ def form_of(content: str) -> tuple[float, float, float]:
     return float(len(words) + sum(map(len, runs))), float(names), float(not _FIRST_PERSON.isdisjoint(words))
 
 
+@lru_cache(maxsize=READ_TEXTS)
 def asks(content: str) -> bool:
     """Whether the first line ends in a question mark."""
     return content.partition("\n")[0].rstrip().endswith(("?", "？", "؟"))

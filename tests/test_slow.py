@@ -1,0 +1,32 @@
+"""Which tests are slow is recorded, and what is recorded is there."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from tests.support.slow import Recorder, is_slow, slow_tests
+
+
+def test_what_is_recorded_is_there(root: Any) -> None:
+    texts = {}
+    for line in slow_tests():
+        path, _, name = line.partition("::")
+        texts.setdefault(path, (root / path).read_text() if (root / path).is_file() else "")
+        assert f"def {name.partition('[')[0]}" in texts[path] if name else texts[path], line
+
+
+def test_a_test_is_slow_by_itself_or_where_what_its_file_shares_is() -> None:
+    recorder = Recorder()
+    for nodeid, when, seconds in (
+        ("a.py::one", "setup", 0.1),
+        ("a.py::one", "call", 0.8),
+        ("a.py::two[x@y]", "setup", 0.4),
+        ("a.py::two[x@y]", "call", 0.7),
+        ("b.py::one@group", "setup", 1.1),
+        ("b.py::two@group", "call", 1.2),
+        ("c.py::one", "call", 0.2),
+    ):
+        recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, when=when, duration=seconds))  # type: ignore[arg-type]
+    kept = {"a.py::three", "d.py", "d.py::one"}
+    slow = recorder.recorded({"a.py::one", "c.py", "c.py::one", *kept})
+    assert slow == {"a.py::two[x@y]", "b.py", *kept}
+    assert [is_slow(nodeid, slow) for nodeid in ("a.py::one", "a.py::two[x@y]", "b.py::other")] == [False, True, True]
