@@ -203,8 +203,7 @@ def _apart() -> Iterator[None]:
 
 def _composed_whole(overrides: Sequence[str], pipeline: str, folders: Sequence[Path] = ()) -> DictConfig:
     trust.guard_resolvers()
-    hydra_speed.speed_up()
-    with _apart(), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+    with _apart(), hydra_speed.sped_up(), initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
         if folders:
             loader = GlobalHydra.instance().config_loader()
             found = loader.compute_defaults_list(config_name(pipeline), list(overrides), RunMode.RUN).defaults

@@ -4,7 +4,9 @@ Composing takes half of the time that it takes Hydra 1.3 alone, and gives the sa
 """
 
 import pickle
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from hydra._internal import defaults_list
@@ -35,19 +37,23 @@ def _parsed(provider: str, folder: str, config_path: str, content: bytes) -> byt
     return pickle.dumps(FileConfigSource(provider, folder).load_config(config_path))
 
 
-@cache
-def speed_up() -> None:
-    """Have every later composition of this process take these ways."""
-    Plugins.instance()  # which registers Hydra's own sources, and no other later
-    SourcesRegistry.instance().types[ParsedOnce.scheme()] = ParsedOnce
-    whole_map = defaults_list._create_interpolation_map
+@contextmanager
+def sped_up() -> Iterator[None]:
+    """Compose inside in these ways; Hydra itself, which its launchers hand to their workers, stays as it was."""
+    Plugins.instance()  # which registers Hydra's own sources, where it is the first to be asked
+    sources, own = SourcesRegistry.instance().types, defaults_list._create_interpolation_map
+    of_files = sources[ParsedOnce.scheme()]
 
     def map_where_asked(
         overrides: defaults_list.Overrides, defaults_list: list[InputDefault], self_added: bool
     ) -> DictConfig:
         """Hydra makes one for each YAML; it reads those of a YAML with an interpolated choice among its defaults."""
         if any(default.is_interpolation() for default in defaults_list if not default.is_self()):
-            return whole_map(overrides, defaults_list, self_added)
+            return own(overrides, defaults_list, self_added)
         return OmegaConf.create()
 
-    defaults_list._create_interpolation_map = map_where_asked
+    sources[ParsedOnce.scheme()], defaults_list._create_interpolation_map = ParsedOnce, map_where_asked
+    try:
+        yield
+    finally:
+        sources[ParsedOnce.scheme()], defaults_list._create_interpolation_map = of_files, own

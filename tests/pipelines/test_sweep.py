@@ -300,6 +300,7 @@ def assert_same(once: tuple[Path, str], there: Finished) -> None:
         assert numbers(one) == numbers(other)
 
 
+@pytest.mark.usefixtures("once")  # since what is changed against the defaults is composed once a process
 def test_a_point_is_composed_and_built_once_and_its_dataset_loaded_once(
     lcm: Lcm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

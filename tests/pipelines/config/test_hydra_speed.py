@@ -12,9 +12,10 @@ from pipelines.config.composition import composed
 
 _PLAIN = """
 import sys
+from contextlib import nullcontext
 from omegaconf import OmegaConf
 from pipelines.config import hydra_speed
-hydra_speed.speed_up = lambda: None
+hydra_speed.sped_up = nullcontext
 from pipelines.config.composition import composed
 for overrides in sys.argv[1:]:
     print(OmegaConf.to_yaml(composed(overrides.split()), resolve=False), end="---\\n")
