@@ -15,16 +15,16 @@ evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
 test: $(STAMP)  ## what a change is likely to break; 24 minutes on two cores with datasets and vectors (docs/tests.md)
-	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast
+	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast
 
 test-rest: $(STAMP)  ## what `make test` leaves out, and property tests with all their examples
-	$(BIN)/python -m pytest -n 2 -m "full or hypothesis"
+	$(BIN)/python -m pytest -n 2 -m "full or slow or hypothesis"
 
 test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2
 
 slow-tests: $(STAMP)  ## record which tests take over a second, which `make test` then leaves out
-	$(BIN)/python -m pytest -n 2 -p tests.support.slow --hypothesis-profile=fast
+	$(BIN)/python -m pytest -n 2 -m "not full" -p tests.support.slow --hypothesis-profile=fast
 
 check: $(STAMP)  ## lint and types
 	$(BIN)/ruff check $(SOURCE)

@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = slow_tests()
     for item in items:
         if is_slow(item.nodeid, slow):
-            item.add_marker(pytest.mark.full)
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
