@@ -22,7 +22,9 @@ FORBIDDEN = {
     "pipelines": {"tests"},
 }
 ONLY_IN = {
-    "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "launcher")},
+    "hydra": {
+        f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "hydra_speed", "launcher")
+    },
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp.server", "eval.external.mcp"},

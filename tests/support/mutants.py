@@ -131,7 +131,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", help="plant only what is in these")
     parser.add_argument("--list", action="store_true", help="plant nothing")
-    parser.add_argument("--mark", default="not full", help="pytest's expression for the part of the tests to run")
+    parser.add_argument(
+        "--mark", default="not full and not slow", help="pytest's expression for the part of the tests to run"
+    )
     asked = parser.parse_args()
     planted = [mutant for mutant in chosen() if not asked.modules or mutant.path.stem in asked.modules]
     survived = 0
