@@ -13,7 +13,7 @@ from tests.faults.written_files import at, make
 
 pytestmark = [pytest.mark.full, pytest.mark.xdist_group("damaged files")]
 _FILES_OF_A_KIND = 1
-_WAYS = 3
+_WAYS = 2
 """Of damaging it, drawn by a fixed seed; `python -m tests.faults.damages` tries them all."""
 
 
