@@ -111,7 +111,7 @@ class _GrowingWords:
             self.rows.extend(_rounded(embed(list(words[first : first + _AT_ONCE]))) / _GRID)
         self._words = list(words)
         counted = 1 << max(0, len(words).bit_length() - 1)
-        if counted != self._counted:
+        if counted != self._counted or known < counted:  # it is of more words, or of others
             mine = self.rows.rows
             parts = (_rounded(mine[first : min(first + _AT_ONCE, counted)]) for first in range(0, counted, _AT_ONCE))
             self.mean = sum(part.sum(axis=0) for part in parts) / (_GRID * counted)

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lcm.memory.memory import Memory
@@ -83,6 +83,7 @@ def grown(batch: Batch, ends: Sequence[int]) -> tuple[Talk, TalkWords, Centres]:
 
 
 @given(said=SAID, ends=st.lists(st.integers(1, 12), max_size=3))
+@example([("a", PHRASES[at]) for at in (0, 1, 2, 4, 1)], [2])  # words end that the mean is of, and as many others come
 @settings(max_examples=20, deadline=None)
 def test_a_talk_that_has_grown_is_the_talk_at_once(said: list[tuple[str, str]], ends: list[int]) -> None:
     with heard(said) as batch:
