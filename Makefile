@@ -23,7 +23,7 @@ test-rest: $(STAMP)  ## what `make test` leaves out, and property tests with all
 test-all: $(STAMP)  ## the whole test suite
 	$(BIN)/python -m pytest -n 2
 
-slow-tests: $(STAMP)  ## record which tests take over a second, which `make test` then leaves out
+slow-tests: $(STAMP)  ## record which tests take over half a second, which `make test` then leaves out
 	$(BIN)/python -m pytest -n 2 -m "not full" -p tests.support.slow --hypothesis-profile=fast
 
 check: $(STAMP)  ## lint and types

@@ -18,9 +18,9 @@ def test_a_test_is_slow_by_itself_or_where_what_its_file_shares_is() -> None:
     recorder = Recorder()
     for nodeid, when, seconds in (
         ("a.py::one", "setup", 0.1),
-        ("a.py::one", "call", 0.8),
+        ("a.py::one", "call", 0.3),
         ("a.py::two[x@y]", "setup", 0.4),
-        ("a.py::two[x@y]", "call", 0.7),
+        ("a.py::two[x@y]", "call", 0.2),
         ("b.py::one@group", "setup", 1.1),
         ("b.py::two@group", "call", 1.2),
         ("c.py::one", "call", 0.2),

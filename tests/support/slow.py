@@ -1,4 +1,4 @@
-"""Slow tests: which took over a second when they were last recorded, so that `make test` leaves them out.
+"""Slow tests: which took over half a second when they were last recorded, so that `make test` leaves them out.
 
 `make slow-tests` records them anew, in `tests/slow.txt`. What a run leaves out keeps the line it had.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT_S = 1.0
+LIMIT_S = 0.5
 RECORDED = Path(__file__).parent.parent / "slow.txt"
 
 
