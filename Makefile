@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
-test: $(STAMP)  ## what a change is likely to break; 24 minutes on two cores with datasets and vectors (docs/tests.md)
+test: $(STAMP)  ## what a change is likely to break: five minutes on two cores (docs/tests.md)
 	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast
 
 test-rest: $(STAMP)  ## what `make test` leaves out, and property tests with all their examples
