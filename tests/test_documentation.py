@@ -73,7 +73,7 @@ def test_no_two_pages_write_the_same_folder() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.xdist_group("minilm")
+@pytest.mark.xdist_group("exported models")
 @pytest.mark.parametrize("page", [page for page in EXECUTED if command_lines(page)], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(
     page: Path,

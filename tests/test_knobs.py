@@ -20,7 +20,7 @@ from pipelines.config import conf_folder
 from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
 from tests.lcm.retrieval.embedder.conftest import build_model, exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
-from tests.support.component_results import result
+from tests.support.component_results import Given, result
 from tests.support.knobs.changed import CHANGED, profiles
 from tests.support.knobs.families import SERVER, TINY
 from tests.support.knobs.frames import FRAMES
@@ -31,9 +31,9 @@ from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixt
 
 GROUPS = frozenset(conf_folder.groups())
 MARKS: Mapping[str, Iterable[pytest.MarkDecorator]] = {
-    "embedder/minilm": [pytest.mark.full, pytest.mark.xdist_group("minilm")],  # one worker exports, once
+    "embedder/minilm": [pytest.mark.full, pytest.mark.xdist_group("exported models")],  # one worker exports, once
     "executor/ray": RAY_OF_TWO,
-    "summarizer/t5": [pytest.mark.full, pytest.mark.xdist_group("t5")],
+    "summarizer/t5": [pytest.mark.full, pytest.mark.xdist_group("exported models")],
     "tracking/mlflow": [pytest.mark.full, pytest.mark.xdist_group("mlflow")],
     # Whole rankings and compactions at every turn; their golden vectors and laws are in the fast part.
     **{
@@ -80,7 +80,7 @@ def turn(place: dict[str, Any], yaml: str, tmp_path: Path, monkeypatch: pytest.M
             monkeypatch.setenv("LCM_CACHE_DIR", str(here / "cache"))
         frame = knob.frame() | place
         another = frame | {knob.key: knob.another(tmp_path)}
-        changes = _result(knob.group, frame) != _result(knob.group, another)
+        changes = _result(knob.group, frame).differs(_result(knob.group, another))
         if str(knob) in REASONS:
             return f"{knob} changes numbers: take it out of REASONS" if changes else ""
         return "" if changes else f"{knob} changes nothing: it is dead, or REASONS must say why"
@@ -126,7 +126,7 @@ def test_no_two_choices_of_a_group_give_the_same(group: str, tmp_path: Path) -> 
     around = {**SMALL, **AROUND.get(group, {})}
     own = {**AROUND, "arms/recorded_run": {"arms.recorded.file": recorded_run(tmp_path)}}
     results = [
-        _result(group, around | own.get(f"{group}/{choice}", {}) | {group: choice})
+        tuple(_result(group, around | own.get(f"{group}/{choice}", {}) | {group: choice}))
         for choice in conf_folder.groups()[group]
         if (group, choice) != ("ranking", "external")  # which has no stages to set: tests/eval/external
     ]
@@ -213,7 +213,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tracked")
 
 
-def _result(group: str, overrides: Mapping[str, Any]) -> str:
+def _result(group: str, overrides: Mapping[str, Any]) -> Given:
     choices = {key: value for key, value in overrides.items() if key in GROUPS}
     settings = {key: json.dumps(value) for key, value in overrides.items() if key not in GROUPS}
     return result(group, tuple(choices.items()), tuple(settings.items()))

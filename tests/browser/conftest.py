@@ -10,9 +10,9 @@ CHROMIUM = shutil.which("chromium")
 NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """The browser."""
+    """The browser; while it is open, its event loop runs in this thread, and other tests want one of their own."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

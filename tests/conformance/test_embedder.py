@@ -18,7 +18,7 @@ STAND_INS = {
 
 @pytest.fixture(
     params=[
-        pytest.param(choice, marks=[pytest.mark.full, pytest.mark.xdist_group("minilm")] if choice == "minilm" else [])
+        pytest.param(choice, marks=[pytest.mark.full, pytest.mark.xdist_group("exported models")] if choice == "minilm" else [])
         for choice in conf_folder.groups()["embedder"]
     ]
 )

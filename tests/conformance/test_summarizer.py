@@ -61,7 +61,7 @@ def built(choice: str, *settings: str) -> Any:
     return building.build(composed([f"{GROUP}={choice}", *settings]), "summarizer")
 
 
-IN_ONE_WORKER = {"t5": [pytest.mark.full, pytest.mark.xdist_group("t5")]}
+IN_ONE_WORKER = {"t5": [pytest.mark.full, pytest.mark.xdist_group("exported models")]}
 
 
 @pytest.fixture(params=[pytest.param(choice, marks=IN_ONE_WORKER.get(choice, [])) for choice in CHOICES])

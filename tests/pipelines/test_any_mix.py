@@ -5,13 +5,15 @@ Each runs, or is refused in one line before any work. The models are tiny and th
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 from allpairspy import AllPairs
 
+from eval.dataset.dataset import Dataset
+from eval.dataset.sample import Sample
 from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
 from pipelines.steps.point import evaluated
@@ -49,6 +51,7 @@ MIXES: list[dict[str, str]] = [dict(zip(GROUPS, row, strict=True)) for row in Al
 OF_EXPORTED_MODELS = {"t5", "minilm", "chain", "routed"}
 FAST = [i for i, mix in enumerate(MIXES) if OF_EXPORTED_MODELS.isdisjoint(mix.values())][::24]
 """Mixes that stand in the fast part: some of those that need no exported model."""
+CONVERSATIONS = ("ryokou", "zhongwen")
 
 
 def test_every_pair_of_choices_is_mixed() -> None:
@@ -81,6 +84,12 @@ def exported(
 
 
 @pytest.fixture(scope="module")
+def talk() -> Dataset:
+    """The shorter half of the sample: models read every message."""
+    return Sample().load().part(CONVERSATIONS)
+
+
+@pytest.fixture(scope="module")
 def server() -> Iterator[None]:
     with served(_answer):
         yield
@@ -110,14 +119,22 @@ def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5 | None, build: BuildMod
     return [one for one in found if one]
 
 
+def _marks(number: int) -> Iterable[pytest.MarkDecorator]:
+    if number in FAST:
+        return []
+    alone = OF_EXPORTED_MODELS.isdisjoint(MIXES[number].values())
+    return [pytest.mark.full] if alone else [pytest.mark.full, pytest.mark.xdist_group("exported models")]
+
+
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(i, marks=[] if i in FAST else pytest.mark.full) for i in range(len(MIXES))],
+    [pytest.param(number, marks=_marks(number)) for number in range(len(MIXES))],
 )
 def test_a_mix_runs_or_is_refused_in_one_line(
     number: int,
     tmp_path: Path,
     server: None,
+    talk: Dataset,
     request: pytest.FixtureRequest,
     build_model: BuildModel,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -136,12 +153,12 @@ def test_a_mix_runs_or_is_refused_in_one_line(
     config = composition.composed(overrides)
     try:
         building.refuse_unused(config, overrides)
-        summary = evaluated(config, folder, lambda *_: None)
+        summary = evaluated(config, folder, lambda *_: None, talk)
     except (LcmError, ValueError) as error:  # what `lcm` tells in its one line
         assert "\n" not in str(error)
         assert not (folder / "summary.json").exists()
     else:
-        assert summary["counts"]["judged_queries"] == 91
+        assert summary["counts"]["judged_queries"] == talk.qrels["query_id"].n_unique()
 
 
 def test_the_three_systems_lend_each_other_their_parts(lcm: Lcm) -> None:

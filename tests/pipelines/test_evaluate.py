@@ -236,7 +236,7 @@ def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(lcm: Lcm, tmp_
 
 
 @pytest.mark.full
-@pytest.mark.xdist_group("minilm")
+@pytest.mark.xdist_group("exported models")
 def test_equal_runs_with_a_model_are_equal_to_the_bit(
     lcm: Lcm,
     tmp_path: Path,

@@ -89,7 +89,7 @@ def test_a_pinned_model_is_not_taken_from_a_server_that_has_another(
 
 
 @pytest.mark.full
-@pytest.mark.xdist_group("t5")
+@pytest.mark.xdist_group("exported models")
 def test_a_model_is_exported_once_in_each_precision(lcm: Lcm, hub: FileServer, untrained: Path) -> None:
     exported = lcm("models", "export", str(untrained))
     assert exported.code == 0, exported.stderr
@@ -135,7 +135,7 @@ def test_a_sweep_says_which_summarizer_it_leaves_out_and_how_to_have_it(lcm: Lcm
 
 
 @pytest.mark.full
-@pytest.mark.xdist_group("t5")
+@pytest.mark.xdist_group("exported models")
 def test_a_check_ends_with_whether_full_precision_says_what_torch_says(
     lcm: Lcm,
     built_t5: TinyT5,  # noqa: F811

@@ -3,11 +3,11 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import count, islice, product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -305,10 +305,11 @@ def _executed(config: DictConfig) -> object:
     return sorted(building.build(config, "executor").map(range, [3, 1, 2]))
 
 
-def _folded(config: DictConfig) -> object:
+def _folded(config: DictConfig) -> Iterator[object]:
     """What compaction leaves of a talk; where summaries are condensed, also of the long ones in which that matters."""
-    is_flat = config.compaction._target_.endswith(".Clustering")
-    return clustered(config), None if is_flat else compacted(config)
+    yield clustered(config)
+    if not config.compaction._target_.endswith(".Clustering"):
+        yield from compacted(config)
 
 
 RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
@@ -346,11 +347,31 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
     "tracking": _logged,
     "vector_index": _neighbours,
 }
-"""What a group gives by itself; any other group shows in a whole experiment."""
+"""What a group gives by itself, one thing or one after another; any other group shows in a whole experiment."""
+
+
+class Given:
+    """What a group gives, as text; what comes later is made when it is asked for, once."""
+
+    def __init__(self, found: object) -> None:
+        self._more = iter(found if isinstance(found, Iterator) else [found])
+        self._made: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for number in count():
+            if number == len(self._made):
+                more = [repr(one) for one in islice(self._more, 1)]
+                if not more:
+                    return
+                self._made += more
+            yield self._made[number]
+
+    def differs(self, other: "Given") -> bool:
+        return any(one != another for one, another in zip_longest(self, other))
 
 
 @cache
-def result(group: str, choices: tuple[tuple[str, str], ...], settings: tuple[tuple[str, str], ...]) -> str:
+def result(group: str, choices: tuple[tuple[str, str], ...], settings: tuple[tuple[str, str], ...]) -> Given:
     """What the group gives with these choices, and these settings (keys and JSON) in them.
 
     Settings are no part of a composition, which takes ten times as long as most components.
@@ -360,4 +381,4 @@ def result(group: str, choices: tuple[tuple[str, str], ...], settings: tuple[tup
     for key, value in settings:
         if key.partition(".")[0] in config:  # what stands around is of `lcm evaluate`
             OmegaConf.update(config, key, json.loads(value), merge=False)
-    return repr(RESULTS.get(group, _measured)(config))
+    return Given(RESULTS.get(group, _measured)(config))

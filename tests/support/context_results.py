@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, replace
 from datetime import timedelta
 from functools import cache
@@ -118,10 +118,11 @@ class Refusing:
         return [SummaryResult("", 0.0, "refusing", failure=AuthError("key refused")) for _ in requests]
 
 
-def compacted(config: DictConfig) -> object:
+def compacted(config: DictConfig) -> Iterator[object]:
     """Reports, and the store afterwards, of contexts that are lived through, swept, pressed, refused and late."""
     compaction: Compaction = building.build(config, "compaction")
-    return [_run(compaction) for _run in (_lived, _turned, _swept, _gapped, _pressed_under, _refused, _late)]
+    for scene in (_lived, _turned, _swept, _gapped, _pressed_under, _refused, _late):
+        yield scene(compaction)
 
 
 def _lived(compaction: Compaction) -> object:

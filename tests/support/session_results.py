@@ -1,6 +1,6 @@
 """What session rules give over sessions made so that every setting can matter."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,26 +32,23 @@ HEARTBEAT = (
 )
 
 
-def followed(config: DictConfig) -> object:
+def followed(config: DictConfig) -> Iterator[object]:
     """What is stored and shown of sessions under the rules."""
     rules: SessionRules = building.build(config, "session")
     preparer = MessagePreparer(rules, Utf16Units(), rendered)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "session.jsonl"
-        return (
-            _heard(preparer),
-            _large(preparer),
-            _heartbeat(preparer),
-            _rolled_over(rules),
-            _noted(rules),
-            _imported(preparer, path, _long_file(), []),
-            _imported(preparer, path, [*chain("a"), *_asked_whether_to_act("e-a")], []),
-            _imported(preparer, path, chain("a", "b", "c"), _rewritten()),
-            *(
-                _imported(preparer, path, chain(*map(str, range(stored))), chain(*map(str, range(stored + missing))))
-                for stored, missing in ((40, 30), (40, 60), (400, 60))
-            ),
-        )
+        yield _heard(preparer)
+        yield _large(preparer)
+        yield _heartbeat(preparer)
+        yield _rolled_over(rules)
+        yield _noted(rules)
+        yield _imported(preparer, path, _long_file(), [])
+        yield _imported(preparer, path, [*chain("a"), *_asked_whether_to_act("e-a")], [])
+        yield _imported(preparer, path, chain("a", "b", "c"), _rewritten())
+        for stored, missing in ((40, 30), (40, 60), (400, 60)):
+            of_file, of_longer = (chain(*map(str, range(count))) for count in (stored, stored + missing))
+            yield _imported(preparer, path, of_file, of_longer)
 
 
 def _kept(store: Store, conversation_id: str) -> object:

@@ -20,7 +20,7 @@ def unseen(*_: object) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.xdist_group("t5")
+@pytest.mark.xdist_group("exported models")
 def test_the_same_model_says_the_same_in_every_way(tiny_t5: TinyT5) -> None:  # noqa: F811
     steps: list[tuple[str, int, int]] = []
     found = check(str(tiny_t5.trained), TEXTS, 14, PREFIX, lambda *step: steps.append(step))

@@ -20,7 +20,7 @@ from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("t5")]  # one worker exports, once
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("exported models")]  # one worker exports, once
 
 HELD_OUT = toy.examples(seed=1000, count=60)
 LIMIT = 14  # tokens; a toy summary has 8

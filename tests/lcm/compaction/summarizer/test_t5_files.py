@@ -12,7 +12,7 @@ from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("t5")]  # one worker exports, once
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("exported models")]  # one worker exports, once
 
 [(TEXT, SUMMARY)] = toy.examples(seed=1000, count=1)
 

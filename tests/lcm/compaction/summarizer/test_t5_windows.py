@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from lcm.compaction.summarizer.t5_windows import windows
 from tests.lcm.compaction.summarizer import tiny_t5 as toy
 
-pytestmark = pytest.mark.xdist_group("t5")  # one worker exports, once
+pytestmark = pytest.mark.xdist_group("exported models")  # one worker exports, once
 
 PREFIX = "summarize: "
 TOKENIZER = toy.tokenizer()
