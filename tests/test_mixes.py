@@ -35,10 +35,10 @@ MIXES = mixes()
 EVERY = 20
 """One mix of so many is built in the fast part."""
 MOST_REFUSED = 0.05
-PAIRS = random.Random(0).sample([(number, part) for number, mix in enumerate(MIXES) for part in removable(mix)], 40)
+PAIRS = random.Random(0).sample([(number, part) for number, mix in enumerate(MIXES) for part in removable(mix)], 24)
 """Mixes and a part of each that is taken out; a few of them in the fast part."""
 FAST = 3
-KNOBS_TURNED = 24
+KNOBS_TURNED = 12
 
 
 ALIKE: dict[str, str] = {

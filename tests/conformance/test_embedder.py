@@ -16,9 +16,12 @@ STAND_INS = {
 """Choices that need a folder, and what points them to one."""
 
 
+IN_ONE_WORKER = [pytest.mark.full, pytest.mark.xdist_group("exported models")]
+
+
 @pytest.fixture(
     params=[
-        pytest.param(choice, marks=[pytest.mark.full, pytest.mark.xdist_group("exported models")] if choice == "minilm" else [])
+        pytest.param(choice, marks=IN_ONE_WORKER if choice == "minilm" else [])
         for choice in conf_folder.groups()["embedder"]
     ]
 )

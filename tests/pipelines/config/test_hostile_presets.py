@@ -96,15 +96,15 @@ def test_no_space_searches_over_what_is_the_users_to_say(tmp_path: Path, capsys:
 def test_none_runs_at_any_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first of each family, at every second door, by turns; with LCM_HOSTILE_DOORS=all every preset at every door,
+    """The first of each family, at every fourth door, by turns; with LCM_HOSTILE_DOORS=all every preset at every door,
     which takes half an hour."""
     first = {preset.family: preset for preset in reversed(PRESETS)}
     is_all = os.environ.get("LCM_HOSTILE_DOORS") == "all"
     presets = PRESETS if is_all else list(first.values())
-    tried, wrong = tried_at_each_door(presets, 1 if is_all else 2, tmp_path, monkeypatch, capsys)
+    tried, wrong = tried_at_each_door(presets, 1 if is_all else 4, tmp_path, monkeypatch, capsys)
     assert "\n".join(wrong) == ""
     assert len(tried) > 12
-    assert sum(tried.values()) > (12 if is_all else 6) * len(presets)
+    assert sum(tried.values()) > (12 if is_all else 3) * len(presets)
 
 
 @pytest.mark.parametrize("override", ["trust=[evil]", "hydra.searchpath=[pkg://evil]", "tracking.uri=sqlite:////tmp/x"])
