@@ -1,6 +1,7 @@
 """Columns of numbers that only grow: what was read of them stays as it is, and nothing is copied for one more row."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -57,7 +58,7 @@ class GrowingLists:
     def extend(self, lists: Sequence[Sequence[int]]) -> None:
         sizes = np.fromiter(map(len, lists), np.int64, len(lists))
         self._ends.extend(len(self._numbers) + np.cumsum(sizes))
-        self._numbers.extend(np.fromiter((one for of_one in lists for one in of_one), np.int32, int(sizes.sum())))
+        self._numbers.extend(np.fromiter(chain.from_iterable(lists), np.int32, int(sizes.sum())))
 
     def head(self, count: int) -> "GrowingLists":
         """A copy of the first lists, to grow by itself."""

@@ -4,7 +4,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,15 +57,14 @@ class GrowingTalk:
         self._days, self._facts = GrowingColumn(np.float64), GrowingColumn(np.float32, 5)
         self._authors, self._roles = GrowingColumn(np.int32), GrowingColumn(np.int32)
         self._lengths, self._stems, self._words = GrowingColumn(np.int32), GrowingLists(), GrowingLists()
-        self._author_numbers: dict[str, int] = {}
+        self._author_numbers = _Numbers[str]()
         self._author_turns: Counter[str] = Counter()
-        self._role_numbers: dict[str | None, int] = {}
-        self._session_numbers: dict[tuple[str | None, str | None], int] = {}
+        self._role_numbers = _Numbers[str | None]()
+        self._session_numbers = _Numbers[tuple[str | None, str | None]]()
         self._last_turns: dict[int, tuple[int, int]] = {}
         """Of each session the last turn and its section."""
         self._last_key: tuple[object, ...] | None = None
-        self._stem_numbers: dict[str, int] = {}
-        self._word_numbers: dict[str, int] = {}
+        self._stem_numbers, self._word_numbers = _Numbers[str](), _Numbers[str]()
         self._vocabulary: list[str] = []
         self._segments: Segments = ()
         self._stem_turns = self._word_turns = self._session_lengths = np.zeros(0, np.int64)
@@ -178,24 +177,23 @@ class GrowingTalk:
         self._turns.extend(turns_before + np.cumsum(is_first) - 1)
         self._begins.extend(before + begins)
         words = [content_words(text) for text in texts]
-        stems = [[_number(self._stem_numbers, stem_of(word)) for word in of_one] for of_one in words]
+        stems = [[self._stem_numbers[stem_of(word)] for word in of_one] for of_one in words]
         self._stems.extend(stems)
         self._lengths.extend([len(of_one) for of_one in stems])
         self._segments = with_segment(self._segments, TermSegment.of(before, stems))
         stems_of, words_of, facts, authors = [], [], [], []
         for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(new)], strict=True):
             author = author_of(texts[begin])
-            authors.append(-1 if author is None else _number(self._author_numbers, author))
+            authors.append(-1 if author is None else self._author_numbers[author])
             if author is not None:
                 self._author_turns[author] += 1
             content = "\n".join([without_author(texts[begin], author), *texts[begin + 1 : end]])
             facts.append((*form_of(content), asks(content), tells_time(content)))
-            stems_of.append(list(dict.fromkeys(stem for one in stems[begin:end] for stem in one)))
-            said = dict.fromkeys(word for one in words[begin:end] for word in one)
-            words_of.append([_number(self._word_numbers, word) for word in said])
-            self._vocabulary += list(
-                islice(reversed(self._word_numbers), len(self._word_numbers) - len(self._vocabulary))
-            )[::-1]
+            stems_of.append(list(dict.fromkeys(chain.from_iterable(stems[begin:end]))))
+            said = dict.fromkeys(chain.from_iterable(words[begin:end]))
+            words_of.append([self._word_numbers[word] for word in said])
+        new_words = islice(reversed(self._word_numbers), len(self._word_numbers) - len(self._vocabulary))
+        self._vocabulary += [*new_words][::-1]
         self._authors.extend(authors)
         self._facts.extend(facts)
         self._words.extend(words_of)
@@ -219,7 +217,7 @@ class GrowingTalk:
         sessions, sections, before, roles = [], [], [], []
         columns = heads.select("conversation_id", "session_id", "role", "kind").iter_rows()
         for turn, (conversation_id, session_id, role, kind) in enumerate(columns, start=numbered):
-            session = _number(self._session_numbers, (conversation_id, session_id))
+            session = self._session_numbers[conversation_id, session_id]
             said_by = kind if kind == "exchange" else role
             last, section = self._last_turns.get(session, (-1, -1))
             section = turn if last < 0 or said_by in USERS else section
@@ -227,7 +225,7 @@ class GrowingTalk:
             sessions.append(session)
             sections.append(section)
             before.append(last)
-            roles.append(_number(self._role_numbers, said_by))
+            roles.append(self._role_numbers[said_by])
         self._sessions.extend(sessions)
         self._sections.extend(sections)
         self._before.extend(before)
@@ -306,9 +304,17 @@ def _turn_keys(documents: pl.DataFrame) -> list[tuple[object, ...] | None]:
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def _first(numbers: dict[_Key, int], used: npt.NDArray[np.int32]) -> dict[_Key, int]:
-    """Of things that were numbered as they came those up to the last that is used."""
-    found, count = dict(numbers), int(used.max(initial=-1)) + 1
+class _Numbers(dict[_Key, int]):
+    """Things that are numbered as they come: a new one gets the next number."""
+
+    def __missing__(self, key: _Key) -> int:
+        number = self[key] = len(self)
+        return number
+
+
+def _first(numbers: _Numbers[_Key], used: npt.NDArray[np.int32]) -> _Numbers[_Key]:
+    """Those up to the last that is used."""
+    found, count = _Numbers(numbers), int(used.max(initial=-1)) + 1
     while len(found) > count:
         found.popitem()
     return found
@@ -319,14 +325,9 @@ def _less(counts: Places, gone: npt.NDArray[np.int32], size: int) -> Places:
     return (counts - np.bincount(gone, minlength=len(counts)))[:size]
 
 
-def _number(numbers: dict[_Key, int], key: _Key) -> int:
-    """The number of something, the next one if it is new."""
-    return numbers.setdefault(key, len(numbers))
-
-
 def _counted(counts: Places, size: int, lists: Sequence[Sequence[int]]) -> Places:
     """The counts with one more for each time that a number is in a list; those given are left alone."""
-    flat = np.fromiter((one for of_one in lists for one in of_one), np.int64)
+    flat = np.fromiter(chain.from_iterable(lists), np.int64)
     grown = np.bincount(flat, minlength=size)
     grown[: len(counts)] += counts
     return grown

@@ -14,6 +14,7 @@ READ_TEXTS = 50_000
 _AUTHOR = re.compile(r"([^\W\d_][^:\n]{0,39}): ")  # as extraction writes who speaks
 _CJK_WINDOW = 2
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
+_HUMP = re.compile(r"[a-z][A-Z]")
 _CAMEL = re.compile(r"\b[A-Za-z]*[a-z][A-Z][A-Za-z]*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _FIRST_PERSON = frozenset(("i", "me", "my", "mine", "we", "us", "our", "ours"))
@@ -42,15 +43,22 @@ def without_author(text: str, author: str | None) -> str:
 def content_words(text: str) -> tuple[str, ...]:
     """Words without stop words, in order, then runs of CJK characters as pairs of neighbours, then the parts of
     identifiers in camel case, which are one word before."""
-    words, runs = split_words(text)
+    words, runs = _split(text)
     stop_words = load_stop_words("english")
-    parts = [part.lower() for word in _CAMEL.findall(text) for part in _PART.findall(word)]
+    camels = _CAMEL.findall(text) if _HUMP.search(text) else ()
+    parts = [part.lower() for word in camels for part in _PART.findall(word)]
     kept = chain(
-        (word for word in words if word not in stop_words),
-        (pair for run in runs for pair in windows(run, _CJK_WINDOW)),
-        (part for part in parts if part not in stop_words),
+        [word for word in words if word not in stop_words],
+        [pair for run in runs for pair in windows(run, _CJK_WINDOW)],
+        [part for part in parts if part not in stop_words],
     )
     return tuple(map(intern, kept))
+
+
+@lru_cache(maxsize=4)
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """Words and CJK runs; all that is read of one text is read at once."""
+    return split_words(text)
 
 
 @lru_cache(maxsize=100_000)
@@ -72,7 +80,7 @@ def is_cyrillic(word: str) -> bool:
 @lru_cache(maxsize=READ_TEXTS)
 def form_of(content: str) -> tuple[float, float, float]:
     """How many words a turn has and how many names, and whether it speaks of the speaker."""
-    words, runs = split_words(content)
+    words, runs = _split(content)
     names = len(_NAME.findall(content.partition(_CAPTION)[0]))
     return float(len(words) + sum(map(len, runs))), float(names), float(not _FIRST_PERSON.isdisjoint(words))
 
@@ -86,4 +94,4 @@ def asks(content: str) -> bool:
 @lru_cache(maxsize=READ_TEXTS)
 def tells_time(content: str) -> bool:
     """Whether a word of time is in it."""
-    return not _TIME_WORDS.isdisjoint(split_words(content)[0])
+    return not _TIME_WORDS.isdisjoint(_split(content)[0])
