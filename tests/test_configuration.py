@@ -231,10 +231,11 @@ def overridden(system: str) -> dict[str, list[str]]:
 SYSTEMS = conf_folder.groups()["system"]
 SWAPS = [
     (system, {group: choice})
-    for system in SYSTEMS
-    for group, choices in overridden(system).items()
+    for group, choices in conf_folder.groups().items()
     for choice in choices
+    for system in [system for system in SYSTEMS if group in overridden(system)][::2]
 ]
+"""Each choice above every second of the systems that choose for its group."""
 
 
 def test_choices_on_the_command_line_win_over_a_system() -> None:
