@@ -97,7 +97,7 @@ def test_a_batch_is_made_once_and_the_others_are_told(n: int, root: Path, tmp_pa
         assert compacted() == expected
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", [4])
 def test_a_sweep_is_made_once_and_a_study_together(n: int, root: Path, tmp_path: Path) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     for place in (alone, together):
