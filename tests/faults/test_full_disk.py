@@ -12,8 +12,8 @@ import pytest
 from lcm.faults import is_of_machine, told
 from tests.faults.full_disk import COMMANDS, DESCRIPTORS
 
-TRIES = 7
-"""Sizes of a disk, one for each command."""
+TRIES = len(COMMANDS)
+"""Disks of a size that is too small: one for each command."""
 _UNSHARE = ["unshare", "--map-root-user", "--mount"]
 
 

@@ -97,20 +97,19 @@ def test_a_batch_is_made_once_and_the_others_are_told(n: int, root: Path, tmp_pa
         assert compacted() == expected
 
 
-@pytest.mark.parametrize("n", [4])
-def test_a_sweep_is_made_once_and_a_study_together(n: int, root: Path, tmp_path: Path) -> None:
+def test_a_sweep_is_made_once_and_a_study_together(root: Path, tmp_path: Path) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     for place in (alone, together):
         place.mkdir()
         write_talks(place)
         with at(place):
             assert lcm("questions", "make", "talks", "into=questions.jsonl") == 0
-    ended = at_once(root, together, n, _LCM, *SWEEP)
+    ended = at_once(root, together, 4, _LCM, *SWEEP)
     assert any(code == 0 for code, _ in ended)
     for code, text in ended:
         assert code == 0 or (code == 2 and "another process is at work on this sweep" in text), text
-    ended = at_once(root, together, n, _LCM, *TUNE)
-    assert [code for code, _ in ended] == [0] * n, ended
+    ended = at_once(root, together, 4, _LCM, *TUNE)
+    assert [code for code, _ in ended] == [0] * 4, ended
     with at(alone):
         expected = swept(), tuned()
     with at(together):

@@ -51,7 +51,6 @@ MIXES: list[dict[str, str]] = [dict(zip(GROUPS, row, strict=True)) for row in Al
 OF_EXPORTED_MODELS = {"t5", "minilm", "chain", "routed"}
 FAST = [i for i, mix in enumerate(MIXES) if OF_EXPORTED_MODELS.isdisjoint(mix.values())][::24]
 """Mixes that stand in the fast part: some of those that need no exported model."""
-CONVERSATIONS = ("ryokou", "zhongwen")
 
 
 def test_every_pair_of_choices_is_mixed() -> None:
@@ -85,8 +84,8 @@ def exported(
 
 @pytest.fixture(scope="module")
 def talk() -> Dataset:
-    """The shorter half of the sample: models read every message."""
-    return Sample().load().part(CONVERSATIONS)
+    """Two of the sample's four conversations, the short ones: models read every message."""
+    return Sample().load().part(["ryokou", "zhongwen"])
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +121,8 @@ def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5 | None, build: BuildMod
 def _marks(number: int) -> Iterable[pytest.MarkDecorator]:
     if number in FAST:
         return []
-    alone = OF_EXPORTED_MODELS.isdisjoint(MIXES[number].values())
-    return [pytest.mark.full] if alone else [pytest.mark.full, pytest.mark.xdist_group("exported models")]
+    needs_models = not OF_EXPORTED_MODELS.isdisjoint(MIXES[number].values())
+    return [pytest.mark.full, *([pytest.mark.xdist_group("exported models")] if needs_models else [])]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
-from itertools import count, islice, product, zip_longest
+from itertools import product, tee, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -351,20 +351,14 @@ RESULTS: Mapping[str, Callable[[DictConfig], object]] = {
 
 
 class Given:
-    """What a group gives, as text; what comes later is made when it is asked for, once."""
+    """What a group gives, as texts, each made when it is first asked for, and once."""
 
     def __init__(self, found: object) -> None:
-        self._more = iter(found if isinstance(found, Iterator) else [found])
-        self._made: list[str] = []
+        self._texts: Iterator[str] = map(repr, found if isinstance(found, Iterator) else [found])
 
     def __iter__(self) -> Iterator[str]:
-        for number in count():
-            if number == len(self._made):
-                more = [repr(one) for one in islice(self._more, 1)]
-                if not more:
-                    return
-                self._made += more
-            yield self._made[number]
+        self._texts, again = tee(self._texts)
+        return again
 
     def differs(self, other: "Given") -> bool:
         return any(one != another for one, another in zip_longest(self, other))
