@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
-from lcm.retrieval.ranking.evidence.excerpt import Excerpt
 from lcm.retrieval.ranking.evidence.growing_talk import TAIL
 from lcm.retrieval.ranking.evidence.haystack import Numbers, Places
 from lcm.retrieval.ranking.evidence.talk import Talk
@@ -34,13 +34,13 @@ class Centres:
     of_authors: dict[int, int]
     """Likewise of those who speak by name."""
 
-    def of(self, seen: Excerpt) -> Places:
-        """The number of each document's centre: its speaker's, where none is named its role's."""
-        authors = seen.authors
-        found = self.of_roles[seen.talk.roles[seen.numbers]]
+    def of(self, talk: Talk, turns: npt.NDArray[np.integer]) -> Places:
+        """The number of the centre of each of some turns: its speaker's, where none is named its role's."""
+        found: Places = self.of_roles[talk.roles[turns]]
+        authors = talk.authors[turns]
         for author, number in self.of_authors.items():
             found[authors == author] = number
-        return found[seen.turns]
+        return found
 
 
 @dataclass(slots=True)

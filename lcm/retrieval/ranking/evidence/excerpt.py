@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
+import numpy.typing as npt
 
 from lcm.retrieval.ranking.evidence.growing_columns import runs
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, highest
@@ -96,10 +97,24 @@ Seen = Haystack | Excerpt
 
 
 def excerpt(talk: Talk, document_ids: Sequence[str], radius: int) -> Excerpt:
-    """The turns of some documents, and those up to `radius` before and behind each in its session."""
-    positions, unseen = talk.positions, talk.documents
-    known = np.fromiter(map(positions.get, document_ids, repeat(unseen)), np.int64, len(document_ids))
-    asked = np.unique(talk.turns[known[known < unseen]]).astype(np.int64)
+    """The turns of some documents, and those up to `radius` before and behind each in its session.
+
+    The last one of each radius stays at hand: several stages look at the rows of one query.
+    """
+    key = excerpt, radius
+    known: tuple[Sequence[str], Excerpt] | None = talk.cache.get(key)
+    if known is None or known[0] != document_ids:
+        numbers = np.fromiter(
+            map(talk.positions.get, document_ids, repeat(talk.documents)), np.int64, len(document_ids)
+        )
+        known = document_ids, excerpt_of(talk, np.unique(talk.turns[numbers[numbers < talk.documents]]), radius)
+        talk.cache[key] = known
+    return known[1]
+
+
+def excerpt_of(talk: Talk, turns: npt.NDArray[np.integer], radius: int) -> Excerpt:
+    """The same of turns by their numbers, ascending."""
+    asked = turns.astype(np.int64)
     found = [asked]
     for step in (-1, 1):
         near = asked

@@ -9,7 +9,6 @@ import polars as pl
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
-from lcm.retrieval.ranking.evidence.centres import centres_of
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
 from lcm.retrieval.ranking.evidence.haystack import Places
 from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
@@ -38,11 +37,11 @@ class FurtherVectorEvidence:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         name = self.embedder.name  # a model that is not there is no failure to be survived
 
+        key = FurtherVectorEvidence, name
+
         def laid(seen: Seen) -> LaidVectors:
             if isinstance(seen, Excerpt):
-                centres = centres_of(seen.talk, (FurtherVectorEvidence, name), vectors_of)
-                return LaidVectors.of_excerpt(seen, vectors_of(seen.documents), centres)
-            key = FurtherVectorEvidence, name
+                return LaidVectors.of_excerpt(seen, key, vectors_of)
             if key not in seen.cache:
                 seen.cache[key] = LaidVectors.of(seen, vectors_of(np.arange(len(batch.documents))))
             known: LaidVectors = seen.cache[key]

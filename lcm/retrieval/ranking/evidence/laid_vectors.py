@@ -1,5 +1,6 @@
 """The vectors of a haystack, laid out for cosines of its passages, turns and windows with a query: one product each."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
-from lcm.retrieval.ranking.evidence.centres import FEW, Centres
-from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
+from lcm.retrieval.ranking.evidence.centres import FEW, Centres, VectorsOf, centres_of
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen, excerpt_of
+from lcm.retrieval.ranking.evidence.growing_columns import runs
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places
+from lcm.retrieval.ranking.evidence.rows_at_hand import RowsAtHand
+from lcm.retrieval.ranking.evidence.talk import Talk
 from lcm.retrieval.ranking.vector_rows import NOTHING, Rows, units
 
 
@@ -41,37 +45,29 @@ class LaidVectors:
             said = np.flatnonzero(owners == number)
             if len(said) >= FEW:
                 own[said] -= own[said].mean(axis=0)
-        return cls._laid(haystack, mean, own)
-
-    @classmethod
-    def of_excerpt(cls, seen: Excerpt, vectors: Vectors, centres: Centres) -> "LaidVectors":
-        """The vectors of an excerpt's documents."""
-        own = vectors - centres.rows.astype(np.float32)[centres.of(seen)]  # single precision: laid out for each query
-        return cls._laid(seen, centres.rows[0], own)
-
-    @classmethod
-    def _laid(cls, seen: Seen, mean: Numbers, own: npt.NDArray[Any]) -> "LaidVectors":
-        """
-        Args:
-            own: of each document, the mean taken away.
-        """
         passages = units(own)
-        if len(passages) == len(seen):
-            per_turn, turns = np.ones(len(seen)), passages.astype(own.dtype)
-        else:
-            turns = np.zeros((len(seen), own.shape[1]), own.dtype)
-            order = np.argsort(seen.turns, kind="stable")
-            begun = np.searchsorted(seen.turns[order], np.arange(len(seen)))
-            np.add.reduceat(passages[order], begun, axis=0, out=turns)
-            per_turn = _one_over_lengths(turns)
-            turns *= per_turn[:, np.newaxis]
-        if isinstance(seen, Excerpt):
-            return cls(mean, passages, per_turn, *_of_windows(seen, turns))
-        near = turns + seen.beside(turns, 1) + seen.beside(turns, -1)
+        turns, per_turn = _of_turns(passages, haystack.turns, len(haystack), own.dtype, len(own) != len(haystack))
+        near = turns + haystack.beside(turns, 1) + haystack.beside(turns, -1)
         per_window = _one_over_lengths(near)
-        near += seen.beside(turns, 2)
-        near += seen.beside(turns, -2)
+        near += haystack.beside(turns, 2)
+        near += haystack.beside(turns, -2)
         return cls(mean, passages, per_turn, per_window, _one_over_lengths(near))
+
+    @classmethod
+    def of_excerpt(cls, seen: Excerpt, key: Hashable, vectors_of: VectorsOf) -> "LaidVectors":
+        """The vectors of an excerpt's documents, each laid out once a moment of the talk.
+
+        Args:
+            seen: of the radius of the wide window.
+            key: of the vectors, where a talk has several.
+        """
+        talk, is_cut = seen.talk, len(seen.documents) != len(seen)
+        kept_as = LaidVectors, key, is_cut
+        with talk.lock:
+            if kept_as not in talk.cache:
+                talk.cache[kept_as] = _OfTalk(talk, centres_of(talk, key, vectors_of), is_cut)
+            known: _OfTalk = talk.cache[kept_as]
+            return known.laid(seen, vectors_of)
 
     def of_turns(self, seen: Seen, of_passages: Numbers) -> Numbers:
         """Cosines of turns from those of their passages."""
@@ -80,15 +76,72 @@ class LaidVectors:
         return np.bincount(seen.turns, weights=of_passages, minlength=len(seen)) * self.per_turn
 
 
-def _of_windows(seen: Excerpt, turns: npt.NDArray[Any]) -> tuple[Numbers, Numbers]:
-    """1 / the lengths of the sums of both windows, of the turns that were asked for; 0 of those around them."""
-    padded, found = np.concatenate([turns, np.zeros((1, turns.shape[1]), turns.dtype)]), np.zeros((2, len(seen)))
+class _OfTalk:
+    """What is laid out of one moment of a talk, in single precision."""
+
+    def __init__(self, talk: Talk, centres: Centres, is_cut: bool) -> None:
+        """
+        Args:
+            is_cut: whether it is for excerpts with turns of several passages: there every turn is a sum.
+        """
+        self._talk, self._centres, self._is_cut = talk, centres, is_cut
+        self._passages = RowsAtHand(talk.documents, centres.rows.shape[1])
+        self._per = np.full((3, len(talk)), np.nan)
+        """As `LaidVectors.per_turn`, `per_window` and `per_wide_window`."""
+
+    def laid(self, seen: Excerpt, vectors_of: VectorsOf) -> LaidVectors:
+        def made(documents: Places) -> Rows:
+            centres = self._centres.of(self._talk, self._talk.turns[documents])
+            return units(vectors_of(documents) - self._centres.rows.astype(np.float32)[centres])
+
+        passages = self._passages.of(seen.documents, made)
+        wanted = seen.numbers[seen.asked]
+        missing = wanted[np.isnan(self._per[1, wanted])]
+        if len(missing):
+            part = seen if len(missing) == len(wanted) else excerpt_of(self._talk, missing, len(seen.steps) // 2)
+            rows = passages if part is seen else self._passages.of(part.documents, made)
+            turns, self._per[0, part.numbers] = _of_turns(rows, part.turns, len(part), rows.dtype, self._is_cut)
+            self._per[1:, missing] = _of_windows(part, turns)
+        windows = np.zeros((2, len(seen)))
+        windows[:, seen.asked] = self._per[1:, wanted]
+        return LaidVectors(self._centres.rows[0], passages, self._per[0, seen.numbers], *windows)
+
+
+def _of_turns(
+    passages: Rows, turns: Places, count: int, dtype: npt.DTypeLike, is_cut: bool
+) -> tuple[npt.NDArray[Any], Numbers]:
+    """The vectors of turns, of unit length, and 1 / the lengths of the sums of their passages.
+
+    Args:
+        turns: of each passage.
+        count: of the turns.
+        is_cut: whether some turns are of several passages; else passages are turns, and none is a sum.
+    """
+    if not is_cut:
+        return passages.astype(dtype), np.ones(count)
+    order, sizes = np.argsort(turns, kind="stable"), np.bincount(turns, minlength=count)
+    begun, is_one = np.cumsum(sizes) - sizes, sizes == 1
+    sums = np.empty((count, passages.shape[1]), dtype)
+    sums[is_one] = passages[order[begun[is_one]]]  # most, and sooner copied than added up
+    if len(many := np.flatnonzero(~is_one)):
+        rows = order[runs(begun[many], begun[many] + sizes[many])]
+        firsts = np.cumsum(sizes[many]) - sizes[many]
+        sums[many] = np.add.reduceat(passages[rows], firsts, axis=0, dtype=dtype)
+    per_turn = _one_over_lengths(sums)
+    sums *= per_turn[:, np.newaxis]
+    return sums, per_turn
+
+
+def _of_windows(seen: Excerpt, turns: npt.NDArray[Any]) -> Numbers:
+    """1 / the lengths of the sums of both windows around the turns that were asked for: a row each."""
+    padded = np.concatenate([turns, np.zeros((1, turns.shape[1]), turns.dtype)])
+    found = np.empty((2, len(seen.asked)))
     near = turns[seen.asked]
     for radius in (1, 2):
         for distance in (radius, -radius):
             near += padded[seen.steps[distance][seen.asked]]
-        found[radius - 1, seen.asked] = _one_over_lengths(near)
-    return found[0], found[1]
+        found[radius - 1] = _one_over_lengths(near)
+    return found
 
 
 def _one_over_lengths(rows: npt.NDArray[Any]) -> Numbers:

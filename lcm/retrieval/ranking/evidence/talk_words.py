@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt
 from lcm.retrieval.ranking.evidence.growing_columns import GrowingColumn
-from lcm.retrieval.ranking.evidence.haystack import Numbers
+from lcm.retrieval.ranking.evidence.haystack import Numbers, Places
 from lcm.retrieval.ranking.evidence.haystack_words import LEAST_LIKENESS, Embed, idf
+from lcm.retrieval.ranking.evidence.rows_at_hand import RowsAtHand
 from lcm.retrieval.ranking.evidence.talk import Talk
 from lcm.retrieval.ranking.vector_rows import NOTHING, Rows
 
@@ -30,6 +32,8 @@ class TalkWords:
     """Of each, the mean taken away."""
     vectors: Mapping[str, Numbers]
     """Words that are asked -> unit vector, the mean taken away."""
+    sums: RowsAtHand
+    """Of turns; see `_sums_of`."""
 
     @classmethod
     def of(cls, talk: Talk, name: str, dim: int, asked: Sequence[str], embed: Embed) -> "TalkWords":
@@ -43,9 +47,10 @@ class TalkWords:
             with talk.lock:
                 growing: _GrowingWords = talk.kept.setdefault(key, _GrowingWords(dim))
                 growing.take_in(talk.vocabulary[: len(talk.word_turns)], embed)
-                talk.cache[key] = growing.mean, growing.rows.rows, growing.lengths.rows
-        mean, rows, lengths = talk.cache[key]
-        return cls(talk, mean, rows, lengths, _of_asked(asked, mean, embed))
+                sums = RowsAtHand(len(talk), dim)
+                talk.cache[key] = growing.mean, growing.rows.rows, growing.lengths.rows, sums
+        mean, rows, lengths, sums = talk.cache[key]
+        return cls(talk, mean, rows, lengths, _of_asked(asked, mean, embed), sums)
 
     def likeness(self, seen: Excerpt, words: Sequence[str]) -> tuple[Numbers, Numbers]:
         """Of each turn the weighed sum of its likenesses to words that were asked, and the cosine between the sums.
@@ -56,7 +61,7 @@ class TalkWords:
         held, sizes = talk.words.of(seen.numbers)
         if not words or not len(held):
             return raw, np.zeros(len(seen))
-        numbers, places = np.unique(held, return_inverse=True)
+        numbers, places = _told_apart(held, len(self.rows))
         rows, lengths = self.rows[numbers], np.maximum(self.lengths[numbers], NOTHING)
         asked = np.stack([self.vectors[word] for word in words])
         cosines = (rows @ asked.T.astype(np.float32) - asked @ self.mean) / lengths[:, np.newaxis]
@@ -68,18 +73,46 @@ class TalkWords:
         turns_of = np.array([self._turns_of(word) for word in words])
         frequencies = np.maximum(likenesses.sum(axis=0), turns_of)
         raw = likenesses @ np.log1p((len(talk) - frequencies + 0.5) / (frequencies + 0.5))
-        weights = idf(talk.word_turns[numbers].astype(np.float64), len(talk)) / lengths
-        held_in = np.append(begun, len(held))
-        of_turns = csr_array((weights[places].astype(np.float32), places, held_in), (len(seen), len(numbers)))
-        sums = of_turns @ rows - np.multiply.outer(of_turns.sum(axis=1), self.mean.astype(np.float32))
+        sums = self._sums_of(seen.numbers)
         total = idf(turns_of, len(talk)) @ asked
         norms = np.linalg.norm(sums, axis=1) * np.linalg.norm(total)
         return raw, np.where(norms > NOTHING, sums @ total / np.maximum(norms, NOTHING), 0.0)
+
+    def _sums_of(self, turns: Places) -> Rows:
+        """Of each turn the sum of its word vectors, weighed by idf, the mean taken away."""
+        talk = self.talk
+
+        def made(missing: Places) -> Rows:
+            held, sizes = talk.words.of(missing)
+            numbers, places = _told_apart(held, len(self.rows))
+            rows = self.rows[numbers]
+            weights = idf(talk.word_turns[numbers].astype(np.float64), len(talk))
+            weights = (weights / np.maximum(self.lengths[numbers], NOTHING)).astype(np.float32)
+            held_in = np.concatenate([[0], np.cumsum(sizes)])
+            of_turns = csr_array((weights[places], places, held_in), (len(missing), len(numbers)))
+            found: Rows = of_turns @ rows - np.multiply.outer(of_turns.sum(axis=1), self.mean.astype(np.float32))
+            return found
+
+        with talk.lock:
+            return self.sums.of(turns, made)
 
     def _turns_of(self, word: str) -> float:
         """How many turns of the talk hold a word."""
         number = self.talk.word_numbers.get(word, len(self.rows))
         return float(self.talk.word_turns[number]) if number < len(self.rows) else 0.0
+
+
+def _told_apart(numbers: npt.NDArray[np.int32], count: int) -> tuple[Places, Places]:
+    """Those that differ, ascending, and the place of each among them: `np.unique`, of few numbers that come often.
+
+    Args:
+        count: above all of them.
+    """
+    places = np.zeros(count, np.int64)
+    places[numbers] = 1
+    found = np.flatnonzero(places)
+    places[found] = np.arange(len(found))
+    return found, places[numbers]
 
 
 def _of_asked(words: Sequence[str], mean: Numbers, embed: Embed) -> dict[str, Numbers]:

@@ -13,7 +13,6 @@ from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch, VectorIndex
 from lcm.retrieval.ranking.columns import Evidence, speakers_of, with_evidence
-from lcm.retrieval.ranking.evidence.centres import centres_of
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
 from lcm.retrieval.ranking.evidence.haystack import Numbers, Places, highest
 from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
@@ -113,9 +112,7 @@ def _of_memory(seen: Seen, batch: Batch) -> LaidVectors:
         def vectors_of(numbers: Places) -> Vectors:
             return batch.document_vectors(ids.gather(numbers).to_list())
 
-        return LaidVectors.of_excerpt(
-            seen, vectors_of(seen.documents), centres_of(seen.talk, VectorEvidence, vectors_of)
-        )
+        return LaidVectors.of_excerpt(seen, VectorEvidence, vectors_of)
     known: tuple[weakref.ref[VectorIndex], LaidVectors] | None = seen.cache.get(VectorEvidence)
     if known is None or known[0]() is not batch.vector_index:
         known = weakref.ref(batch.vector_index), LaidVectors.of(seen, batch.document_vectors(ids.to_list()))

@@ -1,0 +1,43 @@
+"""Rows that depend on a moment of a talk alone: each is worked out when a query first looks at it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lcm.retrieval.ranking.evidence.growing_columns import GrowingColumn
+from lcm.retrieval.ranking.evidence.haystack import Places
+from lcm.retrieval.ranking.vector_rows import Rows
+
+_MOST = 1 << 14
+"""Rows that stay at hand: of 384 numbers 24 MiB."""
+
+
+class RowsAtHand:
+    """A row a number; who asks holds the lock of the talk."""
+
+    def __init__(self, count: int, dim: int) -> None:
+        """
+        Args:
+            count: of what may be asked for, numbered from 0.
+            dim: numbers a row.
+        """
+        self._dim = dim
+        self._places = np.full(count, -1, np.int32)
+        self._rows = GrowingColumn(np.float32, dim)
+
+    def of(self, numbers: Places, make: Callable[[Places], Rows]) -> Rows:
+        """The rows of some numbers, each named once.
+
+        Args:
+            make: gives the rows of those that are not at hand; each must come out the same whichever come with it.
+        """
+        missing = numbers[self._places[numbers] < 0]
+        if len(missing):
+            if len(self._rows) and len(self._rows) + len(missing) > _MOST:
+                self._places[:], self._rows = -1, GrowingColumn(np.float32, self._dim)
+                missing = numbers
+            first = len(self._rows)
+            self._rows.extend(make(missing))
+            self._places[missing] = np.arange(first, first + len(missing))
+        found: Rows = self._rows.rows[self._places[numbers]]
+        return found
