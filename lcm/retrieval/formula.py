@@ -79,6 +79,26 @@ def beside(frame: pl.DataFrame, columns: Iterable[pl.Series]) -> pl.DataFrame:
     return whole
 
 
+def numbers_of(column: pl.Series, missing: float = math.nan) -> npt.NDArray[np.float64]:
+    """A column of numbers in double precision.
+
+    Args:
+        missing: stands where there is none.
+    """
+    values: npt.NDArray[np.float64] = (column if column.dtype == pl.Float64 else column.cast(pl.Float64)).to_numpy()
+    if not column.null_count() or math.isnan(missing):
+        return values
+    return np.where(nulls_of(column), missing, values)
+
+
+def nulls_of(column: pl.Series) -> npt.NDArray[np.bool_]:
+    """Where a column of numbers has none."""
+    found: npt.NDArray[np.bool_] = np.isnan(numbers_of(column))  # an expression is planned
+    if np.count_nonzero(found) == column.null_count():
+        return found
+    return column.is_null().to_numpy()
+
+
 def _by_numpy(frame: pl.DataFrame, formula: pl.Expr) -> _Column | None:
     """None where Polars must do it: of several queries, and of what is not known here."""
     if not is_one_query(frame):

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -43,10 +44,13 @@ def texts_of(batch: Batch, ids: pl.Series) -> list[str | None]:
 def rows_of(documents: pl.DataFrame, ids: pl.Series, columns: Sequence[str]) -> pl.DataFrame:
     """Columns of documents of a frame, a row for each id, in their order; null where it has no such document."""
     places, count = places_of(documents), len(documents)
-    rows = [place if (place := places.get(one, count)) < count else None for one in ids.to_list()]
+    rows = np.fromiter(map(places.get, ids.to_list(), repeat(count)), np.uint32, len(ids))
     of_some = documents[list(columns)]
-    # An array is read several times as fast as a list, and holds no null.
-    return of_some[pl.Series(rows, dtype=pl.UInt32) if None in rows else pl.Series(np.array(rows, np.uint32))]
+    is_known = rows < count
+    if is_known.all():  # an array is read several times as fast as a list, and holds no null
+        return of_some[pl.Series(rows)]
+    told = zip(rows.tolist(), is_known.tolist(), strict=True)
+    return of_some[pl.Series([row if known else None for row, known in told], dtype=pl.UInt32)]
 
 
 def _filled(found: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

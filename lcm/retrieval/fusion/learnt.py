@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.formula import beside, numbers_of
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.ordering import best_first
 
@@ -47,6 +48,6 @@ class Learnt:
         score = np.zeros(len(frame))  # in numpy: a plan of so many columns takes longer than their sum
         for column, weight in self.weights.items():
             if column in found:
-                values = frame[column].cast(pl.Float64).to_numpy()
+                values = numbers_of(frame[column])
                 score += np.where(np.isnan(values), 0.0, values) * weight
-        return best_first(frame.with_columns(score=score))
+        return best_first(beside(frame, [pl.Series("score", score)]))

@@ -31,7 +31,7 @@ def with_evidence(
         radius: how many turns around those of its rows it looks at in an excerpt.
     """
     ids = frame["document_id"].to_list()
-    rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"])}
+    rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"].to_list())}
     found = np.zeros((len(names), len(frame)))
     first = 0
     for length, query_id in query_runs(frame):

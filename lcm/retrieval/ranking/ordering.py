@@ -29,7 +29,7 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.sort(*deferred, "score", descending=descending, nulls_last=True, maintain_order=True)
     scores = frame["score"]
     if scores.dtype == pl.Float64 and not scores.null_count() and not scores.is_nan().any():
-        losses, queries = -scores.to_numpy(), frame["query_id"].rle_id().to_numpy().astype(np.int64)
+        losses, queries = -scores.to_numpy(), query_numbers(frame)
         if not deferred and _is_ascending(losses, queries):
             return frame
         sizes = np.bincount(queries)
@@ -56,7 +56,7 @@ def first_places(frame: pl.DataFrame, n: int) -> npt.NDArray[np.int64]:
     losses = -frame["score"].to_numpy()
     if not len(losses) or is_one_query(frame):
         return np.argsort(losses, kind="stable")[:n]
-    queries = frame["query_id"].rle_id().to_numpy().astype(np.int64)
+    queries = query_numbers(frame)
     sizes = np.bincount(queries)
     if len(sizes) * sizes.max(initial=0) <= _PADDED_ROWS * len(frame):
         order = _order(losses, None, queries, sizes)
@@ -109,10 +109,17 @@ def places(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
     """Number the rows of each query from 0, as they stand."""
     if is_one_query(frame):
         return np.arange(len(frame))
-    queries = frame["query_id"].rle_id().to_numpy()
+    queries = query_numbers(frame)
     sizes = np.bincount(queries)
     numbers: npt.NDArray[np.int64] = np.arange(len(frame)) - (np.cumsum(sizes) - sizes)[queries]
     return numbers
+
+
+def query_numbers(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """The number of each row's query, from 0, as they stand."""
+    if is_one_query(frame):
+        return np.zeros(len(frame), np.int64)
+    return frame["query_id"].rle_id().to_numpy().astype(np.int64)
 
 
 def query_runs(frame: pl.DataFrame) -> Iterable[tuple[int, str]]:

@@ -1,7 +1,9 @@
 """Which documents are passages of one turn."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 CUT_KINDS = ("message", "step")
@@ -21,17 +23,23 @@ def turn_of(documents: pl.DataFrame, *apart: str) -> pl.Series:
     """
     place = ["conversation_id", "session_id", "seq", "kind", *apart]
     if len(documents) <= FEW:
-        places = zip(*(documents[name].to_list() for name in place), strict=True)
-        return pl.Series("_row", _firsts(places), pl.Int64)
+        return pl.Series("_row", _firsts(*(documents[name].to_list() for name in place)))
     is_passage = pl.col("kind").is_in(CUT_KINDS).fill_null(False) & pl.col("seq").is_not_null()
     alone = pl.when(~is_passage).then("_row")
     return documents.with_row_index("_row").select(pl.col("_row").min().over(*place, alone))["_row"].cast(pl.Int64)
 
 
-def _firsts(places: Iterable[tuple[object, ...]]) -> list[int]:
+def _firsts(
+    conversations: Sequence[object], sessions: Sequence[object], seqs: Sequence[object], kinds: Sequence[object],
+    *apart: Sequence[object],
+) -> npt.NDArray[np.int64]:  # fmt: skip
     """The same, row by row, of few rows."""
-    firsts: dict[tuple[object, ...], int] = {}
-    return [
-        firsts.setdefault(place, row) if place[2] is not None and place[3] in CUT_KINDS else row
-        for row, place in enumerate(places)
-    ]
+    rows = np.arange(len(kinds))
+    is_passage = np.array([kind in CUT_KINDS for kind in kinds], np.bool_)
+    if None in seqs:
+        is_passage &= np.array([seq is not None for seq in seqs], np.bool_)
+    if not is_passage.any():
+        return rows
+    places = list(zip(conversations, sessions, seqs, kinds, *apart, strict=True))
+    firsts = dict(zip(reversed(places), reversed(range(len(places))), strict=True))  # of equal ones the first stays
+    return np.where(is_passage, np.fromiter(map(firsts.__getitem__, places), np.int64, len(places)), rows)

@@ -86,19 +86,17 @@ class HaystackWords:
             self.vectors.update(zip(unknown, units(embed(unknown), self.mean), strict=True))
         if len(self.likenesses) * self.count > _KEPT_NUMBERS:
             self.likenesses.clear()
-        new = [word for word in words if word not in self.likenesses]
-        if new:
-            rough = self.matrix @ np.stack([self.vectors[word] for word in new]).T
-            for word, row in zip(new, rough.T, strict=True):
-                self.likenesses[word] = self._likeness(word, np.flatnonzero(row > LEAST_LIKENESS - _ROUGH))
+        for word in words:
+            if word not in self.likenesses:  # word by word: one product with several takes longer than one with each
+                rough = self.matrix @ self.vectors[word]
+                self.likenesses[word] = self._likeness(word, np.flatnonzero(rough > LEAST_LIKENESS - _ROUGH))
 
     def _likeness(self, word: str, near: Places) -> Numbers:
         """Of every turn, in [0, 1], where some words are all that may be alike enough."""
         cosines = dot_products(self.matrix[near], self.vectors[word].astype(np.float64))
         found = np.full(self.count, LEAST_LIKENESS)
-        for place in np.argsort(cosines):  # the best word of a turn is written last
-            if cosines[place] > LEAST_LIKENESS:
-                found[self.index.holders_of(near[place])] = cosines[place]
+        holders, sizes = self.index.holders_of(near)
+        np.maximum.at(found, holders, np.repeat(cosines, sizes))
         return (found - LEAST_LIKENESS) / (1 - LEAST_LIKENESS)
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Source
+from lcm.retrieval.formula import beside, numbers_of
 from lcm.retrieval.ranking.evidence.growing_columns import runs
 from lcm.retrieval.ranking.evidence.growing_talk import talk_of
 from lcm.retrieval.ranking.evidence.haystack import USERS, Places
@@ -61,27 +62,26 @@ class Pool:
         found = self.source.candidates(batch)
         if len(batch.documents) <= self.whole_documents:
             return found
-        talk, ids = talk_of(batch), batch.documents["document_id"]
-        numbers = np.fromiter(map(talk.positions.get, found["document_id"], repeat(-1)), np.int64, len(found))
+        talk, ids, found_ids = talk_of(batch), batch.documents["document_id"], found["document_id"].to_list()
+        numbers = np.fromiter(map(talk.positions.get, found_ids, repeat(-1)), np.int64, len(found))
         ranks = _best_ranks(found)
-        rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"])}
-        kept, beside, runs_of, first = [], [], [], 0
-        for number, (length, query_id) in enumerate(query_runs(found)):
+        rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"].to_list())}
+        taken: list[int | None] = []  # rows that stay, and none for each that stands beside them
+        lenders: list[int] = []
+        pooled: list[str] = []
+        first = 0
+        for length, query_id in query_runs(found):
             here = slice(first, first + length)
             chosen, near = self._pooled(batch, rows[query_id], talk, numbers[here], ranks[here])
-            kept.append(first + chosen)
-            beside.append(near)
-            runs_of.append((np.full(len(chosen), number), np.full(len(near), number), first))
+            kept = (first + chosen).tolist()
+            taken += kept + [None] * len(near)
+            lenders += kept + [first] * len(near)
+            pooled += [found_ids[row] for row in kept] + ids[near].to_list()
             first += length
-        if not kept:
-            return found.with_columns(pl.lit(True).alias(POOLED))
-        of_kept, of_beside, firsts = zip(*runs_of, strict=True)
-        heads = found[np.repeat(firsts, list(map(len, beside)))].select("query_id", "asked_at")
-        added = heads.with_columns(ids.gather(np.concatenate(beside)).alias("document_id"))
-        pool = pl.concat([found[np.concatenate(kept)], added], how="diagonal").with_columns(pl.lit(True).alias(POOLED))
-        if len(kept) == 1:
-            return pool
-        return pool[np.argsort(np.concatenate([*of_kept, *of_beside]), kind="stable")]
+        of_each = found[pl.Series(taken, dtype=pl.UInt32)]
+        asked = found["query_id", "asked_at"][pl.Series(lenders, dtype=pl.UInt32)]
+        is_pooled = pl.Series(POOLED, np.ones(len(taken), np.bool_))
+        return beside(of_each, [*asked, pl.Series("document_id", pooled, pl.String), is_pooled])
 
     def _pooled(self, batch: Batch, row: int, talk: Talk, numbers: Places, ranks: Places) -> tuple[Places, Places]:
         """Which rows of a query are in its pool, and the numbers of the documents beside them.
@@ -102,15 +102,15 @@ class Pool:
         centres = np.unique(turns[ranks <= self.neighbours])
         near = np.concatenate([talk.next_to(centres, -1), talk.next_to(centres, 1)])
         near = np.unique(near[near >= 0])
-        beside = runs(talk.begins[near].astype(np.int64), talk.ends(near))
-        return np.flatnonzero(is_kept), np.setdiff1d(beside, numbers[is_kept])
+        of_near = runs(talk.begins[near].astype(np.int64), talk.ends(near))
+        return np.flatnonzero(is_kept), np.setdiff1d(of_near, numbers[is_kept])
 
 
 def _best_ranks(found: pl.DataFrame) -> Places:
     """The best rank of each row in any branch; of a row without one its place in its query."""
-    ranks = [found[name].fill_null(_UNRANKED).to_numpy() for name in found.columns if name.endswith("_rank")]
+    ranks = [numbers_of(found[name], _UNRANKED) for name in found.columns if name.endswith("_rank")]
     best = np.min(ranks, axis=0) if ranks else np.full(len(found), _UNRANKED)
-    return np.where(best == _UNRANKED, places(found) + 1, best)
+    return np.where(best == _UNRANKED, places(found) + 1, best).astype(np.int64)
 
 
 def _is_by(talk: Talk, turns: Places, text: str) -> npt.NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from lcm.retrieval.ranking.evidence.growing_columns import runs
 from lcm.retrieval.ranking.evidence.haystack import Numbers, Places
 
 _K1, _B = 1.2, 0.75
@@ -51,9 +52,10 @@ class TermIndex:
         here = slice(self.begun[number], self.begun[number + 1])
         return self.holders[here], self.counts[here]
 
-    def holders_of(self, number: int) -> Places:
-        """The documents that hold the term of a number."""
-        return self.holders[self.begun[number] : self.begun[number + 1]]
+    def holders_of(self, numbers: Places) -> tuple[Places, Places]:
+        """The documents that hold the terms of some numbers, one term after another, and how many hold each."""
+        begun, ends = self.begun[numbers], self.begun[numbers + 1]
+        return self.holders[runs(begun, ends)], ends - begun
 
     def holder_counts(self) -> Numbers:
         """How many documents hold each term, by the term's number."""

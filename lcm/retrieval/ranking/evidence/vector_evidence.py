@@ -16,6 +16,7 @@ from lcm.retrieval.ranking.columns import Evidence, speakers_of, with_evidence
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
 from lcm.retrieval.ranking.evidence.haystack import Numbers, Places, highest
 from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
+from lcm.retrieval.ranking.ordering import query_runs
 from lcm.retrieval.ranking.vector_rows import dot_products, on_grid
 
 _log = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ def _of_memory(seen: Seen, batch: Batch) -> LaidVectors:
     if isinstance(seen, Excerpt):
 
         def vectors_of(numbers: Places) -> Vectors:
-            return batch.document_vectors(ids.gather(numbers).to_list())
+            return batch.document_vectors(ids[numbers].to_list())
 
         return LaidVectors.of_excerpt(seen, VectorEvidence, vectors_of)
     known: tuple[weakref.ref[VectorIndex], LaidVectors] | None = seen.cache.get(VectorEvidence)
@@ -123,7 +124,7 @@ def _of_memory(seen: Seen, batch: Batch) -> LaidVectors:
 def _asked(embedder: Embedder, frame: pl.DataFrame, batch: Batch) -> dict[int, Numbers]:
     """Row of `batch.queries` -> the embedded query without names."""
     speakers = speakers_of(frame, batch)
-    wanted = set(frame["query_id"].unique())
+    wanted = {query_id for _, query_id in query_runs(frame)}
     rows = [row for row, query_id in enumerate(batch.queries["query_id"]) if query_id in wanted]
     texts = batch.queries["text"]
     vectors = embedder.embed([speakers.without_names(texts[row]) for row in rows], "query")

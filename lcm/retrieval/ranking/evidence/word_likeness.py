@@ -19,6 +19,7 @@ from lcm.retrieval.ranking.evidence.kept_vectors import KeptVectors
 from lcm.retrieval.ranking.evidence.speakers import Speakers
 from lcm.retrieval.ranking.evidence.talk_words import TalkWords
 from lcm.retrieval.ranking.evidence.text_facts import content_words
+from lcm.retrieval.ranking.ordering import query_runs
 from lcm.retrieval.source.candidates import POOLED
 
 _log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class WordLikeness:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         speakers = speakers_of(frame, batch)
         texts = batch.queries["text"]
-        wanted = set(frame["query_id"].unique())
+        wanted = {query_id for _, query_id in query_runs(frame)}
         asked = {
             row: _query_words(speakers, texts[row])
             for row, query_id in enumerate(batch.queries["query_id"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,8 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside
+from lcm.retrieval.formula import beside, numbers_of
+from lcm.retrieval.ranking.ordering import query_numbers
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.turns import FEW, turn_of
 
@@ -46,8 +48,8 @@ class Crowding:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if frame.is_empty():
             return frame
-        scores = frame["score"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        queries = frame["query_id"].rle_id().to_numpy().astype(np.int64)
+        scores = numbers_of(frame["score"])
+        queries = query_numbers(frame)
         places, is_placed = self._places(frame, queries)
         better = np.where(is_placed, _ranks(places, scores), 0)
         cost = self.penalty * better * _spreads(scores, queries)[queries]
@@ -70,10 +72,12 @@ def _few_sessions(
     conversations: Sequence[str | None], sessions: Sequence[str | None], queries: Places
 ) -> tuple[Places, npt.NDArray[np.bool_]]:
     """As `Crowding._places`, row by row, of few rows."""
-    numbers: dict[tuple[int, str | None, str | None], int] = {}
     places = list(zip(queries.tolist(), conversations, sessions, strict=True))
-    is_placed = [conversation is not None and session is not None for _, conversation, session in places]
-    return np.array([numbers.setdefault(place, len(numbers)) for place in places]), np.array(is_placed)
+    numbers = dict(zip(dict.fromkeys(places), count(), strict=False))
+    is_placed = np.ones(len(places), np.bool_)
+    if None in conversations or None in sessions:
+        is_placed[[row for row, place in enumerate(places) if None in place]] = False
+    return np.fromiter(map(numbers.__getitem__, places), np.int64, len(places)), is_placed
 
 
 def _ranks(places: Places, scores: npt.NDArray[np.float64]) -> Places:

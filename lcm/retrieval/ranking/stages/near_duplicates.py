@@ -12,7 +12,7 @@ from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.formula import beside
 from lcm.retrieval.lookup import rows_of
-from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.ranking.ordering import best_first, query_runs
 
 _Said = frozenset[tuple[str, str]]
 """Pairs of neighbouring words; the first word stands beside the role that speaks."""
@@ -48,14 +48,14 @@ class NearDuplicates:
         ids = ordered["document_id"]
         likes: list[tuple[int, int]] = []
         first = 0
-        for length in ordered["query_id"].rle().struct.field("len"):
+        for length, _ in query_runs(ordered):
             found = self._found(self._texts(batch, ids[first : first + length]))
             likes += [(first + row, first + better) for row, better in found]
             first += length
         deferred = (
             ordered["deferred"]
             if "deferred" in ordered.columns
-            else pl.repeat(False, len(ordered), dtype=pl.Boolean, eager=True).alias("deferred")
+            else pl.Series("deferred", np.zeros(len(ordered), np.bool_))
         )
         if not likes:
             none = pl.Series("stands_for", [[]], pl.List(pl.String)).new_from_index(0, len(ordered))

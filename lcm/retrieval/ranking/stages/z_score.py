@@ -8,7 +8,8 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside
+from lcm.retrieval.formula import beside, nulls_of, numbers_of
+from lcm.retrieval.ranking.ordering import query_numbers
 from lcm.retrieval.source.candidates import scored_columns
 
 _Numbers = npt.NDArray[np.float64]
@@ -28,11 +29,11 @@ class ZScore:
         scores = {**near, **worded}
         if frame.is_empty():
             return beside(frame, [pl.Series(name, [], pl.Float64) for name in scores.values()])
-        queries = frame["query_id"].rle_id().to_numpy()
+        queries = query_numbers(frame)
         sizes = np.bincount(queries)
         starts = np.cumsum(sizes) - sizes
         raw = {name: _with_lowest(frame[name], queries, starts) for name in near}
-        raw |= {name: frame[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in worded}
+        raw |= {name: numbers_of(frame[name], 0.0) for name in worded}
         return beside(
             frame,
             [pl.Series(scores[name], _standardised(one, queries, sizes, starts)) for name, one in raw.items()],
@@ -41,10 +42,9 @@ class ZScore:
 
 def _with_lowest(raw: pl.Series, queries: _Places, starts: _Places) -> _Numbers:
     """A column, where it is null the lowest of its query; 0 where that query has none."""
-    values = raw.cast(pl.Float64).to_numpy()
     if not raw.null_count():
-        return values
-    is_null = raw.is_null().to_numpy()
+        return numbers_of(raw)
+    is_null, values = nulls_of(raw), numbers_of(raw)
     lowest = np.minimum.reduceat(np.where(is_null, np.inf, values), starts)
     return np.where(is_null, np.where(np.isinf(lowest), 0.0, lowest)[queries], values)
 
