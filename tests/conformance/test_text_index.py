@@ -263,6 +263,8 @@ def test_any_changes_leave_what_a_fresh_index_would_hold(
         if change == "add":
             index.add([document_id], [text])
             kept[document_id] = text
+        if number % 3 == 0:
+            index.search([query], k, [document_id, "d1"])  # another filter, of which nothing must stay
     visible = None if allowed is None else [f"d{number}" for number in allowed]
     ids, scores = index.search([query], k, visible)[0]
     assert [(ids, scores)] == filled(CHOICES[name], kept).search([query], k, visible)

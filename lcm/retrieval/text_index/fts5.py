@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ _FILE_SETTINGS = {"kind": "fts5", "tables": _SCHEMA, "words": WORDS, "sqlite": s
 _K1, _B, _SMALLEST_IDF = 1.2, 0.75, 1e-6  # fixed in FTS5
 _WINDOW = 3  # characters of a trigram
 _NO_LIMIT = -1
+_NO_ROW = 0  # row ids are counted from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Fts5Index:
         self._row_ids: dict[str, int] = {}
         self._ids: dict[int, str] = {}
         self._allowed: tuple[str, ...] | None = None  # what the table `allowed` holds the rows of
+        self._in_table = np.empty(0, np.int64)  # these rows
         self._next_row_id = 1  # no row id is given twice: they keep the order of adding
 
     def __len__(self) -> int:
@@ -144,17 +147,29 @@ class Fts5Index:
             self._row_ids = dict(zip(content["ids"], row_ids, strict=True))
             self._ids = dict(zip(row_ids, content["ids"], strict=True))
             self._allowed, self._next_row_id = None, content["next_row_id"]
+            self._in_table = np.empty(0, np.int64)  # nothing is allowed in a file
 
     def _allow(self, ids: Sequence[str]) -> None:
-        """Fill the table `allowed`; a tuple that is given again has filled it already."""
+        """Have the rows of these ids in the table `allowed`; a tuple that is given again has filled it already.
+
+        A talk that grows is asked with nearly all of its documents again, a few more and a few less.
+        """
         if self._allowed is ids:
             return
         self._allowed = None
-        rows = sorted({self._row_ids[document_id] for document_id in ids if document_id in self._row_ids})
+        is_wanted = np.zeros(self._next_row_id, np.bool_)
+        is_wanted[np.fromiter(map(self._row_ids.get, ids, repeat(_NO_ROW)), np.int64, len(ids))] = True
+        is_wanted[_NO_ROW] = False
+        is_there = np.zeros(len(is_wanted), np.bool_)
+        is_there[self._in_table] = True
+        gone, new = np.flatnonzero(is_there & ~is_wanted), np.flatnonzero(is_wanted & ~is_there)
         with self._connection:
             self._connection.execute("BEGIN")
-            self._connection.execute("DELETE FROM allowed")
-            self._connection.executemany("INSERT INTO allowed VALUES (?)", [(row_id,) for row_id in rows])
+            self._connection.executemany(
+                "DELETE FROM allowed WHERE row_id = ?", ((row_id,) for row_id in gone.tolist())
+            )
+            self._connection.executemany("INSERT INTO allowed VALUES (?)", ((row_id,) for row_id in new.tolist()))
+        self._in_table = np.flatnonzero(is_wanted)
         self._allowed = ids if isinstance(ids, tuple) else None
 
     def _search(self, query: str, k: int, only: str) -> Ranked:

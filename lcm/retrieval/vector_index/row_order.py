@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -130,7 +131,8 @@ class RowOrder:
             rows = np.arange(self.count)
         else:
             is_asked = np.zeros(len(self._names), bool)
-            is_asked[[serial for serial in map(self._serials.get, allowed) if serial is not None]] = True
+            serials = np.fromiter(map(self._serials.get, allowed, repeat(-1)), np.int64, len(allowed))
+            is_asked[serials[serials >= 0]] = True
             rows = np.flatnonzero(is_asked[self._owners])
         firsts = np.arange(len(rows))
         if not self.has_one_row_an_id:
