@@ -96,9 +96,8 @@ class DocumentTimeline:
         if not ended:
             return self.frame.clear()
         documents = self.frame.head(begun)
-        folded = documents.filter(
+        folded = documents.filter(pl.col("invalidated_at") <= at).filter(  # first: few have ended
             pl.col("kind").is_in(TURN_KINDS),
-            pl.col("invalidated_at") <= at,
             ~pl.col("document_id").is_in(documents["supersedes"].drop_nulls().implode()),
         )
         return _of_scopes(folded, scopes)

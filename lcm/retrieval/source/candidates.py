@@ -130,7 +130,7 @@ def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFr
     else:
         rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
         rows = rows.sort("query", maintain_order=True)
-    asked = batch.queries[list(_ASKED)][rows["query"]]
+    asked = [batch.queries[name][rows["query"]] for name in _ASKED]  # a frame would go to Polars' threads
     return laid_out(beside(rows, asked), CANDIDATE_SCHEMA)
 
 

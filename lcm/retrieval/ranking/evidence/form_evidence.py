@@ -9,7 +9,7 @@ from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.columns import with_evidence
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
-from lcm.retrieval.ranking.evidence.postings import TermIndex
+from lcm.retrieval.ranking.evidence.postings import stem_index
 from lcm.retrieval.ranking.evidence.text_facts import asks, form_of
 
 COLUMNS = ("form_length", "form_rarity", "form_names", "form_first_person", "form_question")
@@ -58,7 +58,7 @@ def _standardised(seen: Seen, facts: Numbers, rarity: Numbers, is_talk: Numbers)
 
 def _of_haystack(haystack: Haystack) -> tuple[Numbers, Numbers, Numbers]:
     facts = np.array([(*form_of(content), asks(content)) for content in haystack.contents]).reshape(-1, 4).T
-    index = TermIndex.of(haystack.stems)
+    index = stem_index(haystack, of_turns=True)
     held = index.holder_counts()
     weights = index.counts * np.repeat(_idf(held, len(haystack)), held.astype(np.int64))
     rarity = np.bincount(index.holders, weights, len(haystack)) / np.maximum(index.lengths, 1.0)

@@ -141,8 +141,7 @@ _by_frame = KeptBeside(_by_content, _KEPT)  # hashing every row costs what a que
 
 
 def _laid_out(documents: pl.DataFrame) -> Haystack:
-    first = turn_of(documents)
-    turns, firsts = (first.rank("dense").cast(pl.Int64) - 1).to_numpy(), first.unique().sort().to_list()
+    firsts, turns = np.unique(turn_of(documents).to_numpy(), return_inverse=True)
     texts = documents["text"].fill_null("").to_list()
     is_exchange = documents["kind"] == "exchange"
     texts = [EXCHANGE_SPEAKER.sub("", text) if both else text for text, both in zip(texts, is_exchange, strict=True)]
@@ -187,7 +186,7 @@ _Said = TypeVar("_Said")
 def _by_turn(of_documents: Sequence[_Said], turns: Places) -> list[list[_Said]]:
     """What the documents of each turn have, one list a turn."""
     found: list[list[_Said]] = [[] for _ in range(int(turns.max(initial=-1)) + 1)]
-    for turn, said in zip(turns, of_documents, strict=True):
+    for turn, said in zip(turns.tolist(), of_documents, strict=True):
         found[turn].append(said)
     return found
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from lcm.protocols.models import Vectors
 from lcm.retrieval.ranking.evidence.centres import FEW, Centres, VectorsOf, centres_of
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen, excerpt_of
-from lcm.retrieval.ranking.evidence.growing_columns import runs
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places
 from lcm.retrieval.ranking.evidence.rows_at_hand import RowsAtHand
 from lcm.retrieval.ranking.evidence.talk import Talk
@@ -119,14 +119,8 @@ def _of_turns(
     """
     if not is_cut:
         return passages.astype(dtype), np.ones(count)
-    order, sizes = np.argsort(turns, kind="stable"), np.bincount(turns, minlength=count)
-    begun, is_one = np.cumsum(sizes) - sizes, sizes == 1
-    sums = np.empty((count, passages.shape[1]), dtype)
-    sums[is_one] = passages[order[begun[is_one]]]  # most, and sooner copied than added up
-    if len(many := np.flatnonzero(~is_one)):
-        rows = order[runs(begun[many], begun[many] + sizes[many])]
-        firsts = np.cumsum(sizes[many]) - sizes[many]
-        sums[many] = np.add.reduceat(passages[rows], firsts, axis=0, dtype=dtype)
+    own = csr_array((np.ones(len(turns), dtype), (turns, np.arange(len(turns)))), (count, len(turns)))
+    sums = own @ passages.astype(dtype)  # on a grid, and so exact in any order
     per_turn = _one_over_lengths(sums)
     sums *= per_turn[:, np.newaxis]
     return sums, per_turn

@@ -79,7 +79,7 @@ class Pool:
             pooled += [found_ids[row] for row in kept] + ids[near].to_list()
             first += length
         of_each = found[pl.Series(taken, dtype=pl.UInt32)]
-        asked = found["query_id", "asked_at"][pl.Series(lenders, dtype=pl.UInt32)]
+        asked = [found[name][lenders] for name in ("query_id", "asked_at")]
         is_pooled = pl.Series(POOLED, np.ones(len(taken), np.bool_))
         return beside(of_each, [*asked, pl.Series("document_id", pooled, pl.String), is_pooled])
 

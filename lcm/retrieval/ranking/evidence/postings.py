@@ -10,9 +10,10 @@ from itertools import chain, count
 from typing import Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from lcm.retrieval.ranking.evidence.growing_columns import runs
-from lcm.retrieval.ranking.evidence.haystack import Numbers, Places
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places
 
 _K1, _B = 1.2, 0.75
 
@@ -38,11 +39,11 @@ class TermIndex:
         flat = list(chain.from_iterable(lists))
         numbers = dict(zip(dict.fromkeys(flat), count(), strict=False))
         terms = np.fromiter(map(numbers.__getitem__, flat), np.int64, len(flat))
-        owners = np.repeat(np.arange(len(lists)), sizes)
-        pairs, counts = np.unique(terms * max(1, len(lists)) + owners, return_counts=True)
-        held, holders = np.divmod(pairs, max(1, len(lists)))
-        begun = np.searchsorted(held, np.arange(len(numbers) + 1))
-        return cls(numbers, begun, holders, counts.astype(np.float64), sizes.astype(np.float64))
+        begun = np.concatenate([[0], np.cumsum(sizes)])
+        held = csr_array((np.ones(len(terms)), terms, begun), (len(lists), len(numbers))).tocsc()  # counted, not sorted
+        held.sum_duplicates()
+        ends, holders = held.indptr.astype(np.int64), held.indices.astype(np.int64)
+        return cls(numbers, ends, holders, held.data, sizes.astype(np.float64))
 
     def held(self, term: str) -> tuple[Places, Numbers]:
         """The documents that hold a term, and how often."""
@@ -60,6 +61,16 @@ class TermIndex:
     def holder_counts(self) -> Numbers:
         """How many documents hold each term, by the term's number."""
         return np.diff(self.begun).astype(np.float64)
+
+
+def stem_index(haystack: Haystack, *, of_turns: bool) -> TermIndex:
+    """Which documents hold each stem, or which turns: made once a haystack, and one where every turn is a document."""
+    is_cut = len(haystack.turns) != len(haystack)
+    key = TermIndex, of_turns and is_cut
+    if key not in haystack.cache:
+        haystack.cache[key] = TermIndex.of(haystack.stems if of_turns else haystack.passage_stems)
+    found: TermIndex = haystack.cache[key]
+    return found
 
 
 class Terms(Protocol):

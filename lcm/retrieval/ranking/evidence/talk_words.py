@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt
-from lcm.retrieval.ranking.evidence.growing_columns import GrowingColumn
+from lcm.retrieval.ranking.evidence.growing_columns import GrowingColumn, runs
 from lcm.retrieval.ranking.evidence.haystack import Numbers, Places
 from lcm.retrieval.ranking.evidence.haystack_words import LEAST_LIKENESS, Embed, idf
 from lcm.retrieval.ranking.evidence.rows_at_hand import RowsAtHand
@@ -33,7 +33,7 @@ class TalkWords:
     vectors: Mapping[str, Numbers]
     """Words that are asked -> unit vector, the mean taken away."""
     sums: RowsAtHand
-    """Of turns; see `_sums_of`."""
+    """Of turns the sums of their word vectors, as far as they were asked for."""
 
     @classmethod
     def of(cls, talk: Talk, name: str, dim: int, asked: Sequence[str], embed: Embed) -> "TalkWords":
@@ -65,36 +65,30 @@ class TalkWords:
         rows, lengths = self.rows[numbers], np.maximum(self.lengths[numbers], NOTHING)
         asked = np.stack([self.vectors[word] for word in words])
         cosines = (rows @ asked.T.astype(np.float32) - asked @ self.mean) / lengths[:, np.newaxis]
-        begun = np.cumsum(sizes) - sizes
+        held_in = np.concatenate([[0], np.cumsum(sizes)])
         is_said = sizes > 0
         best = np.zeros((len(seen), len(words)))
-        best[is_said] = np.maximum.reduceat(cosines[places], begun[is_said], axis=0)
+        best[is_said] = np.maximum.reduceat(cosines[places], held_in[:-1][is_said], axis=0)
         likenesses = np.maximum(best - LEAST_LIKENESS, 0.0) / (1 - LEAST_LIKENESS)
         turns_of = np.array([self._turns_of(word) for word in words])
         frequencies = np.maximum(likenesses.sum(axis=0), turns_of)
         raw = likenesses @ np.log1p((len(talk) - frequencies + 0.5) / (frequencies + 0.5))
-        sums = self._sums_of(seen.numbers)
-        total = idf(turns_of, len(talk)) @ asked
-        norms = np.linalg.norm(sums, axis=1) * np.linalg.norm(total)
-        return raw, np.where(norms > NOTHING, sums @ total / np.maximum(norms, NOTHING), 0.0)
-
-    def _sums_of(self, turns: Places) -> Rows:
-        """Of each turn the sum of its word vectors, weighed by idf, the mean taken away."""
-        talk = self.talk
 
         def made(missing: Places) -> Rows:
-            held, sizes = talk.words.of(missing)
-            numbers, places = _told_apart(held, len(self.rows))
-            rows = self.rows[numbers]
-            weights = idf(talk.word_turns[numbers].astype(np.float64), len(talk))
-            weights = (weights / np.maximum(self.lengths[numbers], NOTHING)).astype(np.float32)
-            held_in = np.concatenate([[0], np.cumsum(sizes)])
-            of_turns = csr_array((weights[places], places, held_in), (len(missing), len(numbers)))
+            """Of turns the sums of their word vectors, weighed by idf, the mean taken away."""
+            turns = np.searchsorted(seen.numbers, missing)
+            mine = places[runs(held_in[turns], held_in[turns + 1])]
+            weights = (idf(talk.word_turns[numbers].astype(np.float64), len(talk)) / lengths).astype(np.float32)
+            ends = np.concatenate([[0], np.cumsum(sizes[turns])])
+            of_turns = csr_array((weights[mine], mine, ends), (len(turns), len(numbers)))
             found: Rows = of_turns @ rows - np.multiply.outer(of_turns.sum(axis=1), self.mean.astype(np.float32))
             return found
 
         with talk.lock:
-            return self.sums.of(turns, made)
+            sums = self.sums.of(seen.numbers, made)
+        total = idf(turns_of, len(talk)) @ asked
+        norms = np.linalg.norm(sums, axis=1) * np.linalg.norm(total)
+        return raw, np.where(norms > NOTHING, sums @ total / np.maximum(norms, NOTHING), 0.0)
 
     def _turns_of(self, word: str) -> float:
         """How many turns of the talk hold a word."""

@@ -12,7 +12,7 @@ from lcm.retrieval.ranking.columns import with_evidence
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
 from lcm.retrieval.ranking.evidence.excerpt_stems import ExcerptStems, SessionStems, counted
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
-from lcm.retrieval.ranking.evidence.postings import Postings, TermIndex
+from lcm.retrieval.ranking.evidence.postings import Postings, stem_index
 from lcm.retrieval.ranking.evidence.text_facts import asks, content_words, stem_of
 
 COLUMNS = (
@@ -67,7 +67,7 @@ class WordEvidence:
     def _laid(self, haystack: Haystack) -> "_TurnPostings":
         key = (WordEvidence, self)
         if key not in haystack.cache:
-            index, turns = TermIndex.of(haystack.passage_stems), haystack.turns
+            index, turns = stem_index(haystack, of_turns=False), haystack.turns
             passages = Postings(index)
             haystack.cache[key] = _TurnPostings(
                 passages if len(turns) == len(haystack) else Postings(index, turns[:, np.newaxis]),
