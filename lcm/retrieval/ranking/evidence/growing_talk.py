@@ -176,22 +176,24 @@ class GrowingTalk:
         begins = np.flatnonzero(is_first)
         self._turns.extend(turns_before + np.cumsum(is_first) - 1)
         self._begins.extend(before + begins)
-        words = [content_words(text) for text in texts]
-        stems = [[self._stem_numbers[stem_of(word)] for word in of_one] for of_one in words]
-        self._stems.extend(stems)
-        self._lengths.extend([len(of_one) for of_one in stems])
-        self._segments = with_segment(self._segments, TermSegment.of(before, stems))
-        stems_of, words_of, facts, authors = [], [], [], []
-        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(new)], strict=True):
+        spans = list(zip(begins.tolist(), [*begins[1:].tolist(), len(new)], strict=True))
+        words: list[tuple[str, ...]] = []
+        words_of, facts, authors = [], [], []
+        for begin, end in spans:
+            words += map(content_words, texts[begin:end])  # just before the same text is split for its form
             author = author_of(texts[begin])
             authors.append(-1 if author is None else self._author_numbers[author])
             if author is not None:
                 self._author_turns[author] += 1
             content = "\n".join([without_author(texts[begin], author), *texts[begin + 1 : end]])
             facts.append((*form_of(content), asks(content), tells_time(content)))
-            stems_of.append(list(dict.fromkeys(chain.from_iterable(stems[begin:end]))))
-            said = dict.fromkeys(chain.from_iterable(words[begin:end]))
-            words_of.append([self._word_numbers[word] for word in said])
+            words_of.append(list(map(self._word_numbers.__getitem__, dict.fromkeys(chain(*words[begin:end])))))
+        stem_numbers = _StemNumbers(self._stem_numbers)
+        stems = [list(map(stem_numbers.__getitem__, of_one)) for of_one in words]
+        self._stems.extend(stems)
+        self._lengths.extend([len(of_one) for of_one in stems])
+        self._segments = with_segment(self._segments, TermSegment.of(before, stems))
+        stems_of = [list(dict.fromkeys(chain(*stems[begin:end]))) for begin, end in spans]
         new_words = islice(reversed(self._word_numbers), len(self._word_numbers) - len(self._vocabulary))
         self._vocabulary += [*new_words][::-1]
         self._authors.extend(authors)
@@ -309,6 +311,17 @@ class _Numbers(dict[_Key, int]):
 
     def __missing__(self, key: _Key) -> int:
         number = self[key] = len(self)
+        return number
+
+
+class _StemNumbers(dict[str, int]):
+    """Words with the numbers of their stems: most come again and again."""
+
+    def __init__(self, numbers: _Numbers[str]) -> None:
+        self._numbers = numbers
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = self._numbers[stem_of(word)]
         return number
 
 
