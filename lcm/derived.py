@@ -124,6 +124,15 @@ def changed_in(folder: Path) -> Path | None:
     return None
 
 
+def is_listed(path: Path) -> bool:
+    """Whether the list of a file's folder names it, be the file there or not.
+
+    Raises:
+        DamagedError: if the list is damaged.
+    """
+    return (path.parent / SUMS).exists() and path.name in _sums(path.parent)
+
+
 def checked(path: Path, remedy: str) -> Path:
     """The path, of a file that its folder's list says is as it was written; in a folder without a list any may be.
 

@@ -28,7 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.measures.names import SYSTEM_ARM
 from lcm.errors import LcmError
 from pipelines.config import building, conf_folder

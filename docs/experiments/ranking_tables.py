@@ -32,7 +32,7 @@ from system_parts import key_of, shown
 from talk_kinds import EVERY_KIND, GROUPS, overrides
 
 from eval.experiment.experiment import Experiment
-from eval.experiment.run_folder import SUMMARY, begin_run, read_summary
+from eval.experiment.run_folder import SUMMARY, begin_run, read_arms, read_summary
 from eval.measures.names import SYSTEM_ARM
 from lcm.errors import LcmError
 from pipelines.config import composition
@@ -138,7 +138,7 @@ def values_of(kind: str, systems: Sequence[Tried | Recorded], arms: Sequence[str
             print(f"{kind}, {one.name}: no run", file=sys.stderr)
             continue
         print(f"{kind}, {one.name}: {run} of {read_summary(run)['commit'][:7]}", file=sys.stderr, flush=True)
-        values = pl.read_parquet(run / "per_query.parquet")
+        values = read_arms(run, "per_query")
         if not number and (unknown := sorted(set(arms) - set(values["arm"]))):
             raise LcmError(f"there is no control arm {unknown[0]!r}; these are: {', '.join(values['arm'].unique())}")
         named = values.with_columns(system=pl.col("arm").replace({SYSTEM_ARM: one.name}), kind=pl.lit(kind))

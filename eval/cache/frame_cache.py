@@ -45,9 +45,9 @@ class FrameCache:
             return self.cache.in_memory(stage, key, lambda: _sized(self._read_or_made(stage, key, make, is_kept)))
         return self._read_or_made(stage, key, make, is_kept)
 
-    def at_hand(self, stage: str, key: str, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-        """What is made faster than read, and so is kept in this process alone."""
-        if self.cache is None:
+    def at_hand(self, stage: str, key: str | None, make: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+        """What is made faster than read, and so is kept in this process alone; without a key it is always made."""
+        if self.cache is None or key is None:
             return make()
 
         def made() -> tuple[pl.DataFrame, int]:

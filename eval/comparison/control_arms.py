@@ -10,7 +10,7 @@ import polars as pl
 from eval.comparison.pairing import Pairing
 from eval.comparison.side import read_side
 from eval.comparison.wording import interval
-from eval.experiment.run_folder import read_table
+from eval.experiment.run_folder import read_arms
 from eval.measures.names import ANSWER_HEADLINE, SYSTEM_ARM
 
 BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
@@ -34,7 +34,7 @@ def _against(folder: Path, summary: Mapping[str, Any], measure: str) -> str | No
     if not arms:
         return None
     system = read_side(folder, SYSTEM_ARM)
-    values = read_table(folder / "per_query.parquet", ["arm", "query_id", "measure", "value"])
+    values = read_arms(folder, "per_query", ["arm", "query_id", "measure", "value"])
     of_arms = [replace(system, name=arm, values=values.filter(arm=arm, measure=measure).drop("arm")) for arm in arms]
     pairing = Pairing()
     rows = pairing.rows(system, of_arms, [measure])

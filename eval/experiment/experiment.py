@@ -32,13 +32,13 @@ from eval.experiment.flags import (
     flags_of_run,
     flags_of_sessions,
 )
+from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
     VALUES_SCHEMA,
     ArmMeasure,
-    Direction,
     QueryMeasure,
     RunMeasure,
     RunReading,
@@ -58,46 +58,9 @@ from lcm.errors import DatasetError
 from lcm.faults import counting
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
+_NAMED = ("workspace_id", "document_id")
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The results of an experiment: run, documents, values of measures and their means, as frames."""
-
-    run: pl.DataFrame
-    """arm, workspace_id, query_id, document_id, rank (1-based), score, index_tier (the width that answered, of an index
-    with several), stands_for (ids of near duplicates that were left out in its favour)."""
-    documents: pl.DataFrame
-    """workspace_id, document_id, source_message_ids, tokens: every document that a run names, or whose
-    near duplicate it names."""
-    values: pl.DataFrame
-    """arm, query_id, measure, value: of every measure of queries."""
-    means: pl.DataFrame
-    """arm, group, measure, value, n, low, high."""
-    confidence: float
-    """Of the intervals: percentile bootstrap over queries."""
-    frames: Mapping[str, pl.DataFrame]
-    """Measure of something else than queries -> its rows."""
-    sections: Mapping[str, Mapping[str, Any]]
-    """Such a measure -> what the summary tells of it."""
-    timing: Mapping[str, Mapping[str, Any]]
-    """Measure of time -> what the summary tells of it: two equal runs may differ here."""
-    decisions: pl.DataFrame
-    """workspace_id beside the store's decisions: what became of every candidate that was judged."""
-    counts: Mapping[str, int]
-    """workspaces, messages, documents, queries, judged and unjudged queries; of datasets laid into other haystacks also
-    the messages that stood when a query was asked, on average; where something compacts, contexts, and how many of them
-    were compacted."""
-    incidents: Mapping[str, int]
-    """What failed and was survived, by name and times."""
-    flags: tuple[str, ...]
-    """What a reader of the numbers must know."""
-    seconds: Mapping[str, float]
-    """Wall time by phase."""
-    directions: Mapping[str, Direction] = field(default_factory=dict)
-    """Measure of queries -> which way it is better; higher where none is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +116,10 @@ class Experiment:
         values = judging._of_arm(results, SYSTEM_ARM, documents, judging._of_memories(results))[0]
         return values.filter(measure=measure)["value"]
 
+    @property
+    def _controls(self) -> list[str]:
+        return [arm for arm in self.evaluator.rankings if arm != SYSTEM_ARM]
+
     def part(self, workspaces: Collection[str]) -> "Experiment":
         """The same experiment over some workspaces."""
         return replace(self, evaluator=replace(self.evaluator, dataset=self.evaluator.dataset.part(workspaces)))
@@ -173,9 +140,10 @@ class Experiment:
 
     def outcome(self, results: Sequence[WorkspaceResult]) -> Outcome:
         """Measure what was found in all workspaces, in the order of the dataset."""
-        evaluator, dataset, arms = self.evaluator, self.evaluator.dataset, list(self.evaluator.rankings)
+        evaluator, dataset = self.evaluator, self.evaluator.dataset
         documents = pl.concat([one.documents for one in results])
-        run = pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in results for arm in arms)])
+        system_run = _ranked(results, [SYSTEM_ARM])
+        control_run, named_by_controls = self._control_run(results)
         counted = sum((one.incidents for one in results), Counter[str]())
         acted = {name.removeprefix(ACTED) for name in counted if name.startswith(ACTED)}
         incidents = Counter({name: times for name, times in counted.items() if not name.startswith(ACTED)})
@@ -184,8 +152,9 @@ class Experiment:
             for name, measure in evaluator.measures.items():
                 if isinstance(measure, SystemMeasure):
                     frames[name] = measure.of_system(evaluator.system, dataset, incidents=incidents)
-            by_arm = [self._values(results, arm, documents, frames) for arm in arms]
-        values = pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *(values for values, _ in by_arm)])
+            system_values, _ = self._of_arm(results, SYSTEM_ARM, documents, frames)
+            control_values, control_means = self._of_controls(results, documents, frames)
+        values = pl.concat([system_values, control_values])
         judged = len(judged_queries(dataset))
         others = {
             name: rows
@@ -207,12 +176,14 @@ class Experiment:
         decisions = pl.concat([one.decisions for one in results])
         seen = contexts if self._reads_replay() else []  # measures that play sessions themselves tell of their own
         return Outcome(
-            run=run,
+            system_run=system_run,
+            control_run=control_run,
             documents=documents.drop("kind", "is_durable", "session_id").join(
-                with_near_duplicates(run).select("document_id").unique(), on="document_id", how="semi"
+                pl.concat([_named(system_run), named_by_controls]), on=list(_NAMED), how="semi"
             ),
-            values=values,
-            means=pl.concat([means for _, means in by_arm]),
+            system_values=system_values,
+            control_values=control_values,
+            means=pl.concat([self.means.of_queries(system_values, dataset), control_means]),
             confidence=self.means.confidence,
             frames={name: rows for name, rows in others.items() if name not in timing}
             | {name: _told_of_queries(rows) for name, rows in of_arms.items()},
@@ -235,7 +206,7 @@ class Experiment:
                 *flags_of_external(results),
                 *self._flags(RunMeasure, values, documents),
                 *flags_of_run(
-                    run,
+                    system_run,
                     documents,
                     evaluator.system,
                     len(dataset.queries) - without_answer(asked_of(results)),
@@ -260,6 +231,15 @@ class Experiment:
             seconds={},
             directions=directions_of(evaluator.measures),
         )
+
+    def _control_run(self, results: Sequence[WorkspaceResult]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What the control arms ranked, and the documents that this names: once for points that share them."""
+        arms = self._controls
+        keys = [(one.workspace_id, arm, one.keys.get(arm)) for one in results for arm in arms]
+        key = None if any(key is None for *_, key in keys) else _digest(keys)
+        stages = FrameCache(self.evaluator.cache)
+        found = stages.at_hand("control_run", key, partial(_ranked, results, arms))
+        return found, stages.at_hand("named by controls", key, partial(_named, found))
 
     def _reads_replay(self) -> bool:
         """Whether a measure reads what was replayed; not those that take sessions in themselves."""
@@ -289,22 +269,24 @@ class Experiment:
 
     def _arms_that_answer(self, results: Sequence[WorkspaceResult]) -> list[str]:
         """The system, and the control arms that ranked anything: without judgements the oracle knows nothing."""
-        controls = [arm for arm in self.evaluator.rankings if arm != SYSTEM_ARM]
-        return [SYSTEM_ARM, *(arm for arm in controls if any(len(one.ranked[arm]) for one in results))]
+        return [SYSTEM_ARM, *(arm for arm in self._controls if any(len(one.ranked[arm]) for one in results))]
 
-    def _values(
-        self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
+    def _of_controls(
+        self, results: Sequence[WorkspaceResult], documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The values of an arm, measure by measure, and their means; `frames` holds what was read otherwise."""
-        of_arm, keys = self._of_arm(results, arm, documents, frames)
+        """The values of the control arms, arm by arm, and their means: once for points that share them."""
+        found = {arm: self._of_arm(results, arm, documents, frames) for arm in self._controls}
+        keys = [(arm, key) for arm, (_, keys) in found.items() for key in keys]
+        key = None if any(key is None for _, key in keys) else _digest(keys)
+        stages = FrameCache(self.evaluator.cache)
+        every = [pl.DataFrame(schema=VALUES_SCHEMA), *(values for values, _ in found.values())]
+        values = stages.at_hand("control_values", key, lambda: pl.concat(every))
 
         def means() -> Made:
-            return self.means.of_queries(of_arm, self.evaluator.dataset), Counter()
+            return self.means.of_queries(values, self.evaluator.dataset), Counter()
 
-        if arm == SYSTEM_ARM:
-            return of_arm, means()[0]
-        key = None if None in keys else _digest([keys, self.means])
-        return of_arm, FrameCache(self.evaluator.cache).frame("means", key, means, in_memory=True)[0]
+        key = key and _digest([key, self.evaluator.dataset.digest, self.means])
+        return values, stages.frame("means", key, means, in_memory=True)[0]
 
     def _of_arm(
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
@@ -384,6 +366,16 @@ class Experiment:
             if isinstance(measure, kind) and isinstance(measure, Warns)
             for flag in measure.flags(values, documents, self.evaluator.dataset)
         )
+
+
+def _ranked(results: Sequence[WorkspaceResult], arms: Sequence[str]) -> pl.DataFrame:
+    """What these arms ranked in all workspaces."""
+    return pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in results for arm in arms)])
+
+
+def _named(run: pl.DataFrame) -> pl.DataFrame:
+    """The documents that a run names, or whose near duplicates it names, each once."""
+    return with_near_duplicates(run).select(_NAMED).unique()
 
 
 def _told_of_queries(rows: pl.DataFrame) -> pl.DataFrame:

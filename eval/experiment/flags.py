@@ -17,17 +17,16 @@ from lcm.retrieval.source.candidates import OF_USE
 
 
 def flags_of_run(
-    run: pl.DataFrame, documents: pl.DataFrame, system: System, queries: int, widths: Collection[int]
+    answers: pl.DataFrame, documents: pl.DataFrame, system: System, queries: int, widths: Collection[int]
 ) -> tuple[str, ...]:
     """What the system's answers and documents warn of.
 
     Args:
-        run: rows of `RUN_SCHEMA`.
+        answers: the system's rows of `RUN_SCHEMA`.
         documents: of every workspace.
         queries: how many were asked.
         widths: of the vector index, where it has several.
     """
-    answers = run.filter(arm=SYSTEM_ARM)
     return (*_unanswered(answers, queries), *_of_documents(documents, system), *_of_index_tiers(answers, widths))
 
 

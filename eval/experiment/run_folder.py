@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,12 +18,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import yaml
 
 from eval.dataset.dataset import Dataset
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.experiment.summary_shape import check_summary
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
-from lcm.derived import checked, seal
+from lcm.derived import checked, is_listed, seal
 from lcm.errors import LcmError
 from lcm.files import private, write_text, written_whole
 from lcm.given import plain_bytes
@@ -32,6 +32,8 @@ from lcm.redaction import redacted_record
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
+CONTROLS = "control_"
+"""Begins the names of tables that have of the control arms what others have of the system, and `read_arms` of both."""
 ENVIRONMENT = "environment.json"
 DEFINITIONS = "1"
 """Of the measures: another number whenever what one of them means changes, so that no two meanings are compared."""
@@ -56,8 +58,9 @@ _SUMS = ("sha256", "timing_sha256")
 _AGAIN = "run `lcm evaluate` again"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's, for the file is read of every run."""
-_LAST: list[tuple[Dataset, pl.DataFrame]] = []
-"""The dataset of the run that was written last, and its queries."""
+_LAST_FILES: dict[str, tuple[object, memoryview]] = {}
+"""Table of the run that was written last -> what it was made of, and its file: points of a sweep share what is asked
+and what control arms answer, and coding whole histories as Parquet takes longer than to rank."""
 _PACKAGES = (
     "lcm-harness", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
@@ -104,21 +107,27 @@ def write_run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     told = environment()
-    direction = pl.col("measure").replace_strict(outcome.directions, default="higher", return_dtype=pl.String)
     frames = {
-        "run": outcome.run,
+        "run": outcome.system_run,
         "documents": outcome.documents,
-        "per_query": outcome.values.with_columns(direction=direction),
+        "per_query": _directed(outcome.system_values, outcome.directions),
         "measures": outcome.means,
         "decisions": outcome.decisions,
         **outcome.frames,
-        "queries": _queries_once(dataset),
+    }
+    files = {
+        **{name: _file_of(frame) for name, frame in frames.items()},
+        "queries": _file_once("queries", dataset, lambda: _queries(dataset)),
+        f"{CONTROLS}run": _file_once("run", outcome.control_run, lambda: outcome.control_run),
+        f"{CONTROLS}per_query": _file_once(
+            "per_query", outcome.control_values, lambda: _directed(outcome.control_values, outcome.directions)
+        ),
     }
     write_text(folder / CONFIG, config_text)
     write_json(folder / ENVIRONMENT, told)
-    for name, frame in frames.items():
-        write_frame(folder / f"{name}.parquet", frame)
-    seal(folder, [CONFIG, ENVIRONMENT, *(f"{name}.parquet" for name in frames)])
+    for name, file in files.items():
+        _write(folder / f"{name}.parquet", file)
+    seal(folder, [CONFIG, ENVIRONMENT, *(f"{name}.parquet" for name in files)])
     summary = {
         "kind": "run",
         "dataset": dataset.identity(),
@@ -211,6 +220,26 @@ def read_table(path: Path, columns: Sequence[str] | None = None, where_there: Se
         raise LcmError(f"{path} is damaged ({' '.join(str(error).split()):.200}); {_AGAIN}") from error
 
 
+def read_arms(
+    folder: Path,
+    table: str,
+    columns: Sequence[str] | None = None,
+    where_there: Sequence[str] = (),
+    *,
+    controls: bool = True,
+) -> pl.DataFrame:
+    """A table of the system and, if asked for, of its control arms; as `read_table`.
+
+    Args:
+        table: `run` or `per_query`, which in older folders holds all arms.
+    """
+    found = read_table(folder / f"{table}.parquet", columns, where_there)
+    path = folder / f"{CONTROLS}{table}.parquet"
+    if not controls or not (path.exists() or is_listed(path)):
+        return found
+    return pl.concat([found, read_table(path, columns, where_there)])
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """The configuration of a complete run.
 
@@ -265,8 +294,9 @@ def _packages() -> dict[str, str | None]:
     return packages
 
 
+@cache
 def commit() -> str | None:
-    """The commit of the checkout that this code runs from, `+` added where it has been changed since."""
+    """The commit of the checkout that this code runs from, `+` added where it had been changed."""
     here = Path(__file__).resolve().parents[2]
     if not (here / ".git").exists():
         return None
@@ -281,13 +311,6 @@ def commit() -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
-
-
-def _queries_once(dataset: Dataset) -> pl.DataFrame:
-    """Laid out once for the points of a sweep, which share their dataset."""
-    if not _LAST or _LAST[0][0] is not dataset:
-        _LAST[:] = [(dataset, _queries(dataset))]
-    return _LAST[0][1]
 
 
 def _queries(dataset: Dataset) -> pl.DataFrame:
@@ -330,10 +353,30 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
     """Write a table that is there whole or not at all."""
+    _write(path, _file_of(frame))
+
+
+def _write(path: Path, content: memoryview) -> None:
+    with written_whole(path) as file:
+        file.write(content)
+
+
+def _file_of(frame: pl.DataFrame) -> memoryview:
     content = io.BytesIO()
     frame.write_parquet(content)
-    with written_whole(path) as file:
-        file.write(content.getbuffer())
+    return content.getbuffer()
+
+
+def _file_once(name: str, origin: object, made: Callable[[], pl.DataFrame]) -> memoryview:
+    if name not in _LAST_FILES or _LAST_FILES[name][0] is not origin:
+        _LAST_FILES[name] = origin, _file_of(made())
+    return _LAST_FILES[name][1]
+
+
+def _directed(values: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
+    """With the way in which each measure is better."""
+    way = pl.col("measure").replace_strict(directions, default="higher", return_dtype=pl.String)
+    return values.with_columns(direction=way)
 
 
 def _sums(summary: Mapping[str, Any]) -> dict[str, str]:

@@ -61,6 +61,8 @@ _NAME = re.compile(
 )
 _BUDGET = re.compile(r"recall@(\d+)t")
 _EVERYTHING = 1_000_000  # a cutoff beyond any run
+_Nested = dict[str, dict[str, Any]]
+"""query_id -> unit -> value."""
 
 DEFAULT_NAMES = (
     "recall@5", "recall@10", "recall_any@5", "recall_any@10", "recall_all@5", "recall_all@10",
@@ -205,10 +207,11 @@ class Retrieval:
                 frames.append(_column(_prefix(level) + name, _ndcg_longmemeval(int(k), qrels, units), judged))
             else:
                 by_cutoff.setdefault(int(k) if k and kind.startswith("recall") else None, []).append(name)
+        judgements = _nested(qrels, pl.col("relevance"))
         for cutoff, names in by_cutoff.items():
             shallow = units if cutoff is None else units.filter(pl.col(cut_on) <= cutoff)
             theirs = {name: _ir_measure(name) for name in names}
-            scores = _calculate(set(theirs.values()), qrels, shallow)
+            scores = _calculate(set(theirs.values()), judgements, shallow)
             for name, measure in theirs.items():
                 column = _column(_prefix(level) + name, scores.filter(measure=str(measure)), judged)
                 if name.startswith("recall_all"):
@@ -238,7 +241,8 @@ class Retrieval:
     def _judged(self, units: pl.DataFrame, looked_at: pl.DataFrame) -> list[pl.DataFrame]:
         """A query for which nothing was found has no row."""
         theirs = {f"judged@{k}": Judged @ k for k in self._cutoffs()}
-        scores = _calculate(set(theirs.values()), looked_at.join(units, on="query_id", how="semi"), units)
+        judgements = _nested(looked_at.join(units, on="query_id", how="semi"), pl.col("relevance"))
+        scores = _calculate(set(theirs.values()), judgements, units)
         return [
             scores.filter(measure=str(measure)).select("query_id", pl.lit(name).alias("measure"), "value")
             for name, measure in theirs.items()
@@ -335,9 +339,8 @@ def _ir_measure(name: str) -> Measure:
             return AP
 
 
-def _calculate(measures: set[Measure], qrels: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
+def _calculate(measures: set[Measure], judgements: _Nested, units: pl.DataFrame) -> pl.DataFrame:
     """Rows query_id, measure, value, by ir-measures."""
-    judgements = _nested(qrels, pl.col("relevance"))
     ranking = _nested(units, -pl.col("position").cast(pl.Float64))
     known: list[Measure] = []
     names: list[str] = []
@@ -351,8 +354,7 @@ def _calculate(measures: set[Measure], qrels: pl.DataFrame, units: pl.DataFrame)
     return pl.DataFrame(rows, schema={"query_id": pl.String, "measure": pl.String, "value": pl.Float64}, orient="row")
 
 
-def _nested(frame: pl.DataFrame, value: pl.Expr) -> dict[str, dict[str, Any]]:
-    """query_id -> unit -> value."""
+def _nested(frame: pl.DataFrame, value: pl.Expr) -> _Nested:
     grouped = frame.group_by("query_id", maintain_order=True).agg("unit", value.alias("value"))
     return {query_id: dict(zip(units, values, strict=True)) for query_id, units, values in grouped.iter_rows()}
 

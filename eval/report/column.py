@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.external_outcome import ALIGNED
-from eval.experiment.run_folder import directions, read_table
+from eval.experiment.run_folder import directions, read_arms, read_table
 from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, kind_of
 from eval.report.insight import Insight
 
@@ -54,10 +54,10 @@ class Column:
 
 def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, with_arms: bool = True) -> list[Column]:
     """The system of a run, and the control arms that another ranking can be learnt from."""
-    values = read_table(folder / "per_query.parquet", ["arm", "query_id", "measure", "value"])
+    values = _shown(read_arms(folder, "per_query", ["arm", "query_id", "measure", "value"], controls=with_arms))
     values = values.filter(pl.col("value").is_finite())
-    run = _run(folder)
-    arms = [arm for arm in values["arm"].unique(maintain_order=True) if arm not in (SYSTEM_ARM, *_NO_GUIDE)]
+    run = _run(folder, with_arms)
+    arms = [arm for arm in values["arm"].unique(maintain_order=True) if arm != SYSTEM_ARM]
     better = directions(folder)
     return [
         Column(
@@ -69,6 +69,10 @@ def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, w
         )
         for arm in (SYSTEM_ARM, *(arms if with_arms else ()))
     ]
+
+
+def _shown(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(~pl.col("arm").is_in(_NO_GUIDE))
 
 
 def shown_measures(columns: Sequence[Column]) -> list[str]:
@@ -104,12 +108,12 @@ _RANKING_SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def _run(folder: Path) -> pl.DataFrame:
+def _run(folder: Path, with_arms: bool) -> pl.DataFrame:
     """Rows of `_RANKING_SCHEMA`; none where the folder does not hold the rankings."""
     if not all((folder / name).is_file() for name in ("run.parquet", "documents.parquet")):
         return pl.DataFrame(schema=_RANKING_SCHEMA)
     columns = ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
-    run = read_table(folder / "run.parquet", columns, ["stands_for"])
+    run = _shown(read_arms(folder, "run", columns, ["stands_for"], controls=with_arms))
     documents = read_table(
         folder / "documents.parquet", ["workspace_id", "document_id", "source_message_ids"], ["tokens"]
     )

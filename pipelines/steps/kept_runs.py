@@ -9,7 +9,7 @@ import polars as pl
 from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summary, read_table
+from eval.experiment.run_folder import CONFIG, SUMMARY, read_arms, read_config, read_summary, read_table
 from eval.measures.ranked_messages import ranked_messages
 from lcm.errors import LcmError
 from pipelines.steps.point import dataset_described
@@ -81,7 +81,7 @@ def _kept(folder: Path, name: str, summary: Mapping[str, Any]) -> KeptRun:
     missing = [file for file in (CONFIG, "run.parquet", "documents.parquet") if not (folder / file).is_file()]
     if missing:
         raise LcmError(f"{folder} has no {missing[0]}: name a folder that `lcm evaluate` wrote")
-    run, documents = (read_table(folder / f"{file}.parquet") for file in ("run", "documents"))
+    run, documents = read_arms(folder, "run"), read_table(folder / "documents.parquet")
     config = OmegaConf.create(read_config(folder))
     assert isinstance(config, DictConfig)
     return KeptRun(name, folder, summary, ranked_messages(run, documents), run, documents, config)

@@ -13,7 +13,8 @@ from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.dataset.rejudged import rejudged
 from eval.experiment.distributed import refuse_timing
-from eval.experiment.experiment import Experiment, Outcome, Progress
+from eval.experiment.experiment import Experiment, Progress
+from eval.experiment.outcome import Outcome
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
 from eval.external.ranking.external import External

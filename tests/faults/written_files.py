@@ -19,6 +19,7 @@ import polars as pl
 from eval.cache import stage_cache
 from eval.judging.judgement import Judgement
 from eval.judging.judgement_file import JudgementFile
+from eval.report.column import columns_of_run
 from lcm.language_model.recorded import Recorded
 from lcm.memory.memory import Memory
 from lcm.retrieval.embedder.cache import CachedEmbedder
@@ -207,6 +208,12 @@ def compared() -> Any:
     lcm_or_raise("regress", "runs/base", "runs/other", "into=comparison2", "tracking=none", good=(0, 1))
     report = json.loads(Path("comparison2/report.json").read_text())
     return {key: report[key] for key in ("gate", "rows", "worse_queries")}
+
+
+def shown() -> Any:
+    """What the page of a run shows of every arm."""
+    columns = columns_of_run(Path("runs/base"), "system")
+    return [(one.name, one.values.rows(), one.ranking.rows()) for one in columns]
 
 
 def exported() -> Any:

@@ -194,10 +194,10 @@ def test_what_the_whole_history_costs_is_kept(evaluated: Finished) -> None:
     folder = evaluated.folder
     whole = strict(folder)["arms"]["whole_history"]
     assert whole["recall"]["value"] == 1
-    run = pl.read_parquet(folder / "run.parquet").filter(arm="whole_history")
+    run = pl.read_parquet(folder / "control_run.parquet").filter(arm="whole_history")
     documents = pl.read_parquet(folder / "documents.parquet")
     costs = run.join(documents, on=["workspace_id", "document_id"]).group_by("query_id").agg(pl.col("tokens").sum())
-    judged = pl.read_parquet(folder / "per_query.parquet").filter(arm="whole_history", measure="tokens")
+    judged = pl.read_parquet(folder / "control_per_query.parquet").filter(arm="whole_history", measure="tokens")
     assert dict(judged.select("query_id", "value").iter_rows()).items() <= dict(costs.iter_rows()).items()
     assert whole["tokens"]["value"] == pytest.approx(judged["value"].mean())
 

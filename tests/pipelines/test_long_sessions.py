@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.measures.names import SYSTEM_ARM
 from eval.replay.per_turn import PerTurn
 from lcm.memory.memory import Memory

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from eval.arms.arm import KnowsDataset
 from eval.dataset.dataset import Dataset
-from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.experiment import Experiment
+from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.measures.means import Means
 from eval.measures.measure import Measure

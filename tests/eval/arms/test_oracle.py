@@ -10,7 +10,7 @@ import pytest
 
 from eval.arms.oracle import EvidenceSource, Oracle
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.measures.retrieval import Retrieval
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message

@@ -7,7 +7,7 @@ import pytest
 from omegaconf import DictConfig
 
 from eval.cache.stage_cache import StageCache
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from pipelines.config import composition
 from pipelines.steps.point import experiment_of
 from tests.support.component_results import outcome
@@ -62,6 +62,16 @@ def test_another_fusion_weight_ranks_again_and_nothing_else(tmp_path: Path) -> N
     outcome(configured(tmp_path, "fusion.dense_weight=0.5"))
     added = {(entry.stage, entry.path.name) for entry in StageCache(str(tmp_path)).entries()} - before
     assert sorted(stage for stage, _ in added) == ["ranked", "values"]
+
+
+def test_points_of_a_sweep_share_what_their_control_arms_found(tmp_path: Path) -> None:
+    one, other = (outcome(configured(tmp_path, f"fusion.dense_weight={weight}")) for weight in (0.2, 0.9))
+    assert one.control_run is other.control_run
+    assert one.control_values is other.control_values
+    assert set(one.control_run["arm"]) == set(one.control_values["arm"]) > {"bm25", "dense"}
+    assert not one.system_values.equals(other.system_values)
+    alone = outcome(configured(tmp_path, "fusion.dense_weight=0.9", "cache=false"))
+    assert_equal(other, alone)
 
 
 @pytest.mark.full

@@ -43,7 +43,7 @@ def test_each_arm_is_named_once_with_its_difference(run: Path) -> None:
 def test_an_arm_is_told_as_a_comparison_of_two_systems_would_tell_it(run: Path) -> None:
     summary = read_summary(run)
     (told,) = against_controls(run, {**summary, "arms": {"bm25": summary["arms"]["bm25"]}})
-    system, values = read_side(run, "system"), pl.read_parquet(run / "per_query.parquet")
+    system, values = read_side(run, "system"), pl.read_parquet(run / "control_per_query.parquet")
     arm = replace(system, values=values.filter(arm="bm25").select("query_id", "measure", "value"))
     (row,) = Pairing().rows(arm, [system], ["recall@10"]).iter_rows(named=True)
     word = {"better": "better than", "worse": "worse than", "cannot tell": "not told from"}[row["verdict"]]

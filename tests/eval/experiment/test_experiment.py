@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import OPTIONS_SCHEMA, QRELS_SCHEMA, REFERENCES_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.measures.latency import PARTS, Latency
 from eval.measures.measure import Measure
 from eval.measures.names import SYSTEM_ARM

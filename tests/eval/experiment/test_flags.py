@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Outcome
 from eval.experiment.facts import large_files
 from eval.experiment.flags import flags_of_contexts, flags_of_parts
+from eval.experiment.outcome import Outcome
 from eval.measures.survival import Survival
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn

@@ -5,7 +5,7 @@ import json
 import random
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import run_folder
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.experiment.run_folder import (
     commit,
     config_hash,
     directions,
+    read_arms,
     read_config,
     read_summary,
     read_table,
@@ -40,11 +41,18 @@ Git = Callable[..., str]
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that this code seems to run from."""
     (tmp_path / "eval").mkdir()
     monkeypatch.setattr(run_folder, "__file__", str(tmp_path / "eval" / "experiment" / "run_folder.py"))
-    return tmp_path
+    yield tmp_path
+    commit.cache_clear()
+
+
+def found_commit() -> str | None:
+    """That which another process would find."""
+    commit.cache_clear()
+    return commit()
 
 
 @pytest.fixture
@@ -63,26 +71,26 @@ def test_the_commit_is_that_of_the_checkout(checkout: Path, git: Git) -> None:
     git("add", "file")
     git("commit", "--quiet", "--message", "One")
     head = git("rev-parse", "HEAD")
-    assert commit() == head
+    assert found_commit() == head
     (checkout / "notes").write_text("not part of the code")
-    assert commit() == head
+    assert found_commit() == head
     (checkout / "file").write_text("two")
-    assert commit() == f"{head}+"
+    assert found_commit() == f"{head}+"
 
 
 def test_there_is_no_commit_outside_a_checkout(checkout: Path) -> None:
-    assert commit() is None
+    assert found_commit() is None
 
 
 def test_there_is_no_commit_before_the_first(checkout: Path, git: Git) -> None:
     git("init", "--quiet")
-    assert commit() is None
+    assert found_commit() is None
 
 
 def test_there_is_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (checkout / ".git").mkdir()
     monkeypatch.setenv("PATH", str(checkout))
-    assert commit() is None
+    assert found_commit() is None
 
 
 def test_a_folder_that_is_not_a_run_is_one_line(tmp_path: Path) -> None:
@@ -172,9 +180,11 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
     def write(**changed: Any) -> dict[str, Any]:
         outcome = Outcome(
-            run=pl.DataFrame(schema=RUN_SCHEMA),
+            system_run=pl.DataFrame(schema=RUN_SCHEMA),
+            control_run=pl.DataFrame(schema=RUN_SCHEMA),
             documents=pl.DataFrame(),
-            values=pl.DataFrame(schema=VALUES_SCHEMA),
+            system_values=pl.DataFrame(schema=VALUES_SCHEMA),
+            control_values=pl.DataFrame(schema=VALUES_SCHEMA),
             means=pl.DataFrame(changed.pop("means", []), schema=MEANS_SCHEMA, orient="row"),
             confidence=0.9,
             decisions=pl.DataFrame(schema=DECISION_SCHEMA),
@@ -203,6 +213,20 @@ def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]],
     assert summary["timing"]["seconds"] == {"replay": 1.0, "total": 2.0}
     assert (summary["decisions"], summary["incidents"]) == ({}, {"a model was away": 2})
     assert "来週" in (tmp_path / "run" / "summary.json").read_text()
+
+
+def test_control_arms_that_are_gone_are_told_and_older_folders_have_all_in_one(
+    written: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    written()
+    folder = tmp_path / "run"
+    assert read_arms(folder, "run").schema == pl.Schema(RUN_SCHEMA)
+    (folder / "control_run.parquet").unlink()
+    assert read_arms(folder, "run", controls=False).is_empty()
+    with pytest.raises(LcmError, match=r"control_run\.parquet is damaged"):
+        read_arms(folder, "run")
+    (folder / "SHA256SUMS").unlink()
+    assert read_arms(folder, "run").is_empty()
 
 
 def test_what_is_not_as_it_was_written_is_told(written: Callable[..., dict[str, Any]], tmp_path: Path) -> None:

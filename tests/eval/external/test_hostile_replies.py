@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.external.contract import FaultError, read_found, read_told, read_took_ms
 from eval.external.ranking.external import External
 from eval.external.stdio import Stdio

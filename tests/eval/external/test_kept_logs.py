@@ -9,7 +9,8 @@ import pytest
 
 from eval.cache.fingerprint import _foreign_source, _source, source_digest
 from eval.cache.stage_cache import StageCache
-from eval.experiment.experiment import Experiment, Outcome
+from eval.experiment.experiment import Experiment
+from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.external.python_object import PythonObject
 from eval.external.ranking.external import External

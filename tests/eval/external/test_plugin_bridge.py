@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.external.contract import FaultError
 from eval.external.ranking.external import External
 from eval.external.stdio import Stdio

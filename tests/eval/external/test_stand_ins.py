@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.external.line_process import LineProcess
 from eval.external.ranking.external import External
 from eval.external.stdio import Stdio

@@ -11,7 +11,7 @@ from eval.answering.extractive import Extractive
 from eval.answering.judge import Judge
 from eval.arms.oracle import Oracle
 from eval.dataset.dataset import ANSWERS_SCHEMA, OPTIONS_SCHEMA, QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.measures.answers import UNANSWERED, UNJUDGED, Answers
 from eval.measures.measure import REPORT_TOKENS
 from lcm.errors import DatasetError, ModelError, UnansweredError

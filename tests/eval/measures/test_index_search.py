@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.experiment.experiment import Outcome
+from eval.experiment.outcome import Outcome
 from eval.measures.index_search import SEARCH_SCHEMA, IndexSearch
 from eval.measures.latency import Latency
 from eval.replay.bulk import Bulk
