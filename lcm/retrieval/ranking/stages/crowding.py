@@ -81,11 +81,20 @@ def _few_sessions(
 
 
 def _ranks(places: Places, scores: npt.NDArray[np.float64]) -> Places:
-    """How many rows of its own place each row has before it, by score, then as they stand; what is no number last."""
-    order = np.lexsort((-scores, places))
-    sizes = np.bincount(np.unique(places, return_inverse=True)[1])
-    ranks = np.empty(len(places), dtype=np.int64)
-    ranks[order] = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    """How many rows of its own place each row has before it, by score, then as they stand; what is no number last.
+
+    Args:
+        places: of each row, counted from 0.
+    """
+    ranks = np.zeros(len(places), dtype=np.int64)
+    rows = np.flatnonzero(np.bincount(places)[places] > 1)  # most stand alone in their turn
+    order = rows[np.argsort(-scores[rows], kind="stable")]
+    narrow = places[order].astype(np.min_scalar_type(places.max(initial=0)))  # 16 bits are sorted by their digits
+    order = order[np.argsort(narrow, kind="stable")]
+    ordered = places[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sizes = np.diff(starts, append=len(ordered))
+    ranks[order] = np.arange(len(order)) - np.repeat(starts, sizes)
     return ranks
 
 
