@@ -1,6 +1,6 @@
 """Say a thing once: what repeats something better word for word steps back, and that stands for it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -11,7 +11,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.formula import beside
-from lcm.retrieval.lookup import rows_of
+from lcm.retrieval.lookup import KeptBeside, places_of
 from lcm.retrieval.ranking.ordering import best_first, query_runs
 
 _Said = frozenset[tuple[str, str]]
@@ -47,9 +47,9 @@ class NearDuplicates:
         ordered = best_first(frame)
         ids = ordered["document_id"]
         likes: list[tuple[int, int]] = []
-        first = 0
+        said, first = _said_by(batch.documents), 0
         for length, _ in query_runs(ordered):
-            found = self._found(self._texts(batch, ids[first : first + length]))
+            found = self._found(self._read(said, ids[first : first + length]))
             likes += [(first + row, first + better) for row, better in found]
             first += length
         deferred = (
@@ -76,19 +76,18 @@ class NearDuplicates:
             "query_id", pl.col("stands_for").alias("document_id"), told.alias("reason"), "like_id"
         )  # fmt: skip
 
-    def _texts(self, batch: Batch, ids: pl.Series) -> Iterator[tuple[str | None, str | None]]:
-        """Role and text of each document, read as far as they are asked for: few are looked at of many."""
+    def _read(self, said: "_SaidBy", ids: pl.Series) -> Iterator[_Said]:
+        """What each document says, read as far as it is asked for: few are looked at of many."""
         for first in range(0, len(ids), 2 * self.n):
-            yield from rows_of(batch.documents, ids[first : first + 2 * self.n], ["role", "text"]).iter_rows()
+            yield from said.of(ids[first : first + 2 * self.n].to_list())
 
-    def _found(self, texts: Iterable[tuple[str | None, str | None]]) -> Iterator[tuple[int, int]]:
-        """Each near duplicate and the better one that it is like, as numbers of texts, which come best first."""
+    def _found(self, said_by: Iterable[_Said]) -> Iterator[tuple[int, int]]:
+        """Each near duplicate and the better one that it is like, as numbers of documents, which come best first."""
         kept: list[tuple[int, _Said]] = []
         said_before: set[tuple[str, str]] = set()
-        for row, (role, text) in enumerate(texts):
+        for row, said in enumerate(said_by):
             if len(kept) == self.n:
                 return
-            said = _said(role or "", text or "")
             better = None
             if said <= said_before:  # most documents say something that none before has said
                 better = next((place for place, other in kept if self._is_like(said, other)), None)
@@ -100,6 +99,28 @@ class NearDuplicates:
 
     def _is_like(self, said: _Said, better: _Said) -> bool:
         return len(said) >= max(1.0, self.least_shared * len(better)) and said <= better
+
+
+class _SaidBy:
+    """What the documents of a frame say: read when it is first asked for, for one is asked for again and again."""
+
+    def __init__(self, documents: pl.DataFrame) -> None:
+        self._places = places_of(documents)
+        self._texts = documents.select("role", "text")
+        self._said: dict[int, _Said] = {}
+        """By place in the frame."""
+
+    def of(self, ids: Sequence[str]) -> list[_Said]:
+        """Of documents by their ids; nothing of one that is not in the frame."""
+        count = len(self._texts)
+        places = [self._places.get(one, count) for one in ids]
+        if missing := [place for place in places if place < count and place not in self._said]:
+            for place, (role, text) in zip(missing, self._texts[missing].iter_rows(), strict=True):
+                self._said[place] = _said(role or "", text or "")
+        return [self._said[place] if place < count else frozenset() for place in places]
+
+
+_said_by = KeptBeside(_SaidBy, 16)
 
 
 @lru_cache(_SAID_AT_HAND)
