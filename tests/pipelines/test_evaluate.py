@@ -27,6 +27,7 @@ from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.pipelines.test_cli import wait_for
 
 PARQUET = ("run", "documents", "per_query", "measures")
+OF_CONTROLS = ("control_run", "control_per_query")
 FILES = {
     "SHA256SUMS",
     "config.yaml",
@@ -36,7 +37,7 @@ FILES = {
     "decisions.parquet",
     "queries.parquet",
     "summary_quality.parquet",
-    *(f"{name}.parquet" for name in PARQUET),
+    *(f"{name}.parquet" for name in (*PARQUET, *OF_CONTROLS)),
 }
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +53,7 @@ def strict(folder: Path) -> dict[str, Any]:
 
 def numbers(folder: Path) -> dict[str, Any]:
     """All that must be the same in two equal runs of one state of the code."""
-    parquet = {name: (folder / f"{name}.parquet").read_bytes() for name in PARQUET}
+    parquet = {name: (folder / f"{name}.parquet").read_bytes() for name in (*PARQUET, *OF_CONTROLS)}
     return {
         **strict(folder),
         "timing": None,
