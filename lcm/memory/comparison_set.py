@@ -19,7 +19,9 @@ from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
 from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
 _PRODUCTS = 1 << 22
-"""That are made at once: 16 MiB."""
+"""That are made at once at most: 16 MiB."""
+_QUERIES = 256
+"""As above: each of them is multiplied alone with the documents that came since."""
 
 
 class ComparisonSet:
@@ -203,7 +205,7 @@ class _Expected:
         if place is None:
             return None
         if not self._first <= place < self._first + len(self._known):
-            some = self._queries[place : place + max(1, _PRODUCTS // max(1, len(rows)))]
+            some = self._queries[place : place + min(_QUERIES, max(1, _PRODUCTS // max(1, len(rows))))]
             self._first, self._known = place, some @ rows.T
         query, known = self._queries[place : place + 1], self._known[place - self._first]
         return query, np.concatenate([known, rows[len(known) :] @ query[0]])
