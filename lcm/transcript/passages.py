@@ -111,7 +111,8 @@ class _Unsaid:
 
     def rest(self, text: str | None) -> str:
         """What to tell of a text: of one that is mostly in the words of the message the other words, else all of it."""
-        told = self.told(text)
+        if not (told := self.told(text)):
+            return ""
         spelt = list(dict.fromkeys(_WORD.findall(told)))
         known = set(self._known().split())
         other = [word for word in spelt if word not in known]
