@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ ORDINAL_STEP = 1024
 """Between neighbouring context items: room to replace a run without renumbering what follows."""
 
 _NO_END = 2**62
+_ROWS_A_STATEMENT = 80
+"""Of messages: older builds of SQLite take 999 values at most."""
 
 
 class PartRow(NamedTuple):
@@ -182,17 +184,22 @@ def insert_rows(
     # Row ids are dealt out here, so that parts and context items need no look-up; the write lock is ours.
     newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
     first = newest[0] + 1 if newest else 1
-    connection.executemany(
-        """
-        INSERT INTO messages (message_id, conversation_id, seq, token_count, parts_text,
-                              message_key, session_id, role, author, content, envelope, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            (first + i, conversation, first_seq + i, count, text, *row[:-2])
-            for i, (row, count, text) in enumerate(zip(rows, token_counts, parts_texts, strict=True))
-        ),
-    )
+    values = [
+        (first + i, conversation, first_seq + i, count, text, *row[:-2])
+        for i, (row, count, text) in enumerate(zip(rows, token_counts, parts_texts, strict=True))
+    ]
+    # Many rows a statement: at the end of each one the full-text table, which follows by trigger, writes out its index.
+    for start in range(0, len(values), _ROWS_A_STATEMENT):
+        some = values[start : start + _ROWS_A_STATEMENT]
+        places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
+        connection.execute(
+            f"""
+            INSERT INTO messages (message_id, conversation_id, seq, token_count, parts_text,
+                                  message_key, session_id, role, author, content, envelope, created_at)
+            VALUES {places}
+            """,  # noqa: S608 (our own constants)
+            [*chain.from_iterable(some)],
+        )
     connection.executemany(
         """
         INSERT INTO message_parts (part_id, message_id, session_id, ordinal, part_type, text_content,
