@@ -118,7 +118,8 @@ class Gating:
                 copy is among them if it is to count.
         """
         trimmed = [text.strip() for text in texts]
-        loads = self._patterns.loads(trimmed, self.token_estimator.count(trimmed))
+        fired = map(self._patterns.matches, trimmed)
+        loads = map(self._patterns.loads, fired, self.token_estimator.count(trimmed))
         return [self._mixed(load, self._evidence(*scores)) for load, scores in zip(loads, known, strict=True)]
 
     def assess(
@@ -143,8 +144,10 @@ class Gating:
             turns = neighbours.nearest(vector, self.turn_hits - len(own), active_only=True, only=self._is_turn)
             memories = neighbours.nearest(vector, self.memory_hits, active_only=True, only=_is_memory)
             turn_scores = own + [near.cosine for near in turns]
-        text = embedded_text(candidate.text, candidate.content)
-        (signals,) = self.signals([text], [(turn_scores, [near.cosine for near in memories])])
+        text = embedded_text(candidate.text, candidate.content).strip()
+        fired = self._patterns.matches(text)
+        loads = self._patterns.loads(fired, *self.token_estimator.count([text]))
+        signals = self._mixed(loads, self._evidence(turn_scores, [near.cosine for near in memories]))
         bound = "at least" if signals.is_passed else "below"
         return Assessment(
             is_admitted=True,
@@ -156,7 +159,7 @@ class Gating:
                 "threshold": self.threshold,
                 "weights": dict(self.weights),
                 "rules": self.rules,
-                "fired": self._patterns.matches(text.strip()),
+                "fired": fired,
                 "turns": {near.document.document_id: near.cosine for near in turns},
                 "memories": {near.document.document_id: near.cosine for near in memories},
                 "has_vector": vector is not None,

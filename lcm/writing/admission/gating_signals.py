@@ -4,7 +4,7 @@ Source: libravdb memory 1.3.5, its gating document; the patterns 1.4.4.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -55,40 +55,27 @@ class Patterns:
     compiled: Mapping[str, re.Pattern[str]]
     weights: Mapping[str, Mapping[str, float]]
     """Load -> pattern -> weight."""
-    searches: Sequence[tuple[str, Callable[[str], re.Match[str] | None], tuple[tuple[int, float], ...]]]
-    """Name, search, and (place of the load, weight) of each pattern that is only asked whether it fires."""
-    counts: Sequence[tuple[str, Callable[[str], list[str]], float, tuple[tuple[int, float], ...]]]
-    """As above of those whose matches are counted: name, findall, weight a match, and the loads that only ask."""
-
-    def loads(self, texts: Sequence[str], tokens: Sequence[int]) -> list[PatternScores]:
-        """What fires in each text.
-
-        Args:
-            texts: without white space around them.
-            tokens: of each text.
-        """
-        found = []
-        for text, size in zip(texts, tokens, strict=True):
-            sums = [0.0] * len(LOADS)
-            for _, search, weighs in self.searches:
-                if search(text):
-                    for place, weight in weighs:
-                        sums[place] += weight
-            counted = 0.0
-            for _, find, a_match, weighs in self.counts:
-                if matches := len(find(text)):
-                    counted += a_match * matches
-                    for place, weight in weighs:
-                        sums[place] += weight
-            density, conversational, _, actionability, technical = sums
-            specificity = min(counted / max(size / _TOKENS_A_UNIT, 1.0), 1.0)
-            bounded = (min(conversational, 1.0), specificity, min(actionability, 1.0), min(technical, 1.0))
-            found.append(PatternScores(density, *bounded))
-        return found
+    weighs: Sequence[tuple[str, float, tuple[tuple[int, float], ...]]]
+    """Name, weight a match, and (place of the load, weight) of each load that only asks whether it fires."""
 
     def matches(self, text: str) -> dict[str, int]:
-        """How often each pattern that fires does."""
+        """How often each pattern that fires does, in a text without white space around it."""
         return {name: times for name, pattern in self.compiled.items() if (times := len(pattern.findall(text)))}
+
+    def loads(self, matches: Mapping[str, int], tokens: int) -> PatternScores:
+        """What the `matches` of a text of so many tokens weigh."""
+        sums = [0.0] * len(LOADS)
+        counted = 0.0
+        for name, a_match, weighs in self.weighs:
+            if times := matches.get(name):
+                counted += a_match * times
+                for place, weight in weighs:
+                    sums[place] += weight
+        density, conversational, _, actionability, technical = sums
+        specificity = min(counted / max(tokens / _TOKENS_A_UNIT, 1.0), 1.0)
+        return PatternScores(
+            density, min(conversational, 1.0), specificity, min(actionability, 1.0), min(technical, 1.0)
+        )
 
 
 @cache
@@ -109,12 +96,9 @@ def load_patterns(rules: Rules) -> Patterns:
         key: tuple((i, weights[load][key]) for i, load in enumerate(LOADS) if load != _COUNTED and key in weights[load])
         for key in compiled
     }
-    return Patterns(
-        compiled,
-        weights,
-        searches=[(key, compiled[key].search, asked[key]) for key in compiled if key not in counted],
-        counts=[(key, compiled[key].findall, weight, asked[key]) for key, weight in counted.items()],
-    )
+    uncounted = dict.fromkeys((key for key in compiled if key not in counted), 0.0)
+    weighs = [(key, a_match, asked[key]) for key, a_match in (uncounted | counted).items()]
+    return Patterns(compiled, weights, weighs)
 
 
 def evidence(

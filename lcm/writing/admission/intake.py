@@ -191,7 +191,8 @@ class Intake:
         fresh = one.context.document_of(one.candidate, one.now)
         earlier = next((i for i in reversed(one.candidate.supersedes) if one.context.records.stands(i)), None)
         ends = () if earlier is None else (DocumentEnded(earlier, one.now),)
-        fresh = replace(fresh, supersedes=earlier)
+        if earlier is not None:
+            fresh = replace(fresh, supersedes=earlier)
         known, label = judgement.matched, judgement.context_label
         if fresh.document_id in one.made_ids or (known is not None and known.document_id == fresh.document_id):
             decision = _decision(one, "duplicate", "that very document is there", assessment)

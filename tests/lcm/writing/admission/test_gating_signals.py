@@ -124,7 +124,8 @@ def test_both_sets_know_what_is_technical(text: str, pattern: str) -> None:
 
 def test_loads_are_sums_of_the_weights_that_fire() -> None:
     text = "Fixed src/cache.go: see docs/cache.md, I like it, it cost 5"
-    (found,) = load_patterns("corrected").loads([text], [14])
+    patterns = load_patterns("corrected")
+    found = patterns.loads(patterns.matches(text), 14)
     assert found.technical_density == 0.4
     assert found.conversational_load == pytest.approx(0.4 + 0.2)
     assert found.specificity == pytest.approx(2 * 0.4)
@@ -133,31 +134,30 @@ def test_loads_are_sums_of_the_weights_that_fire() -> None:
 
 
 def test_specificity_is_by_a_hundred_tokens() -> None:
-    text = "src/cache.go and docs/cache.md"
-    found = load_patterns("corrected").loads([text] * 3, [1, 100, 400])
-    assert [loads.specificity for loads in found] == [0.8, 0.8, 2 * 0.4 / 4]
+    patterns = load_patterns("corrected")
+    matches = patterns.matches("src/cache.go and docs/cache.md")
+    assert [patterns.loads(matches, tokens).specificity for tokens in (1, 100, 400)] == [0.8, 0.8, 2 * 0.4 / 4]
 
 
-@given(st.lists(st.text(), max_size=4), st.integers(1, 500))
-def test_loads_are_bounded_and_do_not_depend_on_the_batch(texts: list[str], tokens: int) -> None:
-    for name in get_args(Rules):
-        found = load_patterns(name).loads(texts, [tokens] * len(texts))
-        assert found == [load_patterns(name).loads([text], [tokens])[0] for text in texts]
-        assert all(value >= 0 for loads in found for value in loads)
-        assert all(value <= 1 for loads in found for value in loads[1:])
+@given(st.text(), st.integers(1, 500))
+def test_loads_are_bounded(text: str, tokens: int) -> None:
+    for patterns in map(load_patterns, get_args(Rules)):
+        loads = patterns.loads(patterns.matches(text), tokens)
+        assert all(value >= 0 for value in loads)
+        assert all(value <= 1 for value in loads[1:])
 
 
 def test_nothing_fires_in_an_empty_text(patterns: Patterns) -> None:
-    assert patterns.loads([""], [0]) == [(0, 0, 0, 0, 0)]
     assert patterns.matches("") == {}
+    assert patterns.loads({}, 0) == (0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("part", ["a", "aB3", "\n", " ", "a.", "a/", "/", "a(", "1/", "at a", "class ", "`"])
 def test_a_long_text_of_one_part_is_read_through(patterns: Patterns, part: str) -> None:
     """A pattern that took quadratic time would take minutes here."""
     text = part * 30_000
-    assert all(value >= 0 for value in patterns.loads([text], [7_500])[0])
-    assert patterns.loads([f"{text} It is fixed."], [7_500])[0].actionability == 0.4
+    assert all(value >= 0 for value in patterns.loads(patterns.matches(text), 7_500))
+    assert patterns.loads(patterns.matches(f"{text} It is fixed."), 7_500).actionability == 0.4
 
 
 def test_letters_of_other_alphabets_bound_words() -> None:
