@@ -17,6 +17,8 @@ from lcm.errors import StoreError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """What a terminal obeys, and does not show; tabs and line breaks aside."""
+_AS_IT_IS, _ESCAPED = (json.JSONEncoder(ensure_ascii=escapes, separators=(",", ":")) for escapes in (False, True))
+"""Made once: `json.dumps` makes one a call, which takes as long as a small value does."""
 INSTANT_FORMAT = "%Y-%m-%dT%H:%M:%S%.3fZ"
 """The text form of instants, in the notation of Polars."""
 
@@ -46,8 +48,8 @@ def printable(text: str) -> str:
 
 def to_json(value: object) -> str:
     """Compact JSON text in the order of the keys; surrogates are escaped, everything else is as it is."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if is_well_formed(text) else json.dumps(value, separators=(",", ":"))
+    text = _AS_IT_IS.encode(value)
+    return text if is_well_formed(text) else _ESCAPED.encode(value)
 
 
 def mapping_json(value: Mapping[str, Any]) -> str:
