@@ -25,15 +25,17 @@ class DatedMessages:
         """The messages of a conversation, of which documents were made of the first `extracted`.
 
         Returns:
-            The messages from the first, and the ids of those that were read now and are dated by no set clock.
+            The messages from the first, until the next call, and the ids of those that were read now and are dated by
+            no set clock.
         """
         store, key = self._live.store, (conversation_id, self._live.version)
-        known = self._messages[:extracted] if key == self._read else []
+        messages = self._messages if key == self._read else []
+        del messages[extracted:]
         found = store.messages(conversation_id, max(extracted, 1))
         # The last id tells whether another conversation has taken the name.
-        if known and len(known) == extracted and found[0].message_id == known[-1].message_id:
-            new, unset = dated([known[-1], *found[1:]])
-            messages = known + new[1:]
+        if messages and len(messages) == extracted and found[0].message_id == messages[-1].message_id:
+            new, unset = dated([messages[-1], *found[1:]])
+            messages += new[1:]
         else:
             messages, unset = dated(store.messages(conversation_id) if extracted else found)
         self._read, self._messages = key, messages

@@ -146,6 +146,14 @@ def read_summaries(connection: sqlite3.Connection, conversation: int | None) -> 
     return [found[summary_id] for summary_id in ids]
 
 
+def count_folded(connection: sqlite3.Connection) -> tuple[int, int]:
+    """How many summaries and how many protected messages there are: neither is ever taken away."""
+    found: tuple[int, int] = connection.execute(
+        "SELECT (SELECT count(*) FROM summaries), (SELECT count(*) FROM guidance_shards)"
+    ).fetchone()
+    return found
+
+
 def undocumented(connection: sqlite3.Connection) -> list[str]:
     """The ids of the summaries of which there is no document, in the order of making."""
     rows = connection.execute(

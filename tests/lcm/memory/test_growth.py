@@ -109,6 +109,26 @@ def test_a_turn_reads_no_more_rows_the_longer_the_conversation_is() -> None:
     assert max(rows) < 80  # of 160 messages and 161 documents
 
 
+def test_a_turn_that_folds_nothing_takes_no_more_steps_the_more_was_folded() -> None:
+    steps: list[int] = []
+
+    def counted() -> int:
+        steps[-1] += 1
+        return 0
+
+    with Memory.open(gated()) as memory:
+        memory.ingest(Transcript("talk", said(40)))
+        for i in range(10):
+            fold(memory, i, 3, "goats in the kitchen")
+            memory.catch_up()
+            steps.append(0)
+            memory.store._connection.set_progress_handler(counted, 1)
+            memory.catch_up()
+            memory.store._connection.set_progress_handler(None, 1)
+        assert memory.documents.height == 50
+    assert len(set(steps)) == 1, steps
+
+
 def test_what_another_process_wrote_is_compared_with_and_found(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Memory.open(gated(), path) as one, Memory.open(gated(), path) as other:
