@@ -205,16 +205,24 @@ def _unforged(words: str) -> str:
 
 def _first_needed(messages: Sequence[Message], known: int) -> int:
     """The place from which the steps of the messages after the first `known` can be told: of the earliest call that one
-    of them answers. A conversation that grows is not read from its start for each message."""
+    of them answers. A conversation that grows is not read from its start for each message, nor for a result whose call
+    is not there."""
+    needed = known
     waiting: set[tuple[str, str]] = set()
     for place in reversed(range(len(messages))):
-        if place < known and not waiting:
-            return place + 1
-        waiting.difference_update(_opened(messages[place]))
-        answered = _answered(messages[place])
+        message = messages[place]
+        if place < known:
+            if not waiting:
+                break
+            if message.session_id not in {session_id for session_id, _ in waiting}:
+                continue
+        if found := waiting.intersection(_opened(message)):
+            needed = min(needed, place)
+            waiting -= found
+        answered = _answered(message)
         if place >= known or len(answered) > 1:  # of several, the earliest call that is there takes it
             waiting.update(answered)
-    return 0
+    return needed
 
 
 def _opened(message: Message) -> list[tuple[str, str]]:

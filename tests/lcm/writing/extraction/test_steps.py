@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import overload
+from typing import Any, overload
 
 import polars as pl
 import pytest
@@ -18,6 +18,7 @@ from lcm.protocols.writing import Assessment, Neighbours
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
 from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.wording import words_of
 from lcm.writing.new_document import document_id
 from tests.support.agent_talk import agent_talk, answering, calling, said
 from tests.support.standing import standing_documents
@@ -128,6 +129,19 @@ def test_a_conversation_that_grows_is_not_read_from_its_start() -> None:
         read = Read(messages)
         assert extracted(read, known)[-1].source_message_ids == ("c1999", "r1999")
         assert read.times < 12
+
+
+def test_a_result_whose_call_is_not_there_has_nothing_else_told_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def words(message: Message, **settings: Any) -> str:
+        told.append(message.message_id)
+        return words_of(message, **settings)
+
+    monkeypatch.setattr("lcm.writing.extraction.steps.words_of", words)
+    messages = [calling("c", ["1"]), *(said(f"u{i}", "user", "go") for i in range(2000)), answering("r", "elsewhere")]
+    (lost,) = extracted(messages, len(messages) - 1)
+    assert (lost.source_message_ids, told) == (("r",), ["r"])
 
 
 def test_a_result_of_several_calls_stays_with_its_own_when_the_next_comes_later() -> None:
