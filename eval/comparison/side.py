@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.conversation_means import conversation_direction, conversation_means, conversation_values
-from eval.experiment.run_folder import CONFIG, directions, read_config, read_summary, read_table
+from eval.experiment.run_folder import CONFIG, directions_in, read_config, read_summary, read_table
 from eval.measures.measure import Direction
 from eval.measures.names import EXTERNAL_MEMORY, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
 from eval.measures.ranked_messages import with_near_duplicates
@@ -85,8 +85,8 @@ def read_side(folder: Path, name: str) -> Side:
         raise LcmError(f"{name} is a {kind}, not a run: name a folder that `lcm evaluate` wrote")
     if "definitions" not in summary:
         raise LcmError(f"{name} does not say by which definitions its measures were made: {_AGAIN}")
-    values = _read(folder / "per_query.parquet", name, ("arm", "query_id", "measure", "value"))
-    values = values.filter(arm=SYSTEM_ARM).drop("arm").filter(pl.col("value").is_finite())
+    told = _read(folder / "per_query.parquet", name, ("arm", "query_id", "measure", "value"), "direction")
+    values = told.filter(pl.col("value").is_finite(), arm=SYSTEM_ARM).select("query_id", "measure", "value")
     twice = values.filter(values.select("query_id", "measure").is_duplicated())
     if not twice.is_empty():
         query, measure, _ = twice.row(0)
@@ -94,7 +94,7 @@ def read_side(folder: Path, name: str) -> Side:
     queries = _read(folder / "queries.parquet", name, _QUERY_COLUMNS, _ORIGIN)
     if _ORIGIN in queries.columns:
         queries = queries.with_columns(workspace_id=_ORIGIN)
-    asked, ways = queries.select(_QUERY_COLUMNS), directions(folder)
+    asked, ways = queries.select(_QUERY_COLUMNS), directions_in(told)
     if values.is_empty() and conversation_means(summary):
         told = conversation_values(folder, summary)
         asked = told.select(query_id=pl.col("conversation_id").unique(maintain_order=True)).with_columns(

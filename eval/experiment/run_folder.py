@@ -262,8 +262,12 @@ def directions(folder: Path) -> dict[str, Direction]:
     Raises:
         LcmError: if its file is damaged.
     """
-    values = read_table(folder / "per_query.parquet", ["measure"], ["direction"])
-    return dict(values.unique().iter_rows()) if "direction" in values.columns else {}
+    return directions_in(read_table(folder / "per_query.parquet", ["measure"], ["direction"]))
+
+
+def directions_in(values: pl.DataFrame) -> dict[str, Direction]:
+    """The same of values that were read with the column `direction` where it is there."""
+    return dict(values.select("measure", "direction").unique().iter_rows()) if "direction" in values.columns else {}
 
 
 def sections(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
