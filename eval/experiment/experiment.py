@@ -277,7 +277,7 @@ class Experiment:
         """The values of the control arms, arm by arm, and their means: once for points that share them."""
         found = {arm: self._of_arm(results, arm, documents, frames) for arm in self._controls}
         keys = [(arm, key) for arm, (_, keys) in found.items() for key in keys]
-        key = None if any(key is None for _, key in keys) else _digest(keys)
+        key = None if not keys or any(key is None for _, key in keys) else _digest(keys)
         stages = FrameCache(self.evaluator.cache)
         every = [pl.DataFrame(schema=VALUES_SCHEMA), *(values for values, _ in found.values())]
         values = stages.at_hand("control_values", key, lambda: pl.concat(every))
