@@ -124,14 +124,15 @@ def encoded(file: Path) -> list[_Inserts]:
 
 
 def contents(file: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of a store's tables, full-text indexes included; the dates of its migrations are its own."""
+    """Every row of a store's tables, and where each term stands in the full-text indexes, whose segments differ with
+    how many rows a statement has; the dates of its migrations are its own."""
     with closing(sqlite3.connect(file)) as connection:
-        tables = [
-            name
-            for (name,) in connection.execute(
-                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'schema_migrations' ORDER BY name"
-            )
-        ]
+        schema = dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
+        indexes = [name for name, sql in schema.items() if "USING fts5" in (sql or "")]
+        for name in indexes:
+            connection.execute(f"CREATE VIRTUAL TABLE temp.{name}_terms USING fts5vocab(main, {name}, instance)")
+        segments = {f"{name}_{part}" for name in indexes for part in ("data", "idx")}
+        tables = [*(schema.keys() - segments - {"schema_migrations"}), *(f"{name}_terms" for name in indexes)]
         return {table: sorted(connection.execute(f"SELECT * FROM {table}"), key=repr) for table in tables}  # noqa: S608
 
 
