@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph"
         index.save(path)
-        print(f"saved graph: graph_bytes={path.stat().st_size / vectors:.0f}")
+        print(f"saved, a vector and its place in the graph: {path.stat().st_size / vectors:.0f} bytes")
 
 
 if __name__ == "__main__":
