@@ -127,7 +127,9 @@ def test_a_sweep_goes_on_from_what_lies_at_its_url(
     assert first.code == 0, first.stderr
     points = [name for name in memory.find("/bucket/sweep") if name.endswith("/summary.json")]
     memory.rm(max(points, key=len))
-    made = {name: memory.info(name)["created"] for name in memory.find("/bucket/sweep") if name.endswith("run.parquet")}
+    made = {
+        name: memory.info(name)["created"] for name in memory.find("/bucket/sweep") if name.endswith("/run.parquet")
+    }
     elsewhere(monkeypatch, tmp_path)
     second = evaluated(
         lcm, "-m", "compaction.fresh_tail_count=8,16", "compaction=lossless", "hydra.sweep.dir=memory://bucket/sweep"
