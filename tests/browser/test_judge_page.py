@@ -16,6 +16,7 @@ from ir_measures import R, nDCG
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.dataset.sample import Sample
+from eval.experiment.run_folder import read_arms
 from lcm.transcript.passages import PASSAGE_KINDS, text_of
 from pipelines import cli
 from tests.browser.conftest import NEEDS_CHROMIUM
@@ -101,7 +102,7 @@ def test_forty_documents_judged_by_keyboard_give_the_measures_of_ir_measures(
     assert all((one.relevance == 2) == ((one.query_id, one.doc_id) in relevant) for one in qrels)
 
     assert cli.run(["evaluate", *quick, "judgements=qrels/qrels.trec", "hydra.run.dir=judged"]) == 0
-    values = pl.read_parquet("judged/per_query.parquet")
+    values = read_arms(Path("judged"), "per_query")
     for arm in ("system", "bm25", "dense"):
         run = list(ir_measures.read_trec_run(f"sample/runs/run.{arm}.trec"))
         for name, measure in (("recall@10", R @ 10), ("nDCG@10", nDCG @ 10)):
