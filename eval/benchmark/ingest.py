@@ -132,7 +132,7 @@ def contents(file: Path) -> dict[str, list[tuple[Any, ...]]]:
         for name in indexes:
             connection.execute(f"CREATE VIRTUAL TABLE temp.{name}_terms USING fts5vocab(main, {name}, instance)")
         segments = {f"{name}_{part}" for name in indexes for part in ("data", "idx")}
-        tables = [*(schema.keys() - segments - {"schema_migrations"}), *(f"{name}_terms" for name in indexes)]
+        tables = [*sorted(schema.keys() - segments - {"schema_migrations"}), *(f"{name}_terms" for name in indexes)]
         return {table: sorted(connection.execute(f"SELECT * FROM {table}"), key=repr) for table in tables}  # noqa: S608
 
 

@@ -115,14 +115,16 @@ def write_run(
         "decisions": outcome.decisions,
         **outcome.frames,
     }
-    files = {
-        **{name: _file_of(frame) for name, frame in frames.items()},
-        "queries": _file_once("queries", dataset, lambda: _queries(dataset)),
-        f"{CONTROLS}run": _file_once("run", outcome.control_run, lambda: outcome.control_run),
-        f"{CONTROLS}per_query": _file_once(
-            "per_query", outcome.control_values, lambda: _directed(outcome.control_values, outcome.directions)
+    shared: dict[str, tuple[object, Callable[[], pl.DataFrame]]] = {
+        "queries": (dataset, lambda: _queries(dataset)),
+        f"{CONTROLS}run": (outcome.control_run, lambda: outcome.control_run),
+        f"{CONTROLS}per_query": (
+            outcome.control_values,
+            lambda: _directed(outcome.control_values, outcome.directions),
         ),
     }
+    files = {name: _file_of(frame) for name, frame in frames.items()}
+    files |= {name: _file_once(name, origin, made) for name, (origin, made) in shared.items()}
     write_text(folder / CONFIG, config_text)
     write_json(folder / ENVIRONMENT, told)
     for name, file in files.items():
@@ -372,6 +374,7 @@ def _file_of(frame: pl.DataFrame) -> memoryview:
 
 
 def _file_once(name: str, origin: object, made: Callable[[], pl.DataFrame]) -> memoryview:
+    """The file of a table, that of the last run where it is made of the very same thing."""
     if name not in _LAST_FILES or _LAST_FILES[name][0] is not origin:
         _LAST_FILES[name] = origin, _file_of(made())
     return _LAST_FILES[name][1]

@@ -72,6 +72,7 @@ def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, w
 
 
 def _shown(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the arms that a page shows."""
     return rows.filter(~pl.col("arm").is_in(_NO_GUIDE))
 
 

@@ -21,7 +21,7 @@ from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCre
 _PRODUCTS = 1 << 22
 """That are made at once at most: 16 MiB."""
 _QUERIES = 256
-"""As above: each of them is multiplied alone with the documents that came since."""
+"""Candidates at once at most: each is multiplied alone with the documents that came since."""
 
 
 class ComparisonSet:

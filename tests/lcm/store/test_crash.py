@@ -106,7 +106,7 @@ store = Store(path)
 store._connection.execute("PRAGMA cache_size = 10")  # so that pages reach the file before the commit
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
 store._connection = FaultyConnection(store._connection, at, kill, after)
-store.ingest(talk(300), TOKENS)
+store.ingest(talk(500), TOKENS)
 print(store._connection.statements)
 """
 
@@ -120,7 +120,7 @@ def run_until_killed(path: Path, at: int, when: str, root: Path) -> subprocess.C
 def test_a_killed_process_leaves_the_state_before_or_after(tmp_path: Path, root: Path) -> None:
     finished = run_until_killed(tmp_path / "whole.db", 0, "before", root)
     statements = int(finished.stdout)
-    assert statements > 2 * 300
+    assert statements > 3 * 300
     for at, when, is_stored in [
         (statements // 4, "before", False),
         (statements // 2, "before", False),
@@ -135,8 +135,8 @@ def test_a_killed_process_leaves_the_state_before_or_after(tmp_path: Path, root:
         with Store(path) as store:
             assert is_sound(store._connection)
             if is_stored:
-                assert store.messages() == list(talk(300).messages)
+                assert store.messages() == list(talk(500).messages)
             else:
                 assert dump(store) == before
-            store.ingest(talk(300), TOKENS)
-            assert store.messages() == list(talk(300).messages)
+            store.ingest(talk(500), TOKENS)
+            assert store.messages() == list(talk(500).messages)
