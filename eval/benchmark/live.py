@@ -14,6 +14,7 @@ from functools import partial
 from itertools import cycle
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ BuildSystem = Callable[[Sequence[str]], System]
 """Builds the system of some choices (`system=hybrid`); called in another process, and so a function of a module."""
 Seconds = Mapping[tuple[str, str], float]
 """By family and unit; MiB, where that is the unit."""
+_Measured = TypeVar("_Measured")
 
 _BARE = "numpy and FTS5"
 _WARM = 5  # queries before those that are timed
@@ -42,11 +44,12 @@ _STATUS = Path("/proc/self/status")
 
 @dataclass(frozen=True, slots=True)
 class LiveMemory:
-    """Every system at every size, each in a process of its own, and the libraries below them.
+    """Every system at every size, and the libraries below them.
 
-    A memory takes in a transcript, is closed and opened again, and is asked `queries`, one at a time, embedding
-    included; then `turns` messages come, each with a query behind it. Beside the queries stands the product of one
-    vector with all, in float32, its `k` best by `argpartition`, and the MATCH of the same words by FTS5.
+    A memory takes in a transcript and is closed; a second process, which never had the transcript, opens it and asks
+    `queries`, one at a time, embedding included; then `turns` messages come, each with a query behind it. Beside the
+    queries stands the product of one vector with all, in float32, its `k` best by `argpartition`, and the MATCH of the
+    same words by FTS5.
     """
 
     systems: Mapping[str, Sequence[str] | None]
@@ -75,7 +78,7 @@ class LiveMemory:
         values: dict[tuple[str, str, str], list[float]] = {}
         for done, (size, name) in enumerate((size, name) for size in sizes for name in points):
             progress("live memories", done, len(sizes) * len(points))
-            for (family, unit), value in _in_another_process(partial(points[name], size)).items():
+            for (family, unit), value in points[name](size).items():
                 values.setdefault((family, unit, name), []).append(value)
         progress("live memories", len(sizes) * len(points), len(sizes) * len(points))
         return [
@@ -85,39 +88,57 @@ class LiveMemory:
 
 
 def grown(settings: LiveMemory, seed: int, build: BuildSystem, choices: Sequence[str], size: int) -> Seconds:
-    """One system at one size."""
-    system = build(choices)
-    transcript = corpus.transcript(size + settings.turns, seed)
-    first = replace(transcript, messages=transcript.messages[:size])
-    queries = _asked(transcript, settings.queries + _WARM, seed)
+    """One system at one size: a process takes the transcript in, and another one opens what that left behind."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memory.db"
-        with Memory.open(system, path) as memory:
-            ingest_s = _timed(lambda: memory.ingest(first))
-        started = time.perf_counter()
-        with Memory.open(system, path) as memory:
-            reopen_s = time.perf_counter() - started
-            first_s = _timed(lambda: memory.rank(queries[:1]))
-            asked = [_timed(partial(memory.rank, [query])) for query in queries][_WARM:]
-            turns, behind = [], []
-            for message, query in zip(transcript.messages[size:], cycle(queries), strict=False):
-                turns.append(_timed(partial(_tell, memory, transcript.conversation_id, message)))
-                behind.append(_timed(partial(memory.rank, [query])))
-            peak_mb = _peak_mb()
+        ingest, rest = _in_another_process(partial(_take_in, settings, seed, build, choices, size, path))
+        use = _in_another_process(partial(_ask, settings, seed, build, choices, rest, path))
+    return {**ingest, **use}
+
+
+def _take_in(
+    settings: LiveMemory, seed: int, build: BuildSystem, choices: Sequence[str], size: int, path: Path
+) -> tuple[Seconds, Transcript]:
+    """Ingest the transcript; returns with it what is said behind it."""
+    transcript = corpus.transcript(size + settings.turns, seed)
+    first, rest = (replace(transcript, messages=transcript.messages[part]) for part in (slice(size), slice(size, None)))
+    with Memory.open(build(choices), path) as memory:
+        ingest_s = _timed(lambda: memory.ingest(first))
+    return {("ingest", "s"): ingest_s, ("peak of ingest", "MiB"): _peak_mb()}, rest
+
+
+def _ask(
+    settings: LiveMemory, seed: int, build: BuildSystem, choices: Sequence[str], rest: Transcript, path: Path
+) -> Seconds:
+    """Open the memory, ask it, tell it what comes next."""
+    system, queries = build(choices), _asked(rest, settings.queries + _WARM, seed)
+    started = time.perf_counter()
+    with Memory.open(system, path) as memory:
+        reopen_s = time.perf_counter() - started
+        first_s = _timed(lambda: memory.rank(queries[:1]))
+        asked = [_timed(partial(memory.rank, [query])) for query in queries][_WARM:]
+        turns, behind = [], []
+        for message, query in zip(rest.messages, cycle(queries), strict=False):
+            turns.append(_timed(partial(_tell, memory, rest.conversation_id, message)))
+            behind.append(_timed(partial(memory.rank, [query])))
+        peak_mb = _peak_mb()
     return {
         ("live query, p50", "s"): statistics.median(asked),
         ("live query, p95", "s"): _p95(asked),
         ("first query", "s"): first_s,
         ("query behind a turn, p50", "s"): statistics.median(behind),
         ("turn, p50", "s"): statistics.median(turns),
-        ("ingest", "s"): ingest_s,
         ("reopening", "s"): reopen_s,
         ("peak of memory", "MiB"): peak_mb,
     }
 
 
 def bare(settings: LiveMemory, seed: int, size: int) -> Seconds:
-    """A query by numpy and SQLite alone."""
+    """A query by numpy and SQLite alone, in a process of its own."""
+    return _in_another_process(partial(_ask_bare, settings, seed, size))
+
+
+def _ask_bare(settings: LiveMemory, seed: int, size: int) -> Seconds:
     texts = [message.content for message in corpus.transcript(size, seed).messages]
     rows = corpus.unit_vectors(size, settings.dim, seed)
     queries = corpus.queries(settings.queries + _WARM, seed)
@@ -167,8 +188,8 @@ def _p95(seconds: Sequence[float]) -> float:
     return float(np.quantile(seconds, _P95))
 
 
-def _in_another_process(work: Callable[[], Seconds]) -> Seconds:
-    """So that no point finds warm what another has left, and each has a peak of its own."""
+def _in_another_process(work: Callable[[], _Measured]) -> _Measured:
+    """So that no work finds warm what another has left, and each has a peak of its own."""
     with ProcessPoolExecutor(
         1, mp_context=get_context("spawn"), initializer=begin_worker, initargs=(os.getpid(),)
     ) as beside:

@@ -134,7 +134,7 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
         assert entry["ratio"] == entry["ours"] / entry["bare"]
         assert math.isfinite(entry["ratio"])
         assert entry["name"] in finished.stdout
-    assert [tuple(entry["sizes"]) for entry in found["growth"]] == 13 * [(50, 100)] + 18 * [(20, 40)]
+    assert [tuple(entry["sizes"]) for entry in found["growth"]] == 13 * [(50, 100)] + 20 * [(20, 40)]
     assert {entry["unit"] for entry in found["growth"]} == {"s", "MiB"}
     small, wanted = found["memory"]
     assert (small["transcript_bytes"] >> 14, wanted["transcript_bytes"] >> 14) == (4, 6)
