@@ -21,7 +21,9 @@ from lcm.writing.new_document import embedded_text
 
 _log = logging.getLogger(__name__)
 _DIGESTED_AT_ONCE = 1 << 16
-"""Documents, of whose words no second copy is made at a time."""
+"""Documents, of whose columns one after another is digested."""
+_JOINED_AT_ONCE = 1 << 12
+"""Documents, of whose words a second copy is made at a time."""
 _MOST_SCOPE_SETS = 16
 """Text indexes kept at a time; the one made first is dropped for another, and made again when it is asked for."""
 
@@ -152,7 +154,8 @@ def _content(documents: pl.DataFrame) -> str:
         for name in ("document_id", "text", "content"):
             values = documents[name].slice(start, _DIGESTED_AT_ONCE)
             digest.update(values.str.len_bytes().to_numpy().astype("<u4").tobytes())
-            digest.update(values.str.join("").item().encode())
+            for part in values.to_frame().iter_slices(_JOINED_AT_ONCE):
+                digest.update(part[name].str.join("").item().encode())
     return digest.hexdigest()
 
 

@@ -170,6 +170,18 @@ def last_message(connection: sqlite3.Connection, conversation: int) -> LastMessa
     return row and LastMessage(row[0], row[1], parse_instant(row[2]))
 
 
+def latest_instant(
+    connection: sqlite3.Connection, conversation: int, messages: int, since: datetime, until: datetime
+) -> datetime | None:
+    """The latest instant of the first so many messages, of those from `since` on and before `until`."""
+    (found,) = connection.execute(
+        "SELECT max(created_at) FROM messages WHERE conversation_id = ? AND seq <= ? AND created_at >= ? "
+        "AND created_at < ?",
+        (conversation, messages, format_instant(since), format_instant(until)),
+    ).fetchone()
+    return None if found is None else parse_instant(found)
+
+
 def contents(connection: sqlite3.Connection, conversation: int) -> list[str]:
     rows = connection.execute("SELECT content FROM messages WHERE conversation_id = ? ORDER BY seq", (conversation,))
     return [content for (content,) in rows]

@@ -32,6 +32,7 @@ from lcm.store.conversations import (
     conversation_totals,
     drop_events,
     last_message,
+    latest_instant,
     message_frame,
     put_extracted,
     read_events,
@@ -142,6 +143,10 @@ class Store(StoreFile):
         if last is None:
             raise StoreError(f"nothing has been said in conversation {conversation_id!r}")
         return last.created_at
+
+    def latest_instant(self, conversation_id: str, messages: int, since: datetime, until: datetime) -> datetime | None:
+        """The latest instant of the first so many messages of a conversation, of those in [since, until)."""
+        return latest_instant(self._connection, self.conversation_row(conversation_id), messages, since, until)
 
     def contents(self, conversation_id: str) -> list[str]:
         """Read the words of a conversation's messages, in order."""
