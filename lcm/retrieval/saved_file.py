@@ -5,6 +5,7 @@ Layout, behind the check: length of the header, header as JSON, named blobs end 
 
 import json
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,26 @@ Blob = bytes | memoryview
 """A large part of a file: what is read is a view of the file itself."""
 
 
-def write_index(path: Path, settings: Mapping[str, Any], content: Mapping[str, Any], blobs: Mapping[str, Blob]) -> None:
+def write_index(
+    path: Path, settings: Mapping[str, Any], content: Mapping[str, Any], blobs: Mapping[str, Blob | list[Blob]]
+) -> None:
     """Write tmp, fsync, rename, fsync the folder.
 
     Args:
         settings: what must be equal for the file to be of use to its reader.
         content: the rest of the header; JSON values.
-        blobs: the large parts.
+        blobs: the large parts, whole or in pieces.
     """
+    pieces = {name: blob if isinstance(blob, list) else [blob] for name, blob in blobs.items()}
     header = json.dumps(
         {
             "settings": dict(settings),
             "content": dict(content),
-            "blobs": {name: len(blob) for name, blob in blobs.items()},
+            "blobs": {name: sum(map(len, blob)) for name, blob in pieces.items()},
         }
     ).encode()
     header += b" " * (-(DERIVED_START + _LENGTH_BYTES + len(header)) % _ALIGNED)
-    write_derived(path, [len(header).to_bytes(_LENGTH_BYTES, "big"), header, *blobs.values()])
+    write_derived(path, [len(header).to_bytes(_LENGTH_BYTES, "big"), header, *chain(*pieces.values())])
 
 
 def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Blob]]:

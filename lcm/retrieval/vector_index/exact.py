@@ -33,6 +33,7 @@ from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import SORTED_SHARE, Ranked, best_places, refuse_negative, refuse_unequal
 from lcm.retrieval.saved_file import Blob, read_index, write_index
 from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
+from lcm.retrieval.vector_index.row_vectors import RowVectors, pack, unpack
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 
@@ -40,8 +41,6 @@ _GRID = np.float32(2**26)
 _LENGTH_TOLERANCE = 1e-3
 _BLOCK_NUMBERS = 1 << 22  # numbers of one block in float64: 32 MiB, however many queries and documents there are
 _LEAST_QUERIES = 16  # of a block: every row is made float64 once a block, which takes as long as some products
-
-_MORE_ROWS = 1 << 16  # that are made room for at most
 
 _ROUGH_FROM = 1 << 12  # rows: with fewer, two steps take longer than one
 
@@ -69,8 +68,7 @@ class ExactIndex:
 
     def _clear(self) -> None:
         self._order = RowOrder()
-        self._rows = np.empty((0, self._dim), np.float32)  # grown ahead: only the first _count rows are in use
-        self._count = 0
+        self._vectors = RowVectors(np.empty((0, self._dim), np.float32))
 
     def __len__(self) -> int:
         return len(self._order)
@@ -87,10 +85,7 @@ class ExactIndex:
         if not len(rows):
             return
         with self._lock:
-            end = self._count + len(rows)
-            self._reserve(end)
-            self._rows[self._count : end] = rows
-            self._count = end
+            self._vectors.add(rows)
             self._order.add(ids)
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -119,12 +114,13 @@ class ExactIndex:
 
     def _ranked(self, queries: Vectors, seen: VisibleRows, k: int) -> list[Ranked]:
         """The best k by exact cosines."""
-        rows = self._rows[: self._count] if seen.is_everything else self._rows[seen.rows]
+        blocks = self._vectors.blocks if seen.is_everything else [self._vectors[seen.rows]]
         owners = seen.rows[seen.firsts]
-        queries_a_block = max(_LEAST_QUERIES, _BLOCK_NUMBERS // len(rows))
+        queries_a_block = max(_LEAST_QUERIES, _BLOCK_NUMBERS // len(seen.rows))
         answers: list[Ranked] = []
         for start in range(0, len(queries), queries_a_block):
-            scores = _of_documents(cosines(queries[start : start + queries_a_block], rows), seen)
+            some = queries[start : start + queries_a_block]
+            scores = _of_documents(_beside([cosines(some, rows) for rows in blocks]), seen)
             for row in scores:
                 order = best_places(row, k)
                 answers.append((self._order.names_of(owners[order]), row[order].tolist()))
@@ -133,11 +129,11 @@ class ExactIndex:
     def _contending(self, queries: Vectors, seen: VisibleRows, k: int) -> Iterator[Rows]:
         """The documents, as places in `seen.firsts`, that can be among the best k of each query."""
         # Copying rows takes as long as some products: rather multiply by those that nobody sees.
-        is_sparse = 2 * len(seen.rows) < self._count
-        rows = self._rows[seen.rows] if is_sparse else self._rows[: self._count]
-        queries_a_block = max(1, _BLOCK_NUMBERS // len(rows))
+        is_sparse = 2 * len(seen.rows) < len(self._vectors)
+        blocks = [self._vectors[seen.rows]] if is_sparse else self._vectors.blocks
+        queries_a_block = max(1, _BLOCK_NUMBERS // sum(map(len, blocks)))
         for start in range(0, len(queries), queries_a_block):
-            rough = queries[start : start + queries_a_block] @ rows.T
+            rough = _beside([queries[start : start + queries_a_block] @ rows.T for rows in blocks])
             if not (is_sparse or seen.is_everything):
                 rough = rough[:, seen.rows]
             for scores in _of_documents(rough, seen):
@@ -158,7 +154,7 @@ class ExactIndex:
             for start in range(0, len(queries), queries_a_block):
                 block = places[start : start + queries_a_block]
                 left = queries[start : start + queries_a_block].astype(np.float64)
-                scores = np.einsum("qcd,qd->qc", self._rows[block].astype(np.float64), left)
+                scores = np.einsum("qcd,qd->qc", self._vectors[block].astype(np.float64), left)
                 np.clip(scores, -1, 1, out=scores)
                 scores += 0.0
                 order = np.lexsort((block, -scores), axis=1)[:, :k]
@@ -183,62 +179,51 @@ class ExactIndex:
         with self._lock:
             self._settle()
             firsts, ends = self._order.spans_of(ids)
-            units: Vectors = self._rows[firsts]
+            units = self._vectors[firsts]
             for row in np.flatnonzero(ends - firsts > 1):
-                mean = self._rows[firsts[row] : ends[row]].mean(axis=0, dtype=np.float64)
+                mean = self._vectors[np.arange(firsts[row], ends[row])].mean(axis=0, dtype=np.float64)
                 units[row] = mean / (np.linalg.norm(mean) or 1.0)
             return units
 
     def save(self, path: Path) -> None:
         with self._lock:
-            self._settle()
-            ids = self._order.names_of(np.arange(self._count))
-            write_index(path, self._settings(), {"ids": ids}, {"vectors": pack(self._rows[: self._count])})
+            ids, packed = self.packed()
+            write_index(path, self._settings(), {"ids": ids}, {"vectors": packed})
 
     def load(self, path: Path) -> None:
         content, blobs = read_index(path, self._settings())
         self.restore(content["ids"], blobs["vectors"])
 
     def restore(self, ids: Sequence[str], packed: Blob) -> None:
-        """Hold the contents of another index, in the place of what is here; the vectors stay where they are, until this
-        index changes.
+        """Hold the contents of another index, in the place of what is here; the vectors stay where they are.
 
         Args:
             ids: the id of every vector.
-            packed: the vectors, as `pack` gives them.
+            packed: the vectors, as `packed` gives them.
         """
-        rows = np.require(np.frombuffer(packed, "<f4").reshape(-1, self._dim), np.float32, "A")
         with self._lock:
-            self._order, self._rows, self._count = RowOrder(ids), rows, len(rows)
+            self._order, self._vectors = RowOrder(ids), RowVectors(unpack(packed, self._dim))
 
     def contents(self) -> tuple[list[str], Vectors]:
         """The id of every vector, and the vectors: by order of adding the id, then the vector."""
         with self._lock:
             self._settle()
-            return self._order.names_of(np.arange(self._count)), self._rows[: self._count].copy()
+            return self._order.names_of(np.arange(len(self._vectors))), np.concatenate(self._vectors.blocks)
+
+    def packed(self) -> tuple[list[str], list[Blob]]:
+        """`contents` for a file: no vector is copied, and none may come before it is written."""
+        with self._lock:
+            self._settle()
+            return self._order.names_of(np.arange(len(self._vectors))), [pack(rows) for rows in self._vectors.blocks]
 
     def _settings(self) -> dict[str, object]:
         return {"kind": "exact", "dim": self._dim}
-
-    def _reserve(self, rows: int) -> None:
-        capacity = len(self._rows)
-        if rows <= capacity:
-            return
-        capacity = max(rows, min(2 * capacity, capacity + _MORE_ROWS))
-        if not self._rows.flags.owndata:  # they lie in a file
-            kept, self._rows = self._rows, np.empty((capacity, self._dim), np.float32)
-            self._rows[: self._count] = kept
-            return
-        # In place: a large block is moved by its addresses, where a new one beside it would double what is held. Nobody
-        # keeps a view of it outside of the lock.
-        self._rows.resize((capacity, self._dim), refcheck=False)
 
     def _settle(self) -> None:
         """Drop removed rows and bring the vectors of one id together: once for many changes."""
         order = self._order.flush()
         if order is not None:
-            self._rows = self._rows[order]
-            self._count = len(order)
+            self._vectors = RowVectors(self._vectors[order])
 
 
 def to_grid(vectors: Vectors, dim: int) -> Vectors:
@@ -289,18 +274,14 @@ def rounding(dim: int) -> float:
     return (dim + 2) * 2.0**-24 * (1 + _LENGTH_TOLERANCE) ** 2
 
 
+def _beside(products: Sequence[npt.NDArray[_Float]]) -> npt.NDArray[_Float]:
+    """The products of the same queries with some rows and those behind them."""
+    return products[0] if len(products) == 1 else np.hstack(products)
+
+
 def _of_documents(scores: npt.NDArray[_Float], seen: VisibleRows) -> npt.NDArray[_Float]:
     """Of scores of rows those of documents: the best row of each."""
     if seen.has_one_row_an_id:
         return scores
     best: npt.NDArray[_Float] = np.maximum.reduceat(scores, seen.firsts, axis=1)
     return best
-
-
-def pack(vectors: Vectors) -> Blob:
-    """The bytes of vectors; those of a contiguous array are not copied."""
-    return np.ascontiguousarray(vectors, "<f4").reshape(-1).view(np.uint8).data
-
-
-def unpack(packed: Blob, dim: int) -> Vectors:
-    return np.frombuffer(packed, "<f4").astype(np.float32).reshape(-1, dim)

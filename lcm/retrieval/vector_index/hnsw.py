@@ -34,7 +34,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Ranked, refuse_negative
 from lcm.retrieval.saved_file import Blob, read_index, write_index
-from lcm.retrieval.vector_index.exact import ExactIndex, pack, rounding, to_grid
+from lcm.retrieval.vector_index.exact import ExactIndex, rounding, to_grid
 from lcm.retrieval.vector_index.row_graph import Nearest, RowGraph
 from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
 
@@ -177,9 +177,9 @@ class HnswIndex:
     def save(self, path: Path) -> None:
         with self._lock:
             self._settle()
-            ids, vectors = self._exact.contents()
-            blobs: dict[str, Blob] = {
-                "vectors": pack(vectors),
+            ids, vectors = self._exact.packed()
+            blobs: dict[str, Blob | list[Blob]] = {
+                "vectors": vectors,
                 "graph": self._graph.to_bytes(),
                 "graph_rows": self._graph.rows_bytes(),
             }

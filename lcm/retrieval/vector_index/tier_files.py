@@ -15,8 +15,8 @@ import numpy as np
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
 from lcm.retrieval.saved_file import Blob, read_index, write_index
-from lcm.retrieval.vector_index.exact import pack, unpack
 from lcm.retrieval.vector_index.row_graph import RowGraph
+from lcm.retrieval.vector_index.row_vectors import pack, unpack
 from lcm.retrieval.vector_index.tier_cache import GraphSettings, TierCache
 from lcm.retrieval.vector_index.tier_rotation import Rotation
 
@@ -65,4 +65,4 @@ def read_tier(path: Path, tier: TierCache, settings: Mapping[str, Any], source: 
         axes = np.frombuffer(blobs["axes"], "<f8").astype(np.float64).reshape(tier.width, -1)
         rotation = Rotation(axes, content["learnt_from"])
     restored = RowGraph.from_bytes(graph, tier.width, blobs["graph"], blobs["graph_rows"])
-    tier.restore(unpack(blobs["rows"], tier.width), restored, rotation)
+    tier.restore(unpack(blobs["rows"], tier.width).copy(), restored, rotation)

@@ -50,13 +50,21 @@ def test_a_conversation_read_from_its_end_is_the_one_read_from_its_start(
         assert list(found) == list(reader.read("talk", len(whole))[0])
 
 
-def test_new_messages_of_a_long_conversation_are_read_without_what_was_said_long_before() -> None:
+def test_new_messages_of_a_long_conversation_are_read_without_what_was_said_long_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     messages = tuple(Message(f"m{i}", "user", f"goat {i}", "s", minute(i)) for i in range(600))
     with Memory.open(system()) as memory:
         memory.store.ingest(Transcript("talk", messages), memory.system.token_estimator)
         read: list[int] = []
         plain = memory.store.messages
-        memory.store.messages = lambda name, first=1: (found := plain(name, first), read.append(len(found)))[0]  # type: ignore[method-assign]
+
+        def counted(name: str | None = None, first: int = 1) -> list[Message]:
+            found = plain(name, first)
+            read.append(len(found))
+            return found
+
+        monkeypatch.setattr(memory.store, "messages", counted)
         found, _ = DatedMessages(memory.live).read("talk", 590)
         assert [message.message_id for message in found[590:]] == [f"m{i}" for i in range(590, 600)]
         assert max(read) < 300

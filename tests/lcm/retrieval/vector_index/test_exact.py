@@ -1,6 +1,7 @@
 """What is particular to the exact index; the laws are in the conformance suite."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,3 +84,33 @@ def test_many_rows_are_ranked_in_two_steps_with_the_bits_of_one(windows: int, sh
             best = np.argsort(-row, kind="stable")[:k]
             assert found == [names[place] for place in best]
             assert values == row[best].tolist()
+
+
+@pytest.mark.parametrize("windows", [1, 2])
+def test_an_index_that_grew_behind_its_file_is_the_one_that_grew_in_memory(windows: int, tmp_path: Path) -> None:
+    count, dim = 2 * _ROUGH_FROM, 16
+    ids = [f"d{i // windows}" for i in range(count)]
+    vectors, queries = unit(count, dim, 0), unit(3, dim, 1)
+    whole, saved, grown = (Exact().build(dim, incidents=Counter()) for _ in range(3))
+    whole.add(ids, vectors)
+    first = count - 901
+    saved.add(ids[:first], vectors[:first])
+    saved.save(tmp_path / "half")
+    grown.load(tmp_path / "half")
+    for start in range(first, count, 300):
+        grown.add(ids[start : start + 300], vectors[start : start + 300])
+    some = list(dict.fromkeys(ids[:40] + ids[-40:]))
+    for removed in ([], some[::7]):
+        for index in (whole, grown):
+            index.remove(removed)
+        left = [one for one in some if one not in removed]
+        for allowed in (None, left, ids[: count // 3], ids[1:]):
+            assert grown.search(queries, 7, allowed) == whole.search(queries, 7, allowed)
+        assert np.array_equal(grown.vectors_of(left), whole.vectors_of(left))
+        if windows == 1:
+            places = np.array([[0, len(whole) - 1, 5, len(whole) - 9]] * 3)
+            gridded = to_grid(queries, dim)
+            assert grown.rank(gridded, places, 3) == whole.rank(gridded, places, 3)
+        for index, name in ((whole, "whole"), (grown, "grown")):
+            index.save(tmp_path / name)
+        assert (tmp_path / "grown").read_bytes() == (tmp_path / "whole").read_bytes()
