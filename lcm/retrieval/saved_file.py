@@ -4,6 +4,7 @@ Layout, behind the check: length of the header, header as JSON, named blobs end 
 """
 
 import json
+import mmap
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
@@ -67,3 +68,9 @@ def read_index(path: Path, settings: Mapping[str, Any]) -> tuple[dict[str, Any],
         blobs[name] = body[position : position + length]
         position += length
     return header["content"], blobs
+
+
+def let_go(blob: Blob) -> None:
+    """Give back the memory that reading a blob took; whoever looks at its file again reads it again."""
+    if isinstance(blob, memoryview) and isinstance(blob.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        blob.obj.madvise(mmap.MADV_DONTNEED)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lcm.given import plain_bytes
 from lcm.protocols.models import Vectors
-from lcm.retrieval.saved_file import Blob
+from lcm.retrieval.saved_file import Blob, let_go
 from lcm.retrieval.vector_index.graph_growth import SMALLEST_CAPACITY, GraphBuildSettings, add_rows
 from lcm.retrieval.vector_index.row_order import Rows, VisibleRows
 
@@ -112,5 +112,6 @@ class RowGraph:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "graph"
                 path.write_bytes(data)
+                let_go(data)  # hnswlib has a copy of its own, and the vectors keep the file mapped
                 graph._graph.load_index(str(path), max_elements=max(graph.size, SMALLEST_CAPACITY))
         return graph

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lcm.errors import StoreError
-from lcm.retrieval.saved_file import read_index, write_index
+from lcm.retrieval.saved_file import let_go, read_index, write_index
 
 SETTINGS = {"kind": "test", "dim": 3}
 
@@ -52,3 +52,26 @@ def test_numbers_are_looked_at_where_they_lie_in_the_file(name: str, tmp_path: P
     assert read.tolist() == numbers.tolist()
     assert read.flags.aligned
     assert isinstance(blob, memoryview) and isinstance(blob.obj, mmap.mmap)
+
+
+def test_a_blob_in_pieces_is_one_when_it_is_read(tmp_path: Path) -> None:
+    write_index(tmp_path / "index", SETTINGS, {}, {"one": [b"ab", memoryview(b"cd"), b""], "none": [], "two": b"e"})
+    assert read_index(tmp_path / "index", SETTINGS)[1] == {"one": b"abcd", "none": b"", "two": b"e"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell what it holds of files")
+def test_what_is_let_go_of_leaves_memory_and_is_read_again(tmp_path: Path) -> None:
+    held = np.arange(2**22, dtype=np.float32)
+    write_index(tmp_path / "index", SETTINGS, {}, {"numbers": held.data.cast("B")})
+    blob = read_index(tmp_path / "index", SETTINGS)[1]["numbers"]
+    assert bytes(blob) == held.tobytes()
+    before = _of_files_kib()
+    let_go(blob)
+    assert before - _of_files_kib() > 12 * 1024
+    assert bytes(blob) == held.tobytes()
+    let_go(b"no file")
+
+
+def _of_files_kib() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssFile:"))
