@@ -38,19 +38,23 @@ def documents_of(batch: Batch, ids: pl.Series, columns: Sequence[str]) -> pl.Dat
 
 def texts_of(batch: Batch, ids: pl.Series) -> list[str | None]:
     """The texts of documents that a batch sees, one for each id; None of one that it does not see."""
-    return rows_of(batch.documents, ids, ["text"])["text"].to_list()
+    return batch.documents["text"][_rows(batch.documents, ids)].to_list()
 
 
 def rows_of(documents: pl.DataFrame, ids: pl.Series, columns: Sequence[str]) -> pl.DataFrame:
     """Columns of documents of a frame, a row for each id, in their order; null where it has no such document."""
+    return documents[list(columns)][_rows(documents, ids)]
+
+
+def _rows(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:
+    """The row of each id, null where there is no such document."""
     places, count = places_of(documents), len(documents)
     rows = np.fromiter(map(places.get, ids.to_list(), repeat(count)), np.uint32, len(ids))
-    of_some = documents[list(columns)]
     is_known = rows < count
     if is_known.all():  # an array is read several times as fast as a list, and holds no null
-        return of_some[pl.Series(rows)]
+        return pl.Series(rows)
     told = zip(rows.tolist(), is_known.tolist(), strict=True)
-    return of_some[pl.Series([row if known else None for row, known in told], dtype=pl.UInt32)]
+    return pl.Series([row if known else None for row, known in told], dtype=pl.UInt32)
 
 
 def _filled(found: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

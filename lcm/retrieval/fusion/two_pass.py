@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,20 @@ import polars as pl
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Decay
 from lcm.records.rules import Rules
-from lcm.retrieval.formula import beside, kept_rows, worked_out
+from lcm.retrieval.formula import beside, values_of
 from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.ordering import best_first, first_places, is_one_query, with_rank
+from lcm.retrieval.ranking.ordering import best_first, first_places, query_numbers, with_rank
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.sums import in_order
 from lcm.retrieval.terms import Terms, TermWords
 
 FrequencyOver = Literal["near", "all"]
-IsNear = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]
-"""Tells of cosines whether they are near."""
+_Numbers = npt.NDArray[np.float64]
+_Places = npt.NDArray[np.int64]
+_COSINE = share("cosine", least=-1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,55 +85,70 @@ class TwoPass:
         return ("cosine", "access_count", "authority", "decay_rate", *recency_columns(self.recency))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        rows = _by_cosine(frame)
-        parts = [self._passed(part, batch, is_near) for part, is_near, _ in self._parts(rows)]
-        if len(parts) == 1:
-            return parts[0]
-        order = frame.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("_query")
-        both = pl.concat(parts).join(order, on="query_id", how="left", maintain_order="left")
-        return best_first(both.sort("_query", maintain_order=True).drop("_query"))
+        cosines, queries = values_of(frame, _COSINE), query_numbers(frame)
+        passed = [self._passed(frame, batch, part, cosines, queries) for part in self._parts(frame)]
+        rows, scores = (np.concatenate(both) for both in zip(*passed, strict=True))
+        if len(passed) > 1:
+            order = np.lexsort((-scores, queries[rows]))
+            rows, scores = rows[order], scores[order]
+        return beside(frame[pl.Series(rows, dtype=pl.UInt32)], [pl.Series("score", scores)])
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, which cut did it, and by how much it missed that."""
+        cosines, queries = values_of(frame, _COSINE), query_numbers(frame)
+        rows = beside(frame, [pl.Series("score", cosines)])
         told = [pl.DataFrame(schema=REASONS_SCHEMA)]
-        for part, is_near, lacks in self._parts(_by_cosine(frame)):
-            far = with_rank(best_first(part))
+        for part in self._parts(frame):
+            far = with_rank(best_first(rows[part.rows]))
             told.append(_behind(far, self.k1, "k1", "cosine"))
-            below = pl.format(f"cosine {{}} {lacks} theta1 {self.theta1:g}", pl.col("score").round(4))
-            is_far = pl.Series(~is_near(far["score"].to_numpy()))
+            below = pl.format(f"cosine {{}} {part.lacks} theta1 {self.theta1:g}", pl.col("score").round(4))
+            is_far = pl.Series(~part.is_near(far["score"].to_numpy()))
             told.append(told_of(far.filter((pl.col("rank") <= self.k1) & is_far), below))
-            scored = self._scored(self._near(part, is_near), batch)
+            near, scores = self._scored(frame, batch, part, cosines, queries)
+            scored = beside(frame[near], [pl.Series("score", scores)])
             told.append(_behind(with_rank(best_first(scored)), self.k2, "k2", "score"))
         return pl.concat(told)
 
-    def _parts(self, rows: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, IsNear, str]]:
-        """The rows that are cut by themselves, which of them are near, and how a cosine lacks theta1 there."""
-        is_guidance = np.zeros(len(rows), np.bool_)
-        if self.rules == "corrected":
-            is_guidance = np.array([kind == "guidance" for kind in rows["kind"].to_list()], np.bool_)
-        yield kept_rows(rows, ~is_guidance), lambda scores: scores >= self.theta1, "below"
-        if is_guidance.any():
-            yield kept_rows(rows, is_guidance), lambda scores: scores > self.theta1, "not above"
+    def _parts(self, frame: pl.DataFrame) -> Iterator["_Part"]:
+        """The rows that are cut by themselves."""
+        kinds = frame["kind"].to_list() if self.rules == "corrected" else []
+        if "guidance" not in kinds:
+            yield _Part(np.arange(len(frame)), lambda cosines: cosines >= self.theta1, "below")
+            return
+        is_guidance = np.array([kind == "guidance" for kind in kinds], np.bool_)
+        yield _Part(np.flatnonzero(~is_guidance), lambda cosines: cosines >= self.theta1, "below")
+        yield _Part(np.flatnonzero(is_guidance), lambda cosines: cosines > self.theta1, "not above")
 
-    def _near(self, rows: pl.DataFrame, is_near: IsNear) -> pl.DataFrame:
-        """Of rows whose score is their cosine those that pass the first cut, best first."""
-        places = first_places(rows, self.k1)
-        return rows[_places(places[is_near(rows["score"].to_numpy()[places])])]
+    def _passed(
+        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: _Numbers, queries: _Places
+    ) -> tuple[_Places, _Numbers]:
+        """The rows of a part that pass both cuts, best first within each query, and their scores."""
+        near, scores = self._scored(frame, batch, part, cosines, queries)
+        first = first_places(scores, queries[near], self.k2)
+        return near[first], scores[first]
 
-    def _passed(self, rows: pl.DataFrame, batch: Batch, is_near: IsNear) -> pl.DataFrame:
-        """Both passes over rows whose score is their cosine."""
-        scored = self._scored(self._near(rows, is_near), batch)
-        passed = scored[_places(first_places(scored, self.k2))]
+    def _scored(
+        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: _Numbers, queries: _Places
+    ) -> tuple[_Places, _Numbers]:
+        """The rows of a part that pass the first cut, best first within each query, with the scores of the second."""
+        first = part.rows[first_places(cosines[part.rows], queries[part.rows], self.k1)]
+        near = first[part.is_near(cosines[first])]
         if self.kappa > 0:
-            passed.drop_in_place("_coverage")
-        return passed
-
-    def _scored(self, near: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        """The rows of the second pass with their scores."""
-        if self.kappa > 0:
-            near = beside(near, [keyword_coverage(near, batch, self.terms)])
+            coverage = np.zeros(len(frame))
+            coverage[near] = keyword_coverage(frame, batch, self.terms, near)
+            frame = beside(frame, [pl.Series("_coverage", coverage)])
         score = _score(self, None if self.frequency_over == "near" else most_accesses(batch))
-        return beside(near, [worked_out(near, score, "score")])
+        return near, values_of(frame, score, near)
+
+
+class _Part(NamedTuple):
+    """Rows that are cut by themselves."""
+
+    rows: _Places
+    is_near: Callable[[_Numbers], npt.NDArray[np.bool_]]
+    """Tells of cosines whether they are near."""
+    lacks: str
+    """How one that is not lacks theta1."""
 
 
 @lru_cache(maxsize=64)
@@ -143,16 +159,8 @@ def _score(settings: TwoPass, most: int | None) -> pl.Expr:
         covered = (1.0 + settings.kappa * pl.col("_coverage")) * (1.0 / (1.0 + settings.kappa))
     weights = (settings.recency_weight, settings.frequency_weight, settings.authority_weight)
     omega = authority(settings.recency, *weights, most)
-    score = omega * pl.col("score").clip(lower_bound=0.0) * covered * summary_quality(settings.summary_delta)
+    score = omega * _COSINE.clip(lower_bound=0.0) * covered * summary_quality(settings.summary_delta)
     return score.clip(0.0, 1.0)
-
-
-_COSINE = share("cosine", least=-1.0)
-
-
-def _by_cosine(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with their cosine for a score."""
-    return beside(frame, [worked_out(frame, _COSINE, "score")])
 
 
 def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
@@ -193,7 +201,7 @@ def _frequency(most: int | None) -> pl.Expr:
     return ((accesses + 1.0).log() * (1.0 / math.log1p(most))).clip(upper_bound=1.0) if most else pl.lit(0.0)
 
 
-def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords) -> pl.Series:
+def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords, places: _Places | None = None) -> _Numbers:
     """The share of the query's distinct terms that the document's text has, in [0, 1]; 0 where the query has none.
 
     Of a query three characters or more, but for the pairs of scripts without spaces. No stop words.
@@ -204,25 +212,31 @@ def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords) -> pl.S
         rows: columns query_id, document_id.
         batch: knows the texts.
         words: how texts are cut into terms.
+        places: of the rows that are meant; None = all.
     Returns:
-        Float64, in the order of the rows.
+        Of each of these.
     """
-    ids = rows["document_id"]
-    unique = ids if is_one_query(rows) else ids.unique()
+    ids, query_ids = (rows[name] for name in ("document_id", "query_id"))
+    if places is not None:
+        ids, query_ids = (column[pl.Series(places, dtype=pl.UInt32)] for column in (ids, query_ids))
+    asked = {
+        query_id: _asked(words, text)
+        for query_id, text in zip(*(batch.queries[name].to_list() for name in ("query_id", "text")), strict=True)
+    }
+    unique = ids if len(asked) == 1 else ids.unique()
     texts = zip(unique.to_list(), texts_of(batch, unique), strict=True)
-    said = {name: _said(words, text or "") for name, text in texts}
-    asked = {name: set(Terms(words).of(text)) for name, text in batch.queries["query_id", "text"].iter_rows()}
-    pairs = zip(rows["query_id"].to_list(), ids.to_list(), strict=True)
-    shares = [len(asked[query] & said[one]) / max(1, len(asked[query])) for query, one in pairs]
-    return pl.Series("_coverage", shares, dtype=pl.Float64)
+    said = {document_id: _said(words, text or "") for document_id, text in texts}
+    pairs = zip(query_ids.to_list(), ids.to_list(), strict=True)
+    return np.array([len(asked[query] & said[one]) / max(1, len(asked[query])) for query, one in pairs], np.float64)
+
+
+@lru_cache(maxsize=64)
+def _asked(words: TermWords, text: str) -> frozenset[str]:
+    """The terms of a query that a document should have."""
+    return frozenset(Terms(words).of(text))
 
 
 @lru_cache(maxsize=4096)
 def _said(words: TermWords, text: str) -> frozenset[str]:
     """The terms of a document: live queries find the same ones again, and cutting a text takes longer than all else."""
     return frozenset(Terms(words).all_of(text))
-
-
-def _places(rows: npt.NDArray[np.int64]) -> pl.Series:
-    """Of rows of a frame, as it reads them soonest."""
-    return pl.Series(rows.astype(np.uint32))

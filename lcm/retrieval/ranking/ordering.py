@@ -46,19 +46,19 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def first_places(frame: pl.DataFrame, n: int) -> npt.NDArray[np.int64]:
+def first_places(scores: npt.NDArray[np.float64], queries: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
     """The places of each query's first `n` rows, in the order of `best_first`, of rows without `deferred`.
 
     Args:
-        frame: columns query_id, score; no score is null or no number.
+        scores: of each row; none is null or no number.
+        queries: the number of each row's query, ascending.
         n: at least 1.
     """
-    losses = -frame["score"].to_numpy()
-    if not len(losses) or is_one_query(frame):
+    losses = -scores
+    if not len(losses) or queries[0] == queries[-1]:
         return np.argsort(losses, kind="stable")[:n]
-    queries = query_numbers(frame)
     sizes = np.bincount(queries)
-    if len(sizes) * sizes.max(initial=0) <= _PADDED_ROWS * len(frame):
+    if len(sizes) * sizes.max(initial=0) <= _PADDED_ROWS * len(scores):
         order = _order(losses, None, queries, sizes)
     else:
         order = np.lexsort((losses, queries))

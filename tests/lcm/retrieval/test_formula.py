@@ -117,13 +117,13 @@ def test_the_same_rows_are_kept_alone_and_beside_another_query(
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_every_formula_of_a_ranking_is_read(name: str) -> None:
-    assert formula._steps_of(FORMULAS[name]) is not None
+    assert formula._part_of(FORMULAS[name]) is not None
 
 
 def test_what_numpy_does_not_know_is_left_to_polars() -> None:
     frame = pl.DataFrame({"query_id": ["q", "q"], "score": [0.25, 0.5]})
     unread = pl.col("score").rank() + pl.col("score").sinh()
-    assert formula._steps_of(unread) is None
+    assert formula._part_of(unread) is None
     assert worked_out(frame, unread, "x").equals(frame.select(x=unread)["x"])
     kept = filtered(frame, pl.col("score").rank() > 1)
     assert kept["score"].to_list() == [0.5]

@@ -24,7 +24,7 @@ def batch(questions: list[str], texts: list[str]) -> Batch:
 
 def covered(question: str, text: str, words: TermWords = "unicode") -> float:
     rows = pl.DataFrame({"query_id": ["q0"], "document_id": ["d0"]})
-    return keyword_coverage(rows, batch([question], [text]), words).item()  # type: ignore[no-any-return]
+    return keyword_coverage(rows, batch([question], [text]), words).item()
 
 
 def test_it_is_the_share_of_the_distinct_words_of_the_query() -> None:
@@ -60,4 +60,4 @@ def test_without_spaces_neighbours_count_in_pairs() -> None:
 def test_rows_keep_their_order_and_queries_their_own_words() -> None:
     rows = pl.DataFrame({"query_id": ["q1", "q0", "q0"], "document_id": ["d0", "d1", "d0"]})
     found = keyword_coverage(rows, batch(["red kettle", "goats"], ["goats and a kettle", "red"]), "unicode")
-    assert found.to_list() == [1.0, 1 / 2, 1 / 2]
+    assert found.tolist() == [1.0, 1 / 2, 1 / 2]

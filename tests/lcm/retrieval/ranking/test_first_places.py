@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.ranking.ordering import best_first, first_places
+from lcm.retrieval.ranking.ordering import best_first, first_places, query_numbers
 
 SCORES = st.lists(st.sampled_from([-0.5, 0.0, 0.25, 0.5, 1.0]), max_size=12)
 
@@ -15,7 +15,7 @@ def test_first_places_are_those_of_the_order_of_all_rows(queries: list[list[floa
     rows = [(f"q{number}", score) for number, scores in enumerate(queries) for score in scores]
     frame = pl.DataFrame(rows, {"query_id": pl.String, "score": pl.Float64}, orient="row").with_row_index("place")
     first = best_first(frame).filter(pl.int_range(pl.len()).over("query_id") < n)
-    assert first_places(frame, n).tolist() == first["place"].to_list()
+    assert first_places(frame["score"].to_numpy(), query_numbers(frame), n).tolist() == first["place"].to_list()
 
 
 def test_queries_of_very_unequal_size_are_cut_alike() -> None:
@@ -24,4 +24,4 @@ def test_queries_of_very_unequal_size_are_cut_alike() -> None:
     ids = [f"q{number}" for number, size in enumerate(sizes) for _ in range(size)]
     frame = pl.DataFrame({"query_id": ids, "score": rng.integers(0, 9, len(ids)) / 8}).with_row_index("place")
     first = best_first(frame).filter(pl.int_range(pl.len()).over("query_id") < 7)
-    assert first_places(frame, 7).tolist() == first["place"].to_list()
+    assert first_places(frame["score"].to_numpy(), query_numbers(frame), 7).tolist() == first["place"].to_list()
