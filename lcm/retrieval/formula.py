@@ -8,7 +8,7 @@ expression that is not known here is left to Polars.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import polars as pl
 
 from lcm.retrieval.formula_parts import Column, Run, UnknownError, read
 from lcm.retrieval.lookup import KeptBeside
-from lcm.retrieval.ranking.ordering import is_one_query
+from lcm.retrieval.ranking.ordering import is_one_query, taken
 
 _KEPT = 512
 """Formulas that are read and kept."""
@@ -44,7 +44,7 @@ def values_of(
         rows: the places of those that are meant, as if the frame had no others; None = all.
     """
     if (found := _by_numpy(frame, formula, rows)) is None:
-        meant = frame if rows is None else frame[pl.Series(rows, dtype=pl.UInt32)]
+        meant = frame if rows is None else taken(frame, rows)
         return meant.select(formula.cast(pl.Float64)).to_series().to_numpy()
     values, nulls = found
     values = _in_rows(values, len(frame) if rows is None else len(rows))
@@ -69,7 +69,10 @@ def filtered(frame: pl.DataFrame, formula: pl.Expr) -> pl.DataFrame:
 
 def kept_rows(frame: pl.DataFrame, is_kept: npt.NDArray[np.bool_]) -> pl.DataFrame:
     """Some rows; the frame itself where they are all."""
-    return frame if is_kept.all() else frame[np.flatnonzero(is_kept)]
+    count = np.count_nonzero(is_kept)
+    if is_kept[:count].all():  # of rows in order those that score enough: no thread need be woken
+        return frame if count == len(frame) else frame.head(count)
+    return taken(frame, np.flatnonzero(is_kept))
 
 
 def beside(frame: pl.DataFrame, columns: Iterable[pl.Series]) -> pl.DataFrame:
@@ -82,6 +85,16 @@ def beside(frame: pl.DataFrame, columns: Iterable[pl.Series]) -> pl.DataFrame:
             whole.insert_column(len(names), column)
             names.append(column.name)
     return whole
+
+
+def columns_of(names: Sequence[str], values: npt.NDArray[np.float64]) -> list[pl.Series]:
+    """Columns of the rows of an array: parts of one series, for making one takes as long as cutting off ten.
+
+    Args:
+        values: shape (names, rows).
+    """
+    whole, count = pl.Series(np.ascontiguousarray(values).reshape(-1)), values.shape[1]
+    return [whole.slice(number * count, count).alias(name) for number, name in enumerate(names)]
 
 
 def numbers_of(column: pl.Series, missing: float = math.nan) -> npt.NDArray[np.float64]:

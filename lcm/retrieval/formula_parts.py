@@ -16,8 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 Column = tuple[Any, Any]
-"""What a part of a formula is, an array with a value a row or one value of all rows; and where there is none: an array,
-True = in no row, None = there is one in every row."""
+"""What a part of a formula is, an array with a value a row, of words a list, or one value of all rows; and where there
+is none: an array, True = in every row, None = in no row."""
 _TRUE, _FALSE = np.True_, np.False_
 
 
@@ -145,22 +145,20 @@ def _literal(held: Any) -> Column:
 def _column(name: str) -> Part:
     def part(run: Run) -> Column:
         column = run.frame.get_column(name)
-        first = column[0]  # told sooner than a type, above all that of an Enum
-        if isinstance(first, str):
-            return _words(column.to_list(), run)
-        if isinstance(first, int | float) and not column.has_nulls():
-            return _numbers(column.to_numpy(), None, run)
         dtype = column.dtype
-        if dtype == _INSTANT:
+        kind = type(dtype)
+        if kind in _OF_WORDS:
+            return _words(column.to_list(), run)
+        if kind is pl.Datetime and dtype == _INSTANT:
             instants = column.to_numpy().view(np.int64)
             return _numbers(instants, instants == _NO_INSTANT if column.has_nulls() else None, run)
+        if kind not in _OF_NUMBERS:
+            raise UnknownError
+        if not column.has_nulls():
+            return _numbers(column.to_numpy(), None, run)
         if column.null_count() == len(column):
             return 0.0, _TRUE
-        if isinstance(dtype, pl.String | pl.Enum):
-            return _words(column.to_list(), run)
-        if not (dtype.is_numeric() or dtype == pl.Boolean):
-            raise UnknownError
-        filler = 0 if dtype.is_integer() or dtype == pl.Boolean else 0.0
+        filler = 0.0 if kind in _OF_FRACTIONS else 0
         told = column.to_list()
         values = np.array([filler if value is None else value for value in told])
         return _numbers(values, np.array([value is None for value in told]), run)
@@ -168,6 +166,11 @@ def _column(name: str) -> Part:
     return part
 
 
+_OF_WORDS = {pl.String, pl.Enum}
+_OF_FRACTIONS = {pl.Float32, pl.Float64}
+_OF_NUMBERS = _OF_FRACTIONS | {
+    pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64
+}  # fmt: skip
 _INSTANT = pl.Datetime("ms", "UTC")
 _NO_INSTANT = np.iinfo(np.int64).min
 
@@ -178,8 +181,7 @@ def _words(told: list[str | None], run: Run) -> Column:
     first = told[0]
     if told[-1] == first and told.count(first) == len(told):
         return (first, None) if first is not None else ("", _TRUE)
-    nulls = np.array([value is None for value in told]) if None in told else None
-    return np.array(told, object), nulls
+    return told, np.array([value is None for value in told]) if None in told else None
 
 
 def _numbers(values: Any, nulls: Any, run: Run) -> Column:
@@ -247,6 +249,10 @@ def _above(one: Any, other: Any) -> Any:
 
 
 def _equal(one: Any, other: Any) -> Any:
+    if isinstance(one, list) and isinstance(other, str):
+        return np.array([word == other for word in one])
+    if isinstance(one, list) or isinstance(other, list):
+        raise UnknownError
     above, beyond = _is_nan(one), _is_nan(other)
     return one == other if above is False or beyond is False else (one == other) | (above & beyond)
 
@@ -284,6 +290,8 @@ def _chosen(predicate: Part, truthy: Part, falsy: Part) -> Part:
         if (count := np.count_nonzero(holds)) in (0, len(holds)):
             return truthy(run) if count else falsy(run)
         (one, no_one), (other, no_other) = truthy(run), falsy(run)
+        if no_other is _TRUE:
+            return one, ~holds if no_one is None else ~holds | no_one
         values = np.where(holds, one, other)
         if no_one is None and no_other is None:
             return values, None

@@ -36,9 +36,9 @@ def documents_of(batch: Batch, ids: pl.Series, columns: Sequence[str]) -> pl.Dat
     return found if batch.turns is None else _filled(found, rows_of(batch.turns, ids, columns))
 
 
-def texts_of(batch: Batch, ids: pl.Series) -> list[str | None]:
-    """The texts of documents that a batch sees, one for each id; None of one that it does not see."""
-    return batch.documents["text"][_rows(batch.documents, ids)].to_list()
+def texts_of(batch: Batch, ids: pl.Series) -> pl.Series:
+    """The texts of documents that a batch sees, one for each id; null of one that it does not see."""
+    return batch.documents["text"][_rows(batch.documents, ids)]
 
 
 def rows_of(documents: pl.DataFrame, ids: pl.Series, columns: Sequence[str]) -> pl.DataFrame:

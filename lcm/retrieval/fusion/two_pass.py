@@ -21,7 +21,7 @@ from lcm.retrieval.fusion.recency import recency, recency_columns
 from lcm.retrieval.fusion.shares import share, shares
 from lcm.retrieval.fusion.summary_quality import summary_quality
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.ordering import best_first, first_places, query_numbers, with_rank
+from lcm.retrieval.ranking.ordering import best_first, first_places, query_numbers, taken, with_rank
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.sums import in_order
 from lcm.retrieval.terms import Terms, TermWords
@@ -91,7 +91,7 @@ class TwoPass:
         if len(passed) > 1:
             order = np.lexsort((-scores, queries[rows]))
             rows, scores = rows[order], scores[order]
-        return beside(frame[pl.Series(rows, dtype=pl.UInt32)], [pl.Series("score", scores)])
+        return beside(taken(frame, rows), [pl.Series("score", scores)])
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, which cut did it, and by how much it missed that."""
@@ -218,13 +218,13 @@ def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords, places:
     """
     ids, query_ids = (rows[name] for name in ("document_id", "query_id"))
     if places is not None:
-        ids, query_ids = (column[pl.Series(places, dtype=pl.UInt32)] for column in (ids, query_ids))
+        ids, query_ids = (column[pl.Series(places.astype(np.uint32))] for column in (ids, query_ids))
     asked = {
         query_id: _asked(words, text)
         for query_id, text in zip(*(batch.queries[name].to_list() for name in ("query_id", "text")), strict=True)
     }
     unique = ids if len(asked) == 1 else ids.unique()
-    texts = zip(unique.to_list(), texts_of(batch, unique), strict=True)
+    texts = zip(unique.to_list(), texts_of(batch, unique).to_list(), strict=True)
     said = {document_id: _said(words, text or "") for document_id, text in texts}
     pairs = zip(query_ids.to_list(), ids.to_list(), strict=True)
     return np.array([len(asked[query] & said[one]) / max(1, len(asked[query])) for query, one in pairs], np.float64)

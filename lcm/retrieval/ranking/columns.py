@@ -1,15 +1,17 @@
 """Evidence to columns: values for every document of a haystack, laid beside the rows of the frame."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside
-from lcm.retrieval.ranking.evidence.excerpt import Seen, excerpt
+from lcm.retrieval.formula import beside, columns_of
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen, excerpt
 from lcm.retrieval.ranking.evidence.growing_talk import talk_of
-from lcm.retrieval.ranking.evidence.haystack import Numbers, haystack_of
+from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, haystack_of
 from lcm.retrieval.ranking.evidence.speakers import Speakers
 from lcm.retrieval.ranking.ordering import query_runs
 from lcm.retrieval.source.candidates import POOLED
@@ -30,7 +32,7 @@ def with_evidence(
             passages share, or one a document.
         radius: how many turns around those of its rows it looks at in an excerpt.
     """
-    ids = frame["document_id"].to_list()
+    ids = frame["document_id"]
     rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"].to_list())}
     found = np.zeros((len(names), len(frame)))
     first = 0
@@ -40,17 +42,37 @@ def with_evidence(
             seen: Seen = excerpt(talk_of(batch), of_query, radius)
         else:
             seen = haystack_of(batch.documents)
-        here = seen.places_of(of_query)
-        is_known = here >= 0
-        if is_known.any():
-            documents = here[is_known]
-            turns = seen.turns[documents]
+        documents, turns, is_known = _places(seen, of_query)
+        if len(documents):
             for column, of_one in enumerate(evidence(seen, rows[query_id])):
                 found[column, first : first + length][is_known] = of_one[
                     turns if len(of_one) == len(seen) else documents
                 ]
         first += length
-    return beside(frame, [pl.Series(name, column) for name, column in zip(names, found, strict=True)])
+    return beside(frame, columns_of(names, found))
+
+
+def _places(seen: Seen, ids: pl.Series) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
+    """The places of documents that are seen, those of their turns, and which of all they are.
+
+    Those asked for last stay at hand: several stages look at the rows of one query.
+    """
+    cache, key = (seen.cache, None) if isinstance(seen, Haystack) else (seen.talk.cache, seen)
+    known: _Known | None = cache.get(_Known)
+    if known is None or known.excerpt is not key or not known.ids.equals(ids):
+        here = seen.places_of(ids.to_list())
+        is_known = here >= 0
+        documents = here[is_known]
+        known = cache[_Known] = _Known(key, ids, (documents, seen.turns[documents], is_known))
+    return known.places
+
+
+class _Known(NamedTuple):
+    """Where documents stand in a haystack, or in an excerpt."""
+
+    excerpt: Excerpt | None
+    ids: pl.Series
+    places: tuple[Places, Places, npt.NDArray[np.bool_]]
 
 
 def speakers_of(frame: pl.DataFrame, batch: Batch) -> Speakers:

@@ -59,7 +59,9 @@ class CrossEncoder:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         kept = first(frame, self.window, batch)
         asked: dict[str, str] = dict(batch.queries.select("query_id", "text").iter_rows())
-        pairs = zip((asked[one] for one in kept["query_id"]), texts_of(batch, kept["document_id"]), strict=True)
+        pairs = zip(
+            (asked[one] for one in kept["query_id"]), texts_of(batch, kept["document_id"]).to_list(), strict=True
+        )
         scores = self.scores([(query, text or "") for query, text in pairs])
         return best_first(self.blend.apply(kept.with_columns(reranker_score=pl.Series(scores, dtype=pl.Float64))))
 

@@ -220,7 +220,7 @@ def _number(entry: dict[str, Any], key: str) -> float | None:
 
 def _asked(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     """A row a query, as they stand in the frame: query_id, query, documents (a list of texts)."""
-    texts = pl.Series(texts_of(batch, frame["document_id"]), dtype=pl.String)
+    texts = texts_of(batch, frame["document_id"])
     return (
         frame.select("query_id", documents=texts)
         .group_by("query_id", maintain_order=True)

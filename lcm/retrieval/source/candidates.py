@@ -1,6 +1,7 @@
 """The candidate frame: how the answers of the indexes become rows."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import Literal
 
 import numpy as np
@@ -108,8 +109,8 @@ def branch(answers: Sequence[tuple[Sequence[str], Sequence[float]]], score: str,
     frame = pl.DataFrame(
         [
             pl.Series("query", np.repeat(np.arange(len(counts), dtype=np.uint32), counts)),
-            pl.Series("document_id", [i for ids, _ in answers for i in ids], pl.String),
-            pl.Series(score, [s for _, scores in answers for s in scores], pl.Float64),
+            pl.Series("document_id", list(chain.from_iterable(ids for ids, _ in answers)), pl.String),
+            pl.Series(score, list(chain.from_iterable(scores for _, scores in answers)), pl.Float64),
             pl.Series(rank, np.concatenate([np.empty(0, np.int64), *ranks])),
         ]
     )
@@ -146,7 +147,7 @@ def _side_by_side(dense: pl.DataFrame, lexical: pl.DataFrame) -> pl.DataFrame:
     """The same join for one query: a table of forty ids is read sooner than a join is planned."""
     near, worded = dense["document_id"].to_list(), lexical["document_id"].to_list()
     places = {document_id: place for place, document_id in enumerate(worded)}
-    both = [places.pop(document_id, None) for document_id in near]
+    both = list(map(places.pop, near, repeat(None)))
     if alone := list(places.values()):
         dense = dense[pl.Series([*range(len(near)), *([None] * len(alone))], dtype=pl.UInt32)]
         ids = pl.Series("document_id", near + [worded[place] for place in alone], pl.String)

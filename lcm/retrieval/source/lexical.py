@@ -12,6 +12,7 @@ from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.retrieval import Batch, Raw, TextIndexChoice
+from lcm.retrieval.formula import beside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.own_indexes import with_words_in
 from lcm.retrieval.source.query_expansion import QueryExpansion
@@ -100,17 +101,18 @@ def with_containment(
         pool_size: rows a query at most.
     Source: memory-lancedb-pro, lexical fallback.
     """
-    found = [rows.with_columns(contained=pl.lit(None, pl.Float64))]
+    found = [beside(rows, [pl.Series("contained", [None], pl.Float64).new_from_index(0, len(rows))])]
     wanted = [(position, text.strip().lower()) for position, text in queries]
-    if any(text for _, text in wanted):
-        lowered = documents.select(
-            "document_id", "created_at", *(pl.col(name).str.strip_chars().str.to_lowercase() for name in _FIELDS)
-        )
-        found += [
-            _contained(lowered, text, pool_size).with_columns(query=pl.lit(position, pl.UInt32))
-            for position, text in wanted
-            if text
-        ]
+    if not any(text for _, text in wanted):
+        return found[0]
+    lowered = documents.select(
+        "document_id", "created_at", *(pl.col(name).str.strip_chars().str.to_lowercase() for name in _FIELDS)
+    )
+    found += [
+        _contained(lowered, text, pool_size).with_columns(query=pl.lit(position, pl.UInt32))
+        for position, text in wanted
+        if text
+    ]
     return pl.concat(found, how="diagonal").sort("query", maintain_order=True)
 
 

@@ -65,7 +65,7 @@ class Tagged:
         tags = [[tag.lower() for tag in self.tags.tags(text)] for text in batch.queries["text"]]
         carries = [
             all(tag in (text or "").lower() for tag in tags[query])
-            for query, text in zip(rows["query"], texts_of(batch, rows["document_id"]), strict=True)
+            for query, text in zip(rows["query"], texts_of(batch, rows["document_id"]).to_list(), strict=True)
         ]
         kept = rows.filter(pl.Series(carries, dtype=pl.Boolean))
         return merge(branch([], "cosine", "dense_rank"), kept, batch)

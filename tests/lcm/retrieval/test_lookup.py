@@ -26,7 +26,7 @@ def test_what_is_looked_up_is_what_a_join_gives(seen: list[str], turns: list[str
     ids = pl.Series("document_id", asked, dtype=pl.String)
     joined = ids.to_frame().join(known, on="document_id", how="left", maintain_order="left")["text"]
     assert documents_of(batch, ids, COLUMNS)["text"].to_list() == joined.to_list()
-    assert texts_of(batch, ids) == [f"seen {one}" if one in seen else None for one in asked]
+    assert texts_of(batch, ids).to_list() == [f"seen {one}" if one in seen else None for one in asked]
 
 
 def test_a_frame_that_follows_another_has_a_table_of_its_own() -> None:

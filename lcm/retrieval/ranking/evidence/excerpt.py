@@ -6,6 +6,7 @@ from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from lcm.retrieval.ranking.evidence.growing_columns import runs
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, highest
@@ -96,17 +97,16 @@ Seen = Haystack | Excerpt
 """What a query is ranked among: all that it may see, or an excerpt."""
 
 
-def excerpt(talk: Talk, document_ids: Sequence[str], radius: int) -> Excerpt:
+def excerpt(talk: Talk, document_ids: pl.Series, radius: int) -> Excerpt:
     """The turns of some documents, and those up to `radius` before and behind each in its session.
 
     The last one of each radius stays at hand: several stages look at the rows of one query.
     """
     key = excerpt, radius
-    known: tuple[Sequence[str], Excerpt] | None = talk.cache.get(key)
-    if known is None or known[0] != document_ids:
-        numbers = np.fromiter(
-            map(talk.positions.get, document_ids, repeat(talk.documents)), np.int64, len(document_ids)
-        )
+    known: tuple[pl.Series, Excerpt] | None = talk.cache.get(key)
+    if known is None or not known[0].equals(document_ids):
+        ids = document_ids.to_list()
+        numbers = np.fromiter(map(talk.positions.get, ids, repeat(talk.documents)), np.int64, len(ids))
         known = document_ids, excerpt_of(talk, np.unique(talk.turns[numbers[numbers < talk.documents]]), radius)
         talk.cache[key] = known
     return known[1]

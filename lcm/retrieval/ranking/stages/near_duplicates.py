@@ -45,7 +45,7 @@ class NearDuplicates:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ordered = best_first(frame)
-        ids = ordered["document_id"]
+        ids = ordered["document_id"].to_list()
         likes: list[tuple[int, int]] = []
         said, first = _said_by(batch.documents), 0
         for length, _ in query_runs(ordered):
@@ -76,10 +76,10 @@ class NearDuplicates:
             "query_id", pl.col("stands_for").alias("document_id"), told.alias("reason"), "like_id"
         )  # fmt: skip
 
-    def _read(self, said: "_SaidBy", ids: pl.Series) -> Iterator[_Said]:
+    def _read(self, said: "_SaidBy", ids: Sequence[str]) -> Iterator[_Said]:
         """What each document says, read as far as it is asked for: few are looked at of many."""
         for first in range(0, len(ids), 2 * self.n):
-            yield from said.of(ids[first : first + 2 * self.n].to_list())
+            yield from said.of(ids[first : first + 2 * self.n])
 
     def _found(self, said_by: Iterable[_Said]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of documents, which come best first."""

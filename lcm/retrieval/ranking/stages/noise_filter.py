@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.lookup import rows_of
+from lcm.retrieval.formula import kept_rows
+from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.ranking.ordering import is_one_query
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.writing.noise import are_noise
@@ -26,15 +27,17 @@ class NoiseFilter:
         ids = frame["document_id"]
         if not is_one_query(frame):
             ids = ids.unique()
-        found = rows_of(batch.documents, ids, ["document_id", "text"])
-        if found["document_id"].has_nulls():
-            found = found.drop_nulls("document_id")
+        texts = texts_of(batch, ids)
+        if texts.has_nulls():  # of what the batch does not see
+            ids, texts = ids.filter(texts.is_not_null()), texts.drop_nulls()
         is_noise = are_noise(
-            found["text"], denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
+            texts, denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
         )
         if not is_noise.any():
             return frame
-        noise = found["document_id"].filter(is_noise)
+        if len(ids) == len(frame):
+            return kept_rows(frame, ~is_noise.to_numpy())
+        noise = ids.filter(is_noise)
         return frame.filter(~pl.col("document_id").is_in(noise.implode()))
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:

@@ -108,7 +108,7 @@ def test_a_talk_that_has_grown_is_the_talk_at_once(said: list[tuple[str, str]], 
 def test_what_holds_a_stem_is_counted_over_the_whole_talk(said: list[tuple[str, str]]) -> None:
     with heard(said) as batch:
         talk = talk_of(batch)
-        everything = excerpt(talk, batch.documents["document_id"].to_list(), radius=2)
+        everything = excerpt(talk, batch.documents["document_id"], radius=2)
     around = everything.around(2)
     for stem in talk.stem_numbers:
         documents = talk.held(stem)[0]
@@ -136,7 +136,7 @@ def test_an_excerpt_of_everything_says_what_the_haystack_says(author: str | None
 def test_an_excerpt_holds_what_stands_around_and_no_more() -> None:
     with heard([("a", "no")] * 9) as batch:  # three sessions of four, four and one
         ids = batch.documents["document_id"]
-        seen = excerpt(talk_of(batch), [ids[5], "nowhere"], radius=2)
+        seen = excerpt(talk_of(batch), pl.Series([ids[5], "nowhere"]), radius=2)
     assert seen.documents.tolist() == [4, 5, 6, 7]
     assert seen.numbers[seen.asked].tolist() == [5]
     assert seen.beside(np.array([1.0, 2.0, 3.0, 4.0]), 1).tolist() == [0, 1, 2, 3]
