@@ -17,6 +17,8 @@ from lcm.protocols.retrieval import Batch
 
 _Held = TypeVar("_Held")
 _Made = TypeVar("_Made")
+_FEW = 2048
+"""Ids whose columns are read one by one."""
 _KEPT = 16
 """Frames whose tables are kept: of each moment, and of those before it while other threads still ask."""
 
@@ -43,7 +45,10 @@ def texts_of(batch: Batch, ids: pl.Series) -> pl.Series:
 
 def rows_of(documents: pl.DataFrame, ids: pl.Series, columns: Sequence[str]) -> pl.DataFrame:
     """Columns of documents of a frame, a row for each id, in their order; null where it has no such document."""
-    return documents[list(columns)][_rows(documents, ids)]
+    rows = _rows(documents, ids)
+    if len(ids) > _FEW:
+        return documents[list(columns)][rows]
+    return pl.DataFrame([documents[name][rows] for name in columns])  # no threads are woken
 
 
 def _rows(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:

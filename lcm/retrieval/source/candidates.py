@@ -1,6 +1,6 @@
 """The candidate frame: how the answers of the indexes become rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Literal
 
@@ -147,13 +147,27 @@ def _side_by_side(dense: pl.DataFrame, lexical: pl.DataFrame) -> pl.DataFrame:
     """The same join for one query: a table of forty ids is read sooner than a join is planned."""
     near, worded = dense["document_id"].to_list(), lexical["document_id"].to_list()
     places = {document_id: place for place, document_id in enumerate(worded)}
-    both = list(map(places.pop, near, repeat(None)))
-    if alone := list(places.values()):
-        dense = dense[pl.Series([*range(len(near)), *([None] * len(alone))], dtype=pl.UInt32)]
-        ids = pl.Series("document_id", near + [worded[place] for place in alone], pl.String)
-        dense = beside(dense, [pl.Series("query", np.zeros(len(ids), np.uint32)), ids])
-    found = lexical[pl.Series([*both, *alone], dtype=pl.UInt32)]
-    return beside(dense, [column for column in found if column.name not in _KEYS])
+    both: list[int | None] = list(map(places.pop, near, repeat(None)))
+    alone = list(places.values())
+    ids = pl.Series("document_id", near + [worded[place] for place in alone], pl.String)
+    return pl.DataFrame(
+        [
+            pl.Series("query", np.zeros(len(ids), np.uint32)),
+            ids,
+            *gathered(dense, [*range(len(near)), *repeat(None, len(alone))]),
+            *gathered(lexical, [*both, *alone]),
+        ]
+    )
+
+
+def gathered(frame: pl.DataFrame, rows: Sequence[int | None], but: Collection[str] = _KEYS) -> list[pl.Series]:
+    """The columns of a frame at some rows, nothing where no row is named; one by one, which wakes no threads.
+
+    Args:
+        but: columns that are left out.
+    """
+    places = pl.Series(rows, dtype=pl.UInt32)
+    return [column[places] for column in frame.get_columns() if column.name not in but]
 
 
 def _nothing(name: str, dtype: pl.DataType, rows: int) -> pl.Series:
@@ -178,7 +192,8 @@ def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     session); of the rest `global` what is shared, else `durable`.
     """
     if len(batch.queries) == 1:
-        return rows.hstack([pl.Series("scope_class", _classes(rows, batch), SCOPE_CLASS)])
+        classes = pl.Series("scope_class", _classes(rows, batch), pl.String)
+        return rows.hstack([classes.cast(SCOPE_CLASS)])  # a third of what making it of words takes
     elsewhere = pl.when(batch.is_shared).then(pl.lit("global")).otherwise(pl.lit("durable")).cast(SCOPE_CLASS)
     own = batch.queries.select("query_id", _session="session_id", _conversation="conversation_id")
     if own["_session"].null_count() == own["_conversation"].null_count() == len(own):

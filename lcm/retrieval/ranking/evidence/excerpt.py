@@ -107,7 +107,7 @@ def excerpt(talk: Talk, document_ids: pl.Series, radius: int) -> Excerpt:
     if known is None or not known[0].equals(document_ids):
         ids = document_ids.to_list()
         numbers = np.fromiter(map(talk.positions.get, ids, repeat(talk.documents)), np.int64, len(ids))
-        known = document_ids, excerpt_of(talk, np.unique(talk.turns[numbers[numbers < talk.documents]]), radius)
+        known = document_ids, excerpt_of(talk, told_apart(talk.turns[numbers[numbers < talk.documents]], len(talk))[0], radius)
         talk.cache[key] = known
     return known[1]
 
@@ -122,21 +122,35 @@ def excerpt_of(talk: Talk, turns: npt.NDArray[np.integer], radius: int) -> Excer
             near = talk.next_to(near, step)
             near = near[near >= 0]
             found.append(near)
-    numbers = np.unique(np.concatenate(found))
+    numbers, places = told_apart(np.concatenate(found), len(talk))
+    place_of = np.full(len(talk) + 1, -1)  # the last stands for none
+    place_of[numbers] = np.arange(len(numbers))
     steps = {0: np.arange(len(numbers))}
     for step in (-1, 1):
         near = numbers
         for distance in range(1, radius + 1):
             near = talk.next_to(near, step)
-            steps[step * distance] = _places(near, numbers)
+            steps[step * distance] = place_of[near]
     begins, ends = talk.begins[numbers].astype(np.int64), talk.ends(numbers)
-    session_numbers, sessions = np.unique(talk.sessions[numbers], return_inverse=True)
+    session_numbers, sessions = told_apart(talk.sessions[numbers], len(talk.session_lengths))
     return Excerpt(
-        talk=talk, numbers=numbers, asked=np.searchsorted(numbers, asked), documents=runs(begins, ends),
+        talk=talk, numbers=numbers, asked=places[: len(asked)], documents=runs(begins, ends),
         turns=np.repeat(np.arange(len(numbers)), ends - begins), sessions=sessions,
-        sections=np.unique(talk.sections[numbers], return_inverse=True)[1],
-        session_numbers=session_numbers.astype(np.int64), steps=steps,
+        sections=told_apart(talk.sections[numbers], len(talk))[1], session_numbers=session_numbers, steps=steps,
     )  # fmt: skip
+
+
+def told_apart(numbers: npt.NDArray[np.integer], count: int) -> tuple[Places, Places]:
+    """Those that differ, ascending, and the place of each among them: `np.unique`, sooner than by sorting.
+
+    Args:
+        count: above all of them.
+    """
+    places = np.zeros(count, np.int64)
+    places[numbers] = 1
+    found = np.flatnonzero(places)
+    places[found] = np.arange(len(found))
+    return found, places[numbers]
 
 
 def _places(wanted: Places, numbers: Places) -> Places:

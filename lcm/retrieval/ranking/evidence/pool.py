@@ -10,7 +10,8 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Source
-from lcm.retrieval.formula import beside, numbers_of
+from lcm.retrieval.formula import numbers_of
+from lcm.retrieval.ranking.evidence.excerpt import told_apart
 from lcm.retrieval.ranking.evidence.growing_columns import runs
 from lcm.retrieval.ranking.evidence.growing_talk import talk_of
 from lcm.retrieval.ranking.evidence.haystack import USERS, Places
@@ -18,9 +19,10 @@ from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
 from lcm.retrieval.ranking.evidence.talk import Talk
 from lcm.retrieval.ranking.evidence.time_expressions import spans
 from lcm.retrieval.ranking.ordering import places, query_runs
-from lcm.retrieval.source.candidates import POOLED, asked, filled
+from lcm.retrieval.source.candidates import POOLED, asked, filled, gathered
 
 _UNRANKED = 2**31
+_ASKED = ("query_id", "asked_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,13 @@ class Pool:
             kept = (first + chosen).tolist()
             taken += kept + [None] * len(near)
             lenders += kept + [first] * len(near)
-            pooled += [found_ids[row] for row in kept] + ids[near].to_list()
+            pooled += [found_ids[row] for row in kept] + ids[pl.Series(near.astype(np.uint32))].to_list()
             first += length
-        of_each = found[pl.Series(taken, dtype=pl.UInt32)]
-        asked = [found[name][lenders] for name in ("query_id", "asked_at")]
+        of_query = pl.Series(np.array(lenders, np.uint32))
+        asked = [found[name][of_query] for name in _ASKED]
         is_pooled = pl.Series(POOLED, np.ones(len(taken), np.bool_))
-        return beside(of_each, [*asked, pl.Series("document_id", pooled, pl.String), is_pooled])
+        names = pl.Series("document_id", pooled, pl.String)
+        return pl.DataFrame([*asked, names, *gathered(found, taken, (*_ASKED, "document_id")), is_pooled])
 
     def _pooled(self, batch: Batch, row: int, talk: Talk, numbers: Places, ranks: Places) -> tuple[Places, Places]:
         """Which rows of a query are in its pool, and the numbers of the documents beside them.
@@ -99,11 +102,13 @@ class Pool:
         ):
             further = np.flatnonzero(wanted & ~is_kept)
             is_kept[further[np.argsort(ranks[further], kind="stable")[:most]]] = True
-        centres = np.unique(turns[ranks <= self.neighbours])
+        centres = turns[ranks <= self.neighbours]
         near = np.concatenate([talk.next_to(centres, -1), talk.next_to(centres, 1)])
-        near = np.unique(near[near >= 0])
-        of_near = runs(talk.begins[near].astype(np.int64), talk.ends(near))
-        return np.flatnonzero(is_kept), np.setdiff1d(of_near, numbers[is_kept])
+        near = told_apart(near[near >= 0], len(talk))[0]
+        is_near = np.zeros(talk.documents, np.bool_)
+        is_near[runs(talk.begins[near].astype(np.int64), talk.ends(near))] = True
+        is_near[numbers[is_kept & (numbers >= 0)]] = False
+        return np.flatnonzero(is_kept), np.flatnonzero(is_near)
 
 
 def _best_ranks(found: pl.DataFrame) -> Places:

@@ -14,7 +14,8 @@ from lcm.retrieval.ranking.evidence.speakers import Speakers
 from lcm.retrieval.ranking.evidence.term_segments import Segments, held
 from lcm.retrieval.ranking.evidence.text_facts import stem_of
 
-_MOST_TERMS = 4096  # whose holders are kept of one moment
+_MOST_TERMS = 4096  # whose holders are counted of one moment
+_MOST_HELD = 64  # whose holders are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Talk:
     """Held by who changes `kept`."""
     kept: dict[Hashable, Any]
     """What stages keep of all documents and grow themselves, by their own keys."""
+    holders: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = field(default_factory=dict)
+    """What `held` has found last: one query asks for each of its stems a dozen times."""
     counts: dict[Hashable, int] = field(default_factory=dict)
     """How many hold what was asked for."""
     cache: dict[Hashable, Any] = field(default_factory=dict)
@@ -87,7 +90,12 @@ class Talk:
 
     def held(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """The documents that hold a stem, ascending, and how often."""
-        return held(self.segments, self.stem_numbers.get(stem, -1))
+        found: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None = self.holders.get(stem)
+        if found is None:
+            if len(self.holders) > _MOST_HELD:
+                self.holders.clear()
+            found = self.holders[stem] = held(self.segments, self.stem_numbers.get(stem, -1))
+        return found
 
     def ends(self, turns: Places) -> Places:
         """Of some turns the document behind the last."""

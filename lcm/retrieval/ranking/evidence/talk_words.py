@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from lcm.retrieval.ranking.evidence.excerpt import Excerpt
+from lcm.retrieval.ranking.evidence.excerpt import Excerpt, told_apart
 from lcm.retrieval.ranking.evidence.growing_columns import GrowingColumn, runs
 from lcm.retrieval.ranking.evidence.haystack import Numbers, Places
 from lcm.retrieval.ranking.evidence.haystack_words import LEAST_LIKENESS, Embed, idf
@@ -61,7 +61,7 @@ class TalkWords:
         held, sizes = talk.words.of(seen.numbers)
         if not words or not len(held):
             return raw, np.zeros(len(seen))
-        numbers, places = _told_apart(held, len(self.rows))
+        numbers, places = told_apart(held, len(self.rows))
         rows, lengths = self.rows[numbers], np.maximum(self.lengths[numbers], NOTHING)
         asked = np.stack([self.vectors[word] for word in words])
         cosines = (rows @ asked.T.astype(np.float32) - asked @ self.mean) / lengths[:, np.newaxis]
@@ -94,19 +94,6 @@ class TalkWords:
         """How many turns of the talk hold a word."""
         number = self.talk.word_numbers.get(word, len(self.rows))
         return float(self.talk.word_turns[number]) if number < len(self.rows) else 0.0
-
-
-def _told_apart(numbers: npt.NDArray[np.int32], count: int) -> tuple[Places, Places]:
-    """Those that differ, ascending, and the place of each among them: `np.unique`, of few numbers that come often.
-
-    Args:
-        count: above all of them.
-    """
-    places = np.zeros(count, np.int64)
-    places[numbers] = 1
-    found = np.flatnonzero(places)
-    places[found] = np.arange(len(found))
-    return found, places[numbers]
 
 
 def _of_asked(words: Sequence[str], mean: Numbers, embed: Embed) -> dict[str, Numbers]:

@@ -106,7 +106,7 @@ class _SaidBy:
 
     def __init__(self, documents: pl.DataFrame) -> None:
         self._places = places_of(documents)
-        self._texts = documents.select("role", "text")
+        self._roles, self._texts = documents["role"], documents["text"]
         self._said: dict[int, _Said] = {}
         """By place in the frame."""
 
@@ -115,7 +115,8 @@ class _SaidBy:
         count = len(self._texts)
         places = [self._places.get(one, count) for one in ids]
         if missing := [place for place in places if place < count and place not in self._said]:
-            for place, (role, text) in zip(missing, self._texts[missing].iter_rows(), strict=True):
+            at = pl.Series(np.array(missing, np.uint32))
+            for place, role, text in zip(missing, self._roles[at].to_list(), self._texts[at].to_list(), strict=True):
                 self._said[place] = _said(role or "", text or "")
         return [self._said[place] if place < count else frozenset() for place in places]
 
