@@ -69,7 +69,7 @@ def filtered(frame: pl.DataFrame, formula: pl.Expr) -> pl.DataFrame:
 
 def kept_rows(frame: pl.DataFrame, is_kept: npt.NDArray[np.bool_]) -> pl.DataFrame:
     """Some rows; the frame itself where they are all."""
-    count = np.count_nonzero(is_kept)
+    count = int(np.count_nonzero(is_kept))
     if is_kept[:count].all():  # of rows in order those that score enough: no thread need be woken
         return frame if count == len(frame) else frame.head(count)
     return taken(frame, np.flatnonzero(is_kept))

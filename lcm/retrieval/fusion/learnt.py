@@ -47,8 +47,8 @@ class Learnt:
                     + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
                 )
         score = np.zeros(len(frame))  # in numpy: a plan of so many columns takes longer than their sum
-        for name, column in found.items():
-            values = numbers_of(column)
+        for name, held in found.items():
+            values = numbers_of(held)
             if (is_missing := np.isnan(values)).any():
                 values = np.where(is_missing, 0.0, values)
             score += values * self.weights[name]

@@ -60,7 +60,7 @@ def _places(seen: Seen, ids: pl.Series) -> tuple[Places, Places, npt.NDArray[np.
     cache, key = (seen.cache, None) if isinstance(seen, Haystack) else (seen.talk.cache, seen)
     known: _Known | None = cache.get(_Known)
     if known is None or known.excerpt is not key or not known.ids.equals(ids):
-        here = seen.places_of(ids.to_list())
+        here = seen.places_of(ids)
         is_known = here >= 0
         documents = here[is_known]
         known = cache[_Known] = _Known(key, ids, (documents, seen.turns[documents], is_known))

@@ -1,6 +1,6 @@
 """What a query is ranked among where a talk is large: some turns of it, and those around them, counted as the whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -62,11 +62,9 @@ class Excerpt:
         found = self.talk.authors[self.numbers].astype(np.int64)
         return np.where(np.isin(found, numbers), found, -1)
 
-    def places_of(self, document_ids: Sequence[str]) -> Places:
+    def places_of(self, document_ids: pl.Series) -> Places:
         """The place of each document, -1 of one that is not seen."""
-        positions = self.talk.positions
-        numbers = np.fromiter(map(positions.get, document_ids, repeat(-1)), np.int64, len(document_ids))
-        return _places(numbers, self.documents)
+        return _places(_numbers(self.talk, document_ids), self.documents)
 
     def beside(self, values: Numbers, distance: int) -> Numbers:
         """For each turn the value of that `distance` places before it in its session, 0 where there is none."""
@@ -105,10 +103,19 @@ def excerpt(talk: Talk, document_ids: pl.Series, radius: int) -> Excerpt:
     key = excerpt, radius
     known: tuple[pl.Series, Excerpt] | None = talk.cache.get(key)
     if known is None or not known[0].equals(document_ids):
-        ids = document_ids.to_list()
-        numbers = np.fromiter(map(talk.positions.get, ids, repeat(talk.documents)), np.int64, len(ids))
-        known = document_ids, excerpt_of(talk, told_apart(talk.turns[numbers[numbers < talk.documents]], len(talk))[0], radius)
+        numbers = _numbers(talk, document_ids)
+        turns = told_apart(talk.turns[numbers[(numbers >= 0) & (numbers < talk.documents)]], len(talk))[0]
+        known = document_ids, excerpt_of(talk, turns, radius)
         talk.cache[key] = known
+    return known[1]
+
+
+def _numbers(talk: Talk, document_ids: pl.Series) -> Places:
+    """The number in a talk of each document, -1 of one that is not in it; those asked for last stay at hand."""
+    known: tuple[pl.Series, Places] | None = talk.cache.get(_numbers)
+    if known is None or not known[0].equals(document_ids):
+        found = map(talk.positions.get, document_ids.to_list(), repeat(-1))
+        known = talk.cache[_numbers] = document_ids, np.fromiter(found, np.int64, len(document_ids))
     return known[1]
 
 

@@ -67,9 +67,10 @@ class Haystack:
     def __len__(self) -> int:
         return len(self.sessions)
 
-    def places_of(self, document_ids: Sequence[str]) -> Places:
+    def places_of(self, document_ids: pl.Series) -> Places:
         """The place of each document, -1 of one that is not seen."""
-        return np.fromiter(map(self.positions.get, document_ids, repeat(-1)), np.int64, len(document_ids))
+        found = map(self.positions.get, document_ids.to_list(), repeat(-1))
+        return np.fromiter(found, np.int64, len(document_ids))
 
     def standardised(self, values: Numbers) -> Numbers:
         """Standard scores among all turns, or all documents."""

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lcm.retrieval.ranking.evidence.growing_columns import GrowingColumn
 from lcm.retrieval.ranking.evidence.haystack import Places
 from lcm.retrieval.ranking.vector_rows import Rows
 
@@ -21,9 +20,9 @@ class RowsAtHand:
             count: of what may be asked for, numbered from 0.
             dim: numbers a row.
         """
-        self._dim = dim
         self._places = np.full(count, -1, np.int32)
-        self._rows = GrowingColumn(np.float32, dim)
+        self._rows = np.empty((min(count, _MOST), dim), np.float32)  # memory is taken as rows come, and but once
+        self._count = 0
 
     def of(self, numbers: Places, make: Callable[[Places], Rows]) -> Rows:
         """The rows of some numbers, each named once.
@@ -33,11 +32,12 @@ class RowsAtHand:
         """
         missing = numbers[self._places[numbers] < 0]
         if len(missing):
-            if len(self._rows) and len(self._rows) + len(missing) > _MOST:
-                self._places[:], self._rows = -1, GrowingColumn(np.float32, self._dim)
-                missing = numbers
-            first = len(self._rows)
-            self._rows.extend(make(missing))
-            self._places[missing] = np.arange(first, first + len(missing))
-        found: Rows = self._rows.rows[self._places[numbers]]
+            if self._count + len(missing) > len(self._rows):
+                self._places[:], self._count, missing = -1, 0, numbers
+                if len(missing) > len(self._rows):
+                    self._rows = np.empty((len(missing), self._rows.shape[1]), np.float32)
+            first, self._count = self._count, self._count + len(missing)
+            self._rows[first : self._count] = make(missing)
+            self._places[missing] = np.arange(first, self._count)
+        found: Rows = self._rows[self._places[numbers]]
         return found

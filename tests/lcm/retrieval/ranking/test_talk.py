@@ -140,7 +140,7 @@ def test_an_excerpt_holds_what_stands_around_and_no_more() -> None:
     assert seen.documents.tolist() == [4, 5, 6, 7]
     assert seen.numbers[seen.asked].tolist() == [5]
     assert seen.beside(np.array([1.0, 2.0, 3.0, 4.0]), 1).tolist() == [0, 1, 2, 3]
-    assert seen.places_of([ids[6], ids[0], "nowhere"]).tolist() == [2, -1, -1]
+    assert seen.places_of(pl.Series([ids[6], ids[0], "nowhere"])).tolist() == [2, -1, -1]
 
 
 def test_what_comes_behind_is_no_part_of_a_moment_before() -> None:
