@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from datetime import timedelta
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval import formula
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.formula import beside, filtered, worked_out
+from lcm.retrieval.formula import beside, filtered, values_of, worked_out
 from lcm.retrieval.fusion import hybrid_score, reciprocal_rank, two_pass, weighted_sum
 from lcm.retrieval.ranking.stages import (
     decay_boost,
@@ -87,8 +88,13 @@ COLUMNS: dict[str, tuple[pl.DataType, st.SearchStrategy[object]]] = {
 @st.composite
 def frames(draw: st.DrawFn) -> pl.DataFrame:
     count = draw(st.integers(1, 6))
+    is_uniform = draw(st.sets(st.sampled_from(sorted(COLUMNS))))
     columns = [
-        pl.Series(name, draw(st.lists(values, min_size=count, max_size=count)), dtype)
+        pl.Series(
+            name,
+            [draw(values)] * count if name in is_uniform else draw(st.lists(values, min_size=count, max_size=count)),
+            dtype,
+        )
         for name, (dtype, values) in COLUMNS.items()
     ]
     ids = pl.Series("document_id", [f"d{number}" for number in range(count)])
@@ -102,6 +108,15 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
 def test_a_formula_of_one_query_gives_the_bits_that_polars_gives(name: str, frame: pl.DataFrame) -> None:
     expected = frame.select(FORMULAS[name].cast(pl.Float64).alias("x")).to_series()
     assert_series_equal(worked_out(frame, FORMULAS[name], "x"), expected, check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["two passes", "weibull", "min-max"])
+@settings(max_examples=10, deadline=None)
+@given(frame=frames(), data=st.data())
+def test_some_rows_give_what_a_frame_of_no_others_gives(name: str, frame: pl.DataFrame, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.sampled_from(range(len(frame))), min_size=1, unique=True))
+    expected = frame[rows].select(FORMULAS[name].cast(pl.Float64)).to_series().to_numpy()
+    np.testing.assert_array_equal(values_of(frame, FORMULAS[name], np.array(rows)), expected)
 
 
 @pytest.mark.parametrize("stage", [MinScore(0.3), NotExpired()], ids=["min score", "not expired"])
