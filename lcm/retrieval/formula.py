@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.retrieval.formula_parts import Column, Run, UnknownError, read
+from lcm.retrieval.formula_columns import Column, Run, UnknownError
+from lcm.retrieval.formula_parts import read
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import is_one_query, taken
 
