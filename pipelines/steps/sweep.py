@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
+from eval.executor.executor import Executor
 from eval.experiment.experiment import Progress
 from eval.experiment.point_record import POINT, point_record
 from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
@@ -22,16 +24,16 @@ from eval.sweep.results import PointResult
 from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
-from lcm.faults import MachineFaultError, counting, is_of_machine, made_again
+from lcm.faults import counting, made_again
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, CompositionError
-from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 from pipelines.config.launcher import launch
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.point import evaluated, parts_of, told_of_external
+from pipelines.steps.points_apart import PointJob, fail_with, run_by, run_point, shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.views.progress import progress, working
@@ -86,6 +88,7 @@ def sweep(command: Command) -> int:
     default = _default(multirun.points, checked, compositions)
     runs = list(dict.fromkeys([*points, *([] if default is None else [default])]))
     tracking: Tracking = checked[points[0]].parts["tracking"]
+    executor: Executor = checked[points[0]].parts["executor"]
     is_shown = bool(checked[points[0]].config.report)
     origins = _Origins(checked)
     failed: dict[str, str] = {}
@@ -101,10 +104,14 @@ def sweep(command: Command) -> int:
                 logs.submit(folder / point.name)
         try:
             with progress() as show:
-                if multirun.launcher == _HERE:
+                if multirun.launcher != _HERE:
+                    hand = partial(_launch, command)
+                    failed = _run_apart(hand, todo, len(runs), folder, checked, origins, logs, show)
+                elif shares_points(executor, len(todo)):
+                    hand = partial(run_by, executor)
+                    failed = _run_apart(hand, todo, len(runs), folder, checked, origins, logs, show)
+                else:
                     failed = _run_here(todo, len(runs), folder, checked, origins, logs, show)
-                elif todo:
-                    failed = _run_launched(command, todo, len(runs), folder, origins, logs, show)
         except KeyboardInterrupt as error:
             kept = sum(PointFolder(folder / point.name).is_complete() for point in points)
             logs.cancel()
@@ -177,16 +184,6 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
     if len(checked) < len(wanted):
         warn(f"{len(wanted) - len(checked)} of {len(wanted)} points are the same as others: each runs once")
     return checked
-
-
-def launched(config: DictConfig, folder: Path) -> None:
-    """A point in a process of a launcher's, maybe on another machine that sees the same folders."""
-    kept = PointFolder(folder)
-    if not kept.is_complete():
-        try:
-            evaluated(config, kept.path, lambda *_: None, overrides=kept.overrides())
-        except Exception as error:
-            _failed(kept, error)
 
 
 class _Origins:
@@ -285,46 +282,43 @@ def _run_here(
             built = checked.pop(point)
             evaluated(built.config, kept.path, show, dataset, built.parts, point.overrides, built.plain)
         except Exception as error:
-            failed[point.name] = _failed(kept, error)
+            failed[point.name] = fail_with(kept, error)
         else:
             logs.submit(kept.path)
     return failed
 
 
-def _run_launched(
-    command: Command, todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: SweepLog, show: Progress
+def _run_apart(
+    hand: Callable[[Sequence[PointJob]], None],
+    todo: Sequence[Point],
+    n: int,
+    folder: Path,
+    checked: dict[Point, BuiltPoint],
+    origins: _Origins,
+    logs: SweepLog,
+    show: Progress,
 ) -> dict[str, str]:
-    """All at once by Hydra's launcher; returns why points failed before they were handed to it."""
+    """In other processes, to which `hand` gives them all; returns why points failed before they were given away."""
     failed: dict[str, str] = {}
-    jobs: dict[Path, Sequence[str]] = {}
+    jobs: list[PointJob] = []
     for point in todo:
         kept = PointFolder(folder / point.name)
         try:
             origins.begin(point, kept)
         except Exception as error:
-            failed[point.name] = _failed(kept, error)
+            failed[point.name] = fail_with(kept, error)
         else:
-            jobs[kept.path] = [override for override in point.overrides if not _HYDRAS.match(override)]
+            jobs.append(PointJob(checked[point].config, kept.path, point.overrides))
     if jobs:
-        with watched(list(jobs), n, logs, show):
-            launch(launched, command_line.presets(command), jobs, command.pipeline)
+        with watched([job.folder for job in jobs], n, logs, show):
+            hand(jobs)
     return failed
 
 
-def _failed(kept: PointFolder, error: Exception) -> str:
-    """Keep why a point failed; returns that.
-
-    Raises:
-        MachineFaultError: where a full disk and the like is the reason, which the other points would meet too.
-    """
-    reason = explain(error)
-    if is_of_machine(error):
-        raise MachineFaultError(reason) from error
-    if not isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
-        reason = f"{type(error).__name__}: {reason} (a defect; run this point by itself with --debug)"
-    if not kept.is_complete():
-        kept.fail(reason)
-    return reason
+def _launch(command: Command, jobs: Sequence[PointJob]) -> None:
+    """By Hydra's launcher, which composes each point anew."""
+    each = {job.folder: [one for one in job.overrides if not _HYDRAS.match(one)] for job in jobs}
+    launch(run_point, command_line.presets(command), each, command.pipeline)
 
 
 def _results(points: Sequence[Point], folder: Path, failed: Mapping[str, str]) -> list[PointResult]:

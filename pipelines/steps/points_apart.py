@@ -1,0 +1,92 @@
+"""Points in other processes: shared out by an executor, a run of neighbours to each worker."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from omegaconf import DictConfig
+
+from eval.executor.executor import Executor, FailedItem
+from eval.executor.none import NoExecutor
+from eval.sweep.point_folder import PointFolder
+from lcm.errors import LcmError
+from lcm.faults import MachineFaultError, is_of_machine
+from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
+from pipelines.steps.point import evaluated, parts_of
+
+
+class PointJob(NamedTuple):
+    """A point whose folder was begun."""
+
+    config: DictConfig
+    folder: Path
+    overrides: Sequence[str]
+    """Of which the configuration was composed."""
+
+
+def shares_points(executor: Executor, n: int) -> bool:
+    """Whether so many points are enough for each worker to have one; of fewer, each is shared out by itself."""
+    return not isinstance(executor, NoExecutor) and n >= _workers(executor)
+
+
+def run_by(executor: Executor, jobs: Sequence[PointJob]) -> None:
+    """Have the workers of an executor run points; returns when each has its numbers, or why there are none.
+
+    Neighbours stay together, for a point takes what it has in common with the one before it from that one.
+
+    Raises:
+        MachineFaultError: where a full disk and the like ends a worker.
+    """
+    n = _workers(executor)
+    shares = [jobs[len(jobs) * i // n : len(jobs) * (i + 1) // n] for i in range(n)]
+    with closing(executor.map(run_each, shares)) as messages:
+        for message in messages:
+            if isinstance(message, FailedItem):
+                for job in shares[message.item]:
+                    kept = PointFolder(job.folder)
+                    if not kept.is_complete() and kept.failure() is None:
+                        kept.fail(message.reason)
+
+
+def run_each(jobs: Sequence[PointJob]) -> Iterator[None]:
+    """What a worker does: one point after the other, each whole in this process."""
+    for job in jobs:
+        run_point(job.config, job.folder, shares_workspaces=False)
+        yield
+
+
+def run_point(config: DictConfig, folder: Path, shares_workspaces: bool = True) -> None:
+    """A point in another process, maybe on another machine that sees the same folders.
+
+    Args:
+        shares_workspaces: whether the point's own executor may ask its workspaces in processes of their own.
+    """
+    kept = PointFolder(folder)
+    if kept.is_complete():
+        return
+    try:
+        parts = parts_of(config) if shares_workspaces else {**parts_of(config), "executor": NoExecutor()}
+        evaluated(config, kept.path, lambda *_: None, parts=parts, overrides=kept.overrides())
+    except Exception as error:
+        fail_with(kept, error)
+
+
+def fail_with(kept: PointFolder, error: Exception) -> str:
+    """Keep why a point failed; returns that.
+
+    Raises:
+        MachineFaultError: where a full disk and the like is the reason, which the other points would meet too.
+    """
+    reason = explain(error)
+    if is_of_machine(error):
+        raise MachineFaultError(reason) from error
+    if not isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
+        reason = f"{type(error).__name__}: {reason} (a defect; run this point by itself with --debug)"
+    if not kept.is_complete():
+        kept.fail(reason)
+    return reason
+
+
+def _workers(executor: Executor) -> int:
+    return int(getattr(executor, "workers", 1))
