@@ -224,9 +224,10 @@ class Expansion(Protocol):
 class Stage(Protocol):
     """A frame in, a frame out.
 
-    A stage says in `reads` which of the columns of use, annotation and evidence it reads; a fusion every column that it
-    does, and whether it weighs each branch of a source by name (`weighs_branches`). A stage that is there for what a
-    fusion makes of its columns names them in `makes`. By that a run tells what is chosen and has no work.
+    A stage says in `reads` which of the columns that describe a document it reads, and of evidence; one that does not
+    say so may read all. A fusion says every column that it reads, and whether it weighs each branch of a source by
+    name (`weighs_branches`). A stage that is there for what a fusion makes of its columns names them in `makes`. By
+    that a run tells what is chosen and has no work.
     Laws: never adds a row; keeps the type of every column; deterministic; leaves its argument alone; the rows of
     one query come out the same whichever other queries share the frame.
     """

@@ -1,9 +1,9 @@
 """Points in other processes: shared out by an executor, a run of neighbours to each worker."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
 
@@ -13,16 +13,26 @@ from eval.sweep.point_folder import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine
 from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
-from pipelines.steps.point import evaluated, parts_of
+from pipelines.steps.point import evaluated
+
+
+class BuiltPoint(NamedTuple):
+    """What a point is made of, until it runs."""
+
+    config: DictConfig
+    plain: Mapping[str, Any]
+    """The configuration, resolved."""
+    parts: Mapping[str, Any]
+    """`PARTS` -> component."""
 
 
 class PointJob(NamedTuple):
     """A point whose folder was begun."""
 
-    config: DictConfig
     folder: Path
     overrides: Sequence[str]
-    """Of which the configuration was composed."""
+    """Of which its configuration was composed."""
+    built: BuiltPoint
 
 
 def shares_points(executor: Executor, n: int) -> bool:
@@ -51,25 +61,32 @@ def run_by(executor: Executor, jobs: Sequence[PointJob]) -> None:
 
 def run_each(jobs: Sequence[PointJob]) -> Iterator[None]:
     """What a worker does: one point after the other, each whole in this process."""
-    for job in jobs:
-        run_point(job.config, job.folder, shares_workspaces=False)
+    for folder, overrides, built in jobs:
+        parts = {**built.parts, "executor": NoExecutor()}
+        kept = PointFolder(folder)
+        with _kept_reason(kept):
+            evaluated(built.config, folder, _unseen, parts=parts, overrides=overrides, plain=built.plain)
         yield
 
 
-def run_point(config: DictConfig, folder: Path, shares_workspaces: bool = True) -> None:
-    """A point in another process, maybe on another machine that sees the same folders.
-
-    Args:
-        shares_workspaces: whether the point's own executor may ask its workspaces in processes of their own.
-    """
+def run_composed(config: DictConfig, folder: Path) -> None:
+    """A point whose configuration a launcher composed, maybe on another machine that sees the same folders."""
     kept = PointFolder(folder)
-    if kept.is_complete():
-        return
+    if not kept.is_complete():
+        with _kept_reason(kept):
+            evaluated(config, folder, _unseen, overrides=kept.overrides())
+
+
+@contextmanager
+def _kept_reason(kept: PointFolder) -> Iterator[None]:
     try:
-        parts = parts_of(config) if shares_workspaces else {**parts_of(config), "executor": NoExecutor()}
-        evaluated(config, kept.path, lambda *_: None, parts=parts, overrides=kept.overrides())
+        yield
     except Exception as error:
         fail_with(kept, error)
+
+
+def _unseen(what: str, done: int, total: int) -> None:
+    """Progress that nobody is shown: points are counted by their folders."""
 
 
 def fail_with(kept: PointFolder, error: Exception) -> str:

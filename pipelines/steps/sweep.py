@@ -7,10 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
-from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
 from eval.executor.executor import Executor
@@ -33,7 +31,7 @@ from pipelines.config.launcher import launch
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.point import evaluated, parts_of, told_of_external
-from pipelines.steps.points_apart import PointJob, fail_with, run_by, run_point, shares_points
+from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, run_composed, shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.views.progress import progress, working
@@ -62,16 +60,6 @@ class Point:
     label: str
     """The overrides that tell it from the others."""
     overrides: tuple[str, ...]
-
-
-class BuiltPoint(NamedTuple):
-    """What a point is made of, until it runs."""
-
-    config: DictConfig
-    plain: Mapping[str, Any]
-    """The configuration, resolved."""
-    parts: Mapping[str, Any]
-    """`PARTS` -> component."""
 
 
 def sweep(command: Command) -> int:
@@ -308,7 +296,7 @@ def _run_apart(
         except Exception as error:
             failed[point.name] = fail_with(kept, error)
         else:
-            jobs.append(PointJob(checked[point].config, kept.path, point.overrides))
+            jobs.append(PointJob(kept.path, point.overrides, checked[point]))
     if jobs:
         with watched([job.folder for job in jobs], n, logs, show):
             hand(jobs)
@@ -317,8 +305,10 @@ def _run_apart(
 
 def _launch(command: Command, jobs: Sequence[PointJob]) -> None:
     """By Hydra's launcher, which composes each point anew."""
-    each = {job.folder: [one for one in job.overrides if not _HYDRAS.match(one)] for job in jobs}
-    launch(run_point, command_line.presets(command), each, command.pipeline)
+    each: dict[Path, Sequence[str]] = {
+        job.folder: [one for one in job.overrides if not _HYDRAS.match(one)] for job in jobs
+    }
+    launch(run_composed, command_line.presets(command), each, command.pipeline)
 
 
 def _results(points: Sequence[Point], folder: Path, failed: Mapping[str, str]) -> list[PointResult]:

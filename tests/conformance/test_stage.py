@@ -22,7 +22,7 @@ import lcm.retrieval.summary_expansion
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.raw_score import RawScore
-from lcm.retrieval.source.candidates import OF_ANNOTATION, OF_USE
+from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.composing import composed
@@ -125,6 +125,14 @@ def test_a_stage_adds_no_row(stage: Stage, prepared: tuple[pl.DataFrame, Batch])
     keys = ["query_id", "document_id"]
     assert after.join(frame, on=keys, how="anti").is_empty()
     assert not after.select(keys).is_duplicated().any()
+
+
+def test_a_stage_that_says_what_it_reads_reads_no_more(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
+    frame, batch = prepared
+    reads = getattr(stage, "reads", DESCRIBED_BY)
+    answer = stage(frame, batch)
+    less = stage(frame.drop(set(DESCRIBED_BY).difference(reads)), batch)
+    assert less.equals(answer.select(less.columns))
 
 
 def test_a_stage_that_drops_rows_tells_why(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+_OF_QUERY = ("query_id", "asked_at")
+"""The columns that are the same in all rows of a query."""
 _PADDED_ROWS = 4
 """Queries are sorted side by side unless the places of the longest one for each are so many times the rows."""
 
@@ -37,7 +39,7 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
         sizes = np.bincount(queries)
         if len(sizes) * sizes.max(initial=0) <= _PADDED_ROWS * len(frame):
             is_deferred = frame["deferred"].to_numpy() if deferred else None
-            return frame[_order(losses, is_deferred, queries, sizes)]
+            return _reordered(frame, _order(losses, is_deferred, queries, sizes))
     return frame.sort(
         pl.col("query_id").rle_id(),
         *deferred,
@@ -53,6 +55,23 @@ def taken(frame: pl.DataFrame, rows: npt.NDArray[np.integer]) -> pl.DataFrame:
     return frame[pl.Series(rows.astype(np.uint32))]
 
 
+def best(frame: pl.DataFrame, n: int) -> pl.DataFrame:
+    """The first `n` rows of each query, in the order of `best_first`: no more rows than these are moved.
+
+    Args:
+        n: at least 1.
+    """
+    scores = frame["score"]
+    is_deferred = "deferred" in frame.columns and frame["deferred"].any()
+    if is_deferred or scores.null_count() or scores.dtype != pl.Float64 or scores.is_nan().any():
+        frame = best_first(frame)
+        rows = np.flatnonzero(places(frame) < n)
+    else:
+        rows = first_places(scores.to_numpy(), query_numbers(frame), n)
+    is_whole = len(rows) == len(frame) and (not len(rows) or bool((rows[1:] > rows[:-1]).all()))
+    return frame if is_whole else taken(frame, rows)
+
+
 def first_places(scores: npt.NDArray[np.float64], queries: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
     """The places of each query's first `n` rows, in the order of `best_first`, of rows without `deferred`.
 
@@ -65,12 +84,20 @@ def first_places(scores: npt.NDArray[np.float64], queries: npt.NDArray[np.int64]
     if not len(losses) or queries[0] == queries[-1]:
         return np.argsort(losses, kind="stable")[:n]
     sizes = np.bincount(queries)
-    if len(sizes) * sizes.max(initial=0) <= _PADDED_ROWS * len(scores):
+    if _is_ascending(losses, queries):
+        order = np.arange(len(losses))
+    elif len(sizes) * sizes.max(initial=0) <= _PADDED_ROWS * len(losses):
         order = _order(losses, None, queries, sizes)
     else:
         order = np.lexsort((losses, queries))
     rows: npt.NDArray[np.int64] = order[np.arange(len(order)) - (np.cumsum(sizes) - sizes)[queries] < n]
     return rows
+
+
+def _reordered(frame: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.DataFrame:
+    """All rows, each query's among themselves: what is the query's is not moved."""
+    moved = taken(frame.drop(_OF_QUERY, strict=False), rows)
+    return pl.DataFrame([frame[name] if name in _OF_QUERY else moved[name] for name in frame.columns])
 
 
 def _is_ascending(losses: npt.NDArray[np.float64], queries: npt.NDArray[np.int64]) -> bool:

@@ -9,8 +9,8 @@ import polars as pl
 from lcm.protocols.described_source import DescribedSource
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.lookup import KeptBeside
-from lcm.retrieval.ranking.ordering import best_first, places
-from lcm.retrieval.source.candidates import POOLED, asked, describe, found_by
+from lcm.retrieval.ranking.ordering import best_first, is_one_query, places
+from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by
 
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""
@@ -92,6 +92,7 @@ class Ranking:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
         steps = self._steps()
         done, frame = self._begun(steps, batch)
+        frame = _carried(frame, steps[done:])
         frames = [frame] * (done + 1)  # no slot is among the steps that are done, and nobody looks before them
         for name, stage in steps[done:]:
             frames.append(passed(name, stage, frames[-1], batch))
@@ -177,6 +178,15 @@ def _steps(ranking: Ranking) -> Sequence[tuple[str, Stage | Expansion]]:
 
 
 _steps_of = KeptBeside(_steps, _KEPT)
+
+
+def _carried(frame: pl.DataFrame, steps: Sequence[tuple[str, Stage | Expansion]]) -> pl.DataFrame:
+    """The rows of many queries without what documents are described by and none of the steps reads: each step that
+    brings rows into another order moves every column."""
+    reads = [getattr(step, "reads", DESCRIBED_BY) for _, step in steps if not is_null(step)]
+    if is_one_query(frame):
+        return frame
+    return frame.drop(set(DESCRIBED_BY).difference(*reads), strict=False)
 
 
 def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:

@@ -21,6 +21,8 @@ class MinMax:
     Source: ours; as search engines bring scores of several branches together.
     """
 
+    reads = ()
+
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
         is_unit = all(getattr(stage, "gives_unit_scores", True) for stage in before)
         return is_unit or not any(getattr(stage, "reads_unit_scores", False) for stage in behind)

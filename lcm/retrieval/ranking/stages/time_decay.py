@@ -36,7 +36,7 @@ class TimeDecay:
     """In which half of the accesses are forgotten."""
     clamp_future: bool = False
     """What lies in the future is 0 days old. The original gives it a negative age, and so a factor above 1."""
-    reads = ("access_count", "last_accessed_at", "temporal_type")
+    reads = ("access_count", "created_at", "last_accessed_at", "temporal_type")
 
     def __post_init__(self) -> None:
         check_range(self, "half_life_days", "reinforcement_factor", ge=0)

@@ -1,0 +1,59 @@
+"""Points of a sweep that an executor shares out among its workers."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.executor.executor import FailedItem
+from eval.executor.local import Local
+from eval.executor.none import NoExecutor
+from eval.sweep.point_folder import PointFolder
+from pipelines.steps import sweep
+from pipelines.steps.points_apart import BuiltPoint, PointJob, run_by, shares_points
+from tests.pipelines.conftest import Lcm
+from tests.pipelines.test_evaluate import numbers
+from tests.pipelines.test_sweep import COMMAND, points
+
+
+def test_workers_of_the_executor_give_the_same_numbers(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = lcm(*COMMAND, place="here")
+    monkeypatch.setattr(sweep, "_run_here", lambda *_: pytest.fail("a point was run here"))
+    apart = lcm(*COMMAND, "executor=local", place="apart")
+    assert (apart.code, apart.stdout) == (here.code, here.stdout) == (0, here.stdout), apart.stderr
+    of_each = [
+        [numbers(point) | {"config.yaml": ""} for point in points(next((run.place / "runs" / "sweeps").iterdir()))]
+        for run in (here, apart)
+    ]
+    assert of_each[0] == of_each[1] and len(of_each[0]) == 2
+
+
+def test_fewer_points_than_workers_are_run_one_after_another() -> None:
+    assert shares_points(Local(workers=3), 3)
+    assert not shares_points(Local(workers=3), 2)
+    assert not shares_points(NoExecutor(), 100)
+
+
+class DyingSecond:
+    """An executor of which the second worker dies at its second item; neighbours are together."""
+
+    workers = 2
+
+    def map(self, task: Any, items: Any) -> Generator[Any, None, None]:
+        first, second = items
+        assert [job.folder.name for job in first] == ["0", "1"] and len(second) == 3
+        for job in (*first, second[0]):
+            (job.folder / "summary.json").write_text("{}")
+            yield None
+        yield FailedItem(1, "its process ended with exit code -9")
+
+
+def test_points_that_a_dying_worker_leaves_say_why(tmp_path: Path) -> None:
+    jobs = []
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+        jobs.append(PointJob(tmp_path / str(number), (), BuiltPoint(None, {}, {})))  # type: ignore[arg-type]
+    run_by(DyingSecond(), jobs)
+    left = "its process ended with exit code -9"
+    assert [PointFolder(job.folder).failure() for job in jobs] == [None, None, None, left, left]
