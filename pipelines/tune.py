@@ -19,11 +19,8 @@ The same command goes on where the last one stopped, and may run several times a
 Groups and their choices (GROUP=CHOICE):
 $GROUPS"""
 
-import os
-import platform
 import re
 import shlex
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
+from eval.executor.executor import Executor
 from eval.experiment.run_folder import SUMMARY, commit, config_hash, read_summary
 from eval.measures.measure import timed
 from eval.sweep.changed import why_equal
@@ -48,8 +46,8 @@ from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
 from pipelines.config.trust import check_settable
-from pipelines.steps.interruption import interruption
 from pipelines.steps.point import dataset_of, parts_of
+from pipelines.steps.points_apart import shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
@@ -66,7 +64,7 @@ _OURS = re.compile(r"[+~]*(study|space|hydra(?!\.searchpath))\b")
 """Overrides of the study itself, rather than of its trials."""
 _FEW_KEYS = 2
 """So many keys of a space may be misspelt; more that are not there are another system's."""
-_WORKERS, _LOCK = "workers", "report.lock"
+_LOCK = "report.lock"
 
 
 def main(command: Command) -> int:
@@ -80,7 +78,8 @@ def main(command: Command) -> int:
     folds = folds_of(dataset, settings.folds)
     rungs = () if settings.pruner == "none" else rungs_of(dataset, settings.seed)
     with claimed(command, goes_on=True) as folder, parts["tracking"].logger() as log:
-        return _tune(StudySetup(settings, searched, configs, dataset, folds, rungs, folder), config, log)
+        search = StudySetup(settings, searched, configs, dataset, folds, rungs, folder)
+        return _tune(search, config, parts["executor"], log)
 
 
 def _space(config: DictConfig) -> Space:
@@ -139,44 +138,28 @@ def _checked(
     return built
 
 
-def _tune(search: StudySetup, config: DictConfig, log: Log) -> int:
+def _tune(search: StudySetup, config: DictConfig, executor: Executor, log: Log) -> int:
     from optuna.exceptions import StorageInternalError
 
-    from eval.tuning.sampling import quieten
-    from eval.tuning.trial_queue import TrialQueue
-    from eval.tuning.worker import Worker
-    from pipelines.steps.trial import run_trial
+    from pipelines.steps.trials import queue_of, trials_apart, trials_here
 
-    quieten()
-    settings, folder = search.settings, search.folder
-    started = time.monotonic()
-    worker = Worker(folder / _WORKERS, f"{platform.node()}-{os.getpid()}-{time.time_ns()}")
-    storage = settings.storage or f"sqlite:///{folder.resolve() / 'study.db'}"
     is_tracked = True
-    with worker:
-        queue = TrialQueue(settings, storage, worker)
-        try:
+    try:
+        with queue_of(search) as queue:
             _begin(queue, search, config)
-            while settings.timeout_s is None or time.monotonic() - started < settings.timeout_s:
-                trial = queue.claimed()
-                if trial is None:
-                    break
-                try:
-                    with queue.heartbeat(trial):
-                        run_trial(trial, queue, search)
-                except BaseException as error:
-                    if interruption(error):  # whoever comes next puts the trial back: our own half-done read may lock
-                        warn(f"stopped in trial {trial.number}; the same command goes on from there")
-                    raise
-                is_tracked = is_tracked and _logged(log, folder / TRIAL_FOLDERS / str(trial.number), folder)
-            with FileLock(folder / _LOCK):
+            if shares_points(executor, search.settings.trials):
+                made = trials_apart(executor, search)
+            else:
+                made = trials_here(queue, search)
+            for number, told, is_failure in made:
+                (warn if is_failure else say)(told)
+                is_tracked = is_tracked and _logged(log, search.folder / TRIAL_FOLDERS / str(number), search.folder)
+            with FileLock(search.folder / _LOCK):
                 return _finish(queue, search, log, is_tracked)
-        except StorageInternalError as error:
-            if (fault := refused(error, storage.removeprefix("sqlite:///"))) is None:
-                raise
-            raise fault from error
-        finally:
-            queue.close()
+    except StorageInternalError as error:
+        if (fault := refused(error, search.storage.removeprefix("sqlite:///"))) is None:
+            raise
+        raise fault from error
 
 
 def _begin(queue: "TrialQueue", search: StudySetup, config: DictConfig) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from omegaconf import DictConfig
 
 from eval.executor.executor import Executor, FailedItem
+from eval.executor.local import Local
 from eval.executor.none import NoExecutor
 from eval.sweep.point_folder import PointFolder
 from lcm.errors import LcmError
@@ -35,12 +36,15 @@ class PointJob(NamedTuple):
     built: BuiltPoint
 
 
-def shares_points(executor: Executor, n: int) -> bool:
-    """Whether so many points are enough for each worker to have one; of fewer, each is shared out by itself."""
-    return not isinstance(executor, NoExecutor) and n >= _workers(executor)
+def shares_points(executor: Executor, n: int) -> TypeGuard[Local]:
+    """Whether so many points are shared out whole: each worker has one at least, and sees the folders they go to.
+
+    Else the workspaces of each are, one point after the other.
+    """
+    return isinstance(executor, Local) and n >= executor.workers
 
 
-def run_by(executor: Executor, jobs: Sequence[PointJob]) -> None:
+def run_by(executor: Local, jobs: Sequence[PointJob]) -> None:
     """Have the workers of an executor run points; returns when each has its numbers, or why there are none.
 
     Neighbours stay together, for a point takes what it has in common with the one before it from that one.
@@ -48,7 +52,7 @@ def run_by(executor: Executor, jobs: Sequence[PointJob]) -> None:
     Raises:
         MachineFaultError: where a full disk and the like ends a worker.
     """
-    n = _workers(executor)
+    n = executor.workers
     shares = [jobs[len(jobs) * i // n : len(jobs) * (i + 1) // n] for i in range(n)]
     with closing(executor.map(run_each, shares)) as messages:
         for message in messages:
@@ -103,7 +107,3 @@ def fail_with(kept: PointFolder, error: Exception) -> str:
     if not kept.is_complete():
         kept.fail(reason)
     return reason
-
-
-def _workers(executor: Executor) -> int:
-    return int(getattr(executor, "workers", 1))

@@ -17,6 +17,7 @@ from pipelines.config.composition import CompositionCache, composed_whole, expla
 
 _TUNE = "tune"
 _OURS = ("study", "space")
+_EXECUTOR = re.compile(r"[+~]*executor\b")
 _BARE = re.compile(r"[A-Za-z_][\w./-]*")
 _WORDS = ("null", "true", "false", "nan", "inf")
 
@@ -48,6 +49,10 @@ class TrialConfigs:
         kept = (override for override in self.common if not override.startswith("tracking"))
         return [*kept, *_written(assignment)]
 
+    def by_one_process(self) -> "TrialConfigs":
+        """The same, each trial made by the process that has taken it."""
+        return TrialConfigs([*(one for one in self.common if not _EXECUTOR.match(one)), "executor=none"])
+
     def chosen(self, group: str) -> str | None:
         """The choice of a group where no trial makes one."""
         if self._chosen is None:
@@ -69,6 +74,11 @@ class StudySetup:
     rungs: tuple[Rung, ...]
     """At which poor trials are stopped; none where each is measured whole."""
     folder: Path
+
+    @property
+    def storage(self) -> str:
+        """Where the database of the study is."""
+        return self.settings.storage or f"sqlite:///{self.folder.resolve() / 'study.db'}"
 
 
 def _written(assignment: Mapping[str, Any]) -> list[str]:

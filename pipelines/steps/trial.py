@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
 from optuna.trial import Trial, TrialState
@@ -25,14 +25,23 @@ from pipelines.steps.interruption import interruption
 from pipelines.steps.point import experiment_of, written
 from pipelines.steps.search import StudySetup
 from pipelines.views.progress import progress
-from pipelines.views.terminal import say, warn
+from pipelines.views.terminal import warn
 
 
 class _PrunedError(Exception):
     """What was found for a share of the queries is enough."""
 
 
-def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
+class TrialEnd(NamedTuple):
+    """How a trial ended."""
+
+    number: int
+    told: str
+    """In a line."""
+    is_failure: bool = False
+
+
+def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
     """Evaluate a trial, and say in the queue how it ended.
 
     An error of the configuration stops the trial, not the study, and is kept with the trial.
@@ -51,8 +60,7 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
         attributes, values = _taken_over(known, queue) or _evaluated(trial, assignment, config, plain, search)
     except _PrunedError as error:
         queue.prune(trial, str(error))
-        _say(trial.number, f"stopped at {error} of the queries", trial.params)
-        return
+        return _ended(trial.number, f"stopped at {error} of the queries", trial.params)
     except Exception as error:  # it is recorded, and the other trials may be sound
         if interruption(error):
             raise
@@ -63,13 +71,12 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> None:
             raise
         reason = f"{type(error).__name__}: {error} (a defect)" if is_defect else str(error)
         queue.fail(trial, reason)
-        warn(f"trial {trial.number} failed: {reason}")
-        return
+        return TrialEnd(trial.number, f"trial {trial.number} failed: {reason}", is_failure=True)
     queue.complete(trial, values, {**attributes, SECONDS: time.monotonic() - started})
     told = ", ".join(f"{one.measure} {value:.4f}" for one, value in zip(search.settings.wanted(), values, strict=True))
     if SAME_AS in attributes:
         told += f" (trial {attributes[SAME_AS]} again)"
-    _say(trial.number, told + _best_so_far(queue, search), assignment)
+    return _ended(trial.number, told + _best_so_far(queue, search), assignment)
 
 
 def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[float]] | None:
@@ -184,8 +191,8 @@ def _best_so_far(queue: TrialQueue, search: StudySetup) -> str:
     return f"; best {picked.values[0]:.4f}, trial {picked.number}"
 
 
-def _say(number: int, told: str, assignment: Mapping[str, Any]) -> None:
-    say(f"trial {number}: {told}  {_values(assignment)}")
+def _ended(number: int, told: str, assignment: Mapping[str, Any]) -> TrialEnd:
+    return TrialEnd(number, f"trial {number}: {told}  {_values(assignment)}")
 
 
 def _values(assignment: Mapping[str, Any]) -> str:

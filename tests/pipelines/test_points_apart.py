@@ -54,6 +54,6 @@ def test_points_that_a_dying_worker_leaves_say_why(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / str(number)).mkdir()
         jobs.append(PointJob(tmp_path / str(number), (), BuiltPoint(None, {}, {})))  # type: ignore[arg-type]
-    run_by(DyingSecond(), jobs)
+    run_by(DyingSecond(), jobs)  # type: ignore[arg-type]
     left = "its process ended with exit code -9"
     assert [PointFolder(job.folder).failure() for job in jobs] == [None, None, None, left, left]
