@@ -1,0 +1,61 @@
+"""Trials of a study that an executor's workers make side by side."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from eval.executor.executor import FailedItem
+from eval.executor.local import Local
+from lcm.errors import LcmError
+from pipelines.steps import trials
+from pipelines.steps.search import TrialConfigs
+from pipelines.steps.trial import TrialEnd
+from tests.pipelines.conftest import QUICK, Lcm
+from tests.pipelines.test_tune import ONE_WEIGHT, read
+from tests.pipelines.test_tune import trials as rows_of
+
+COMMAND = ("tune", *QUICK, *ONE_WEIGHT, "study.sampler=random", "study.trials=4")
+
+
+CONFIGS = TrialConfigs(["system=hybrid", "executor=local", "executor.workers=3", "+executor.more=1"])
+
+
+def test_workers_make_each_trial_once_with_the_numbers_of_one_process(
+    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = lcm(*COMMAND, place="here")
+    monkeypatch.setattr(trials, "trials_here", lambda *_: pytest.fail("a trial was made here"))
+    apart = lcm(*COMMAND, "executor=local", place="apart")
+    assert (here.code, apart.code) == (0, 0), apart.stderr
+    shown = ["number", "fusion.dense_weight", "recall@10", "is_best"]
+    assert rows_of(apart).select(shown).equals(rows_of(here).select(shown))
+    told = {line.split(":")[0] for line in apart.stdout.splitlines()}
+    assert told >= {f"trial {number}" for number in range(4)}
+    assert read(apart)["metrics"]["best/recall@10"] == read(here)["metrics"]["best/recall@10"]
+
+
+def test_a_worker_asks_its_workspaces_itself() -> None:
+    assert CONFIGS.by_one_process().common == ("system=hybrid", "executor=none")
+
+
+@dataclass(frozen=True)
+class Setup:
+    configs: TrialConfigs = CONFIGS
+
+
+class OneDies(Local):
+    """An executor of which one worker dies."""
+
+    def map(self, task: Any, items: Any) -> Generator[Any, None, None]:
+        yield TrialEnd(0, "trial 0: recall@10 0.5")
+        yield FailedItem(0, "its process ended with exit code -9")
+
+
+def test_a_worker_that_dies_is_told_and_where_all_die_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    setup: Any = Setup()
+    assert [end.number for end in trials.trials_apart(OneDies(workers=2), setup)] == [0]
+    assert "a worker came to no end: its process ended with exit code -9" in capsys.readouterr().err
+    with pytest.raises(LcmError, match="no worker came to its end"):
+        list(trials.trials_apart(OneDies(workers=1), setup))
