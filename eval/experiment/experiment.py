@@ -154,7 +154,6 @@ class Experiment:
                     frames[name] = measure.of_system(evaluator.system, dataset, incidents=incidents)
             system_values, _ = self._of_arm(results, SYSTEM_ARM, documents, frames)
             control_values, control_means = self._of_controls(results, documents, frames)
-        values = pl.concat([system_values, control_values])
         judged = len(judged_queries(dataset))
         others = {
             name: rows
@@ -204,7 +203,7 @@ class Experiment:
             flags=(
                 *flags_of_haystacks(dataset),
                 *flags_of_external(results),
-                *self._flags(RunMeasure, values, documents),
+                *self._flags(RunMeasure, system_values, documents),
                 *flags_of_run(
                     system_run,
                     documents,
@@ -223,7 +222,7 @@ class Experiment:
                     seen,
                     getattr(evaluator.replay, "is_per_turn", False),
                 ),
-                *self._flags(QueryMeasure, values, documents),
+                *self._flags(QueryMeasure, system_values, documents),
                 *self._notes(others),
                 *flags_of_sessions(evaluator.system, dataset, others.get("survival")),
                 *self._notes_of_arms(results),

@@ -235,7 +235,7 @@ class Warns(Protocol):
         """What a reader of the numbers must know, a line each.
 
         Args:
-            values: rows of `VALUES_SCHEMA`, of this measure and the others.
+            values: rows of `VALUES_SCHEMA` of the system, of this measure and the others.
             documents: as in `RunReading`.
         """
         ...
