@@ -12,6 +12,7 @@ The same command goes on where the last one stopped, and may run several times a
   lcm tune 'study.objectives=[{measure: recall@10, direction: maximize, within: 0.01},
                               {measure: tokens@10, direction: minimize}]'
   lcm tune study.pruner=halving study.trials=1000   stop poor trials at a share of the queries
+  lcm tune executor=local executor.workers=4    make trials in several processes
   lcm tune study.storage=postgresql://HOST/DB   share a study between machines
   --cfg job                                     show the composed configuration
   --debug                                       show the traceback of an error
