@@ -73,9 +73,11 @@ class Side:
         return sorted(kinds)
 
 
-def read_side(folder: Path, name: str) -> Side:
+def read_side(folder: Path, name: str, *, has_config: bool = True) -> Side:
     """Read a run folder, or as much of it as a comparison needs: summary.json, per_query.parquet, queries.parquet.
 
+    Args:
+        has_config: whether its configuration is read too, where it is at hand.
     Raises:
         LcmError: if it is no run, was written before runs could be compared, or a file is missing or damaged.
     """
@@ -105,7 +107,7 @@ def read_side(folder: Path, name: str) -> Side:
         )
         values = told.rename({"conversation_id": "query_id"}).filter(pl.col("value").is_finite())
         ways = {measure: conversation_direction(measure) for measure in values["measure"].unique(maintain_order=True)}
-    return Side(redacted(name), folder, summary, asked, values, ways, _config(folder))
+    return Side(redacted(name), folder, summary, asked, values, ways, _config(folder) if has_config else None)
 
 
 def ranking_of(side: Side) -> pl.DataFrame | None:

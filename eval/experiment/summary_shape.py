@@ -1,10 +1,14 @@
 """What a summary of each kind has to be: of runs, sweeps, comparisons, regressions, studies and presets."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from eval.experiment.shape import ANYTHING, FLAG, MAP, NUMBER, TEXT, Shape, each, keys, list_of, or_null
 
+SUM_NAMES = ("sha256", "timing_sha256")
+"""Of a summary without its timing, so that equal runs have the same; and of its timing."""
 DATASET = keys({"name": TEXT, "digest": TEXT}, {"protocol": TEXT, "generated": TEXT})
 ENTRY = keys({name: or_null(NUMBER) for name in ("value", "n", "low", "high")})
 MEASURES = each(ENTRY)
@@ -77,3 +81,15 @@ def check_summary(summary: Any) -> None:
     """
     keys({}, {"kind": TEXT})("", summary)
     _SHAPES.get(summary.get("kind", "run"), _ANY)("", summary)
+
+
+def sums_of(summary: Mapping[str, Any]) -> dict[str, str]:
+    """The sums of a summary as it is read, by `SUM_NAMES`."""
+    told = [
+        {name: value for name, value in summary.items() if name not in (*SUM_NAMES, "timing")},
+        summary.get("timing", {}),
+    ]
+    return {
+        name: hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()
+        for name, one in zip(SUM_NAMES, told, strict=True)
+    }

@@ -67,11 +67,12 @@ def _headline(folder: Path, summary: Mapping[str, Any]) -> list[str]:
 
 def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mapping[str, Any] | None) -> Section:
     tops = {name: marked(results, name) for name in measures}
+    costs = {name for name in measures if is_cost(results, name)}
     rows: list[Row] = []
     for number, result in enumerate(results):
         is_best = best is not None and result.name == best["folder"]
         is_default = best is not None and best["is_default"] and result.name == best["baseline"]
-        values = [_value(result, name, tops[name], is_cost(results, name)) for name in measures]
+        values = [_value(result, name, tops[name], name in costs) for name in measures]
         rows.append(
             (Cell(f"{number} {result.label}", "own" if is_best else "", "the default" if is_default else ""), *values)
         )

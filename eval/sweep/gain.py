@@ -230,4 +230,4 @@ def rows_against(
 def _side(folder: Path, result: PointResult) -> Side | None:
     """A point's own numbers; None of a point that another machine keeps."""
     kept = folder / result.name
-    return read_side(kept, result.label) if (kept / "per_query.parquet").exists() else None
+    return read_side(kept, result.label, has_config=False) if (kept / "per_query.parquet").exists() else None

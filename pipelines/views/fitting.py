@@ -1,5 +1,6 @@
 """The fullest table that a terminal has room for."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 
 from rich.console import Console
@@ -12,6 +13,17 @@ _NARROWEST = 14
 def fits(out: Console, table: Table) -> bool:
     """Whether a table can be printed without a broken line."""
     return out.measure(table, options=out.options.update(width=10_000)).maximum <= out.width
+
+
+def widest(out: Console, table: Callable[[int], Table], sizes: Sequence[int]) -> tuple[int, Table] | None:
+    """The first size that fits, found by halving, and its table; None where none fits.
+
+    Args:
+        table: makes one of a size.
+        sizes: ever smaller, and their tables ever narrower.
+    """
+    place = bisect_left(sizes, True, key=lambda size: fits(out, table(size)))
+    return (sizes[place], table(sizes[place])) if place < len(sizes) else None
 
 
 def fullest(

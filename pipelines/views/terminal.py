@@ -39,7 +39,7 @@ from lcm.encoding import printable
 from lcm.records.summary import LEVELS
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
-from pipelines.views.fitting import fits, fullest
+from pipelines.views.fitting import fullest, widest
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.output import as_json, folder_of, from_here, output
 from pipelines.views.pipe import PipeSafeConsole
@@ -336,14 +336,14 @@ def _print_table(
     tops: Mapping[str, float | None] = MappingProxyType({}),
 ) -> None:
     """Print the fullest table that fits: columns go from the right while five are left, then intervals."""
-    choices = [
-        *((names[:n], True) for n in range(len(names), min(len(names), _COLUMNS) - 1, -1)),
-        *((names[:n], False) for n in range(len(names), 0, -1)),
-    ]
-    for kept, with_intervals in choices:
-        table = _table(heading, rows, kept, costs, tops, with_intervals=with_intervals)
-        if fits(out, table):
-            break
+    made = partial(_table, heading, rows, costs=costs, tops=tops)
+    several = range(len(names), min(len(names), _COLUMNS) - 1, -1)
+    found = widest(out, lambda n: made(names=names[:n], with_intervals=True), several)
+    with_intervals = found is not None
+    if found is None:
+        found = widest(out, lambda n: made(names=names[:n], with_intervals=False), range(len(names), 0, -1))
+    n, table = found or (1, made(names=names[:1], with_intervals=False))
+    kept = names[:n]
     if not with_intervals:
         title = title.partition(" [")[0]
     table.columns[0].max_width = out.width // 2
