@@ -149,7 +149,7 @@ def _tune(search: StudySetup, config: DictConfig, executor: Executor, log: Log) 
         with queue_of(search) as queue:
             _begin(queue, search, config)
             if shares_points(executor, search.settings.trials):
-                made = trials_apart(executor, search)
+                made = trials_apart(executor, queue, search)
             else:
                 made = trials_here(queue, search)
             for number, told, is_failure in made:

@@ -47,20 +47,28 @@ def shares_points(executor: Executor, n: int) -> TypeGuard[Local]:
 def run_by(executor: Local, jobs: Sequence[PointJob]) -> None:
     """Have the workers of an executor run points; returns when each has its numbers, or why there are none.
 
-    Neighbours stay together, for a point takes what it has in common with the one before it from that one.
+    Neighbours stay together, for a point takes what it has in common with the one before it from that one. A worker
+    that dies fails the point that it was at; others take over what it had not begun.
 
     Raises:
         MachineFaultError: where a full disk and the like ends a worker.
     """
     n = executor.workers
     shares = [jobs[len(jobs) * i // n : len(jobs) * (i + 1) // n] for i in range(n)]
+    left: list[PointJob] = []
     with closing(executor.map(run_each, shares)) as messages:
         for message in messages:
             if isinstance(message, FailedItem):
-                for job in shares[message.item]:
-                    kept = PointFolder(job.folder)
-                    if not kept.is_complete() and kept.failure() is None:
-                        kept.fail(message.reason)
+                at_work, *behind = (job for job in shares[message.item] if not _has_ended(job))
+                PointFolder(at_work.folder).fail(message.reason)
+                left += behind
+    if left:
+        run_by(executor, left)
+
+
+def _has_ended(job: PointJob) -> bool:
+    kept = PointFolder(job.folder)
+    return kept.is_complete() or kept.failure() is not None
 
 
 def run_each(jobs: Sequence[PointJob]) -> Iterator[None]:

@@ -36,9 +36,13 @@ def queue_of(search: StudySetup) -> Iterator[TrialQueue]:
             queue.close()
 
 
-def trials_here(queue: TrialQueue, search: StudySetup) -> Iterator[TrialEnd]:
-    """Make trials one after another, until there are as many as were asked for, or the time is over."""
-    started = time.monotonic()
+def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = None) -> Iterator[TrialEnd]:
+    """Make trials one after another, until there are as many as were asked for, or the time is over.
+
+    Args:
+        started: since when the time of the study runs, on the monotonic clock; None = now.
+    """
+    started = time.monotonic() if started is None else started
     limit = search.settings.timeout_s
     while limit is None or time.monotonic() - started < limit:
         trial = queue.claimed()
@@ -54,25 +58,33 @@ def trials_here(queue: TrialQueue, search: StudySetup) -> Iterator[TrialEnd]:
         yield ended
 
 
-def trials_apart(executor: Local, search: StudySetup) -> Iterator[TrialEnd]:
+def trials_apart(executor: Local, queue: TrialQueue, search: StudySetup) -> Iterator[TrialEnd]:
     """Have workers make the trials; how each ended, as it ends.
 
-    One whose worker died is made by another, which finds it left.
+    What a worker that died leaves is made by another, or at last here.
 
     Raises:
+        LcmError: if no worker came to its end.
         MachineFaultError: where a full disk and the like ends a worker.
     """
+    started = time.monotonic()
     of_one = replace(search, configs=search.configs.by_one_process())
     failures = 0
-    with closing(executor.map(_trials_of_worker, [of_one] * executor.workers)) as messages:
-        for message in messages:
-            if isinstance(message, FailedItem):
-                failures += 1
-                warn(f"a worker came to no end: {message.reason}")
-            else:
-                yield message
+    try:
+        with closing(executor.map(_trials_of_worker, [of_one] * executor.workers)) as messages:
+            for message in messages:
+                if isinstance(message, FailedItem):
+                    failures += 1
+                    warn(f"a worker came to no end: {message.reason}")
+                else:
+                    yield message
+    except KeyboardInterrupt:
+        warn("stopped in the trials at work; the same command goes on from there")
+        raise
     if failures == executor.workers:
         raise LcmError("no worker came to its end, each said why above; the same command goes on from there")
+    if failures:
+        yield from trials_here(queue, of_one, started)
 
 
 def _trials_of_worker(search: StudySetup) -> Iterator[TrialEnd]:

@@ -53,9 +53,18 @@ class OneDies(Local):
         yield FailedItem(0, "its process ended with exit code -9")
 
 
-def test_a_worker_that_dies_is_told_and_where_all_die_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_worker_that_dies_leaves_is_made_here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     setup: Any = Setup()
-    assert [end.number for end in trials.trials_apart(OneDies(workers=2), setup)] == [0]
+    queue: Any = object()
+
+    def made_here(of: object, search: Any, started: float) -> Generator[TrialEnd, None, None]:
+        assert of is queue and search.configs.common[-1] == "executor=none"
+        yield TrialEnd(1, "trial 1: recall@10 0.5")
+
+    monkeypatch.setattr(trials, "trials_here", made_here)
+    assert [end.number for end in trials.trials_apart(OneDies(workers=2), queue, setup)] == [0, 1]
     assert "a worker came to no end: its process ended with exit code -9" in capsys.readouterr().err
     with pytest.raises(LcmError, match="no worker came to its end"):
-        list(trials.trials_apart(OneDies(workers=1), setup))
+        list(trials.trials_apart(OneDies(workers=1), queue, setup))

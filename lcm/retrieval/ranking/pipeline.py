@@ -183,7 +183,7 @@ _steps_of = KeptBeside(_steps, _KEPT)
 def _carried(frame: pl.DataFrame, steps: Sequence[tuple[str, Stage | Expansion]]) -> pl.DataFrame:
     """The rows of many queries without what documents are described by and none of the steps reads: each step that
     brings rows into another order moves every column."""
-    reads = [getattr(step, "reads", DESCRIBED_BY) for _, step in steps if not is_null(step)]
+    reads = [getattr(step, "reads", DESCRIBED_BY) for _, step in steps if not getattr(step, "is_off", False)]
     if is_one_query(frame):
         return frame
     return frame.drop(set(DESCRIBED_BY).difference(*reads), strict=False)

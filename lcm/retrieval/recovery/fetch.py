@@ -42,12 +42,17 @@ class Fetch:
         check_range(self, "session_k", "user_k", ge=1)
 
     @property
+    def is_off(self) -> bool:
+        """Whether nothing is ever fetched."""
+        return self.recovery.is_off
+
+    @property
     def needs_vectors(self) -> bool:
-        return not self.recovery.is_off
+        return not self.is_off
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Add what was recovered; nothing, with a warning that is counted, where the queries could not be embedded."""
-        if self.recovery.is_off:
+        if self.is_off:
             return frame
         names = frame.columns
         marked = beside(

@@ -26,7 +26,7 @@ class NoiseFilter:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ids = frame["document_id"]
         if not is_one_query(frame):
-            ids = ids.unique()
+            ids = ids.unique(maintain_order=True)  # of all different, row by row those of the frame
         texts = texts_of(batch, ids)
         if texts.has_nulls():  # of what the batch does not see
             ids, texts = ids.filter(texts.is_not_null()), texts.drop_nulls()
