@@ -23,6 +23,7 @@ $GROUPS"""
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,9 +153,11 @@ def _tune(search: StudySetup, config: DictConfig, executor: Executor, log: Log) 
                 made = trials_apart(executor, queue, search)
             else:
                 made = trials_here(queue, search)
-            for number, told, is_failure in made:
-                (warn if is_failure else say)(told)
-                is_tracked = is_tracked and _logged(log, search.folder / TRIAL_FOLDERS / str(number), search.folder)
+            with closing(made):  # else workers go on while what stopped us is told
+                for number, told, is_failure in made:
+                    (warn if is_failure else say)(told)
+                    place = search.folder / TRIAL_FOLDERS / str(number)
+                    is_tracked = is_tracked and _logged(log, place, search.folder)
             with FileLock(search.folder / _LOCK):
                 return _finish(queue, search, log, is_tracked)
     except StorageInternalError as error:

@@ -53,15 +53,16 @@ def run_by(executor: Local, jobs: Sequence[PointJob]) -> None:
     Raises:
         MachineFaultError: where a full disk and the like ends a worker.
     """
-    n = executor.workers
+    n = min(executor.workers, len(jobs))
     shares = [jobs[len(jobs) * i // n : len(jobs) * (i + 1) // n] for i in range(n)]
     left: list[PointJob] = []
     with closing(executor.map(run_each, shares)) as messages:
         for message in messages:
             if isinstance(message, FailedItem):
-                at_work, *behind = (job for job in shares[message.item] if not _has_ended(job))
-                PointFolder(at_work.folder).fail(message.reason)
-                left += behind
+                unended = [job for job in shares[message.item] if not _has_ended(job)]
+                for at_work in unended[:1]:  # none where it died behind its last point
+                    PointFolder(at_work.folder).fail(message.reason)
+                left += unended[1:]
     if left:
         run_by(executor, left)
 

@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def queue_of(search: StudySetup) -> Iterator[TrialQueue]:
             queue.close()
 
 
-def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = None) -> Iterator[TrialEnd]:
+def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = None) -> Generator[TrialEnd, None, None]:
     """Make trials one after another, until there are as many as were asked for, or the time is over.
 
     Args:
@@ -58,7 +58,7 @@ def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = N
         yield ended
 
 
-def trials_apart(executor: Local, queue: TrialQueue, search: StudySetup) -> Iterator[TrialEnd]:
+def trials_apart(executor: Local, queue: TrialQueue, search: StudySetup) -> Generator[TrialEnd, None, None]:
     """Have workers make the trials; how each ended, as it ends.
 
     What a worker that died leaves is made by another, or at last here.

@@ -53,6 +53,23 @@ class DyingSecond:
             yield FailedItem(1, "its process ended with exit code -9")
 
 
+class DyingLast:
+    """An executor whose only worker dies when its last point is done."""
+
+    workers = 1
+
+    def map(self, task: Any, items: Any) -> Generator[Any, None, None]:
+        for job in items[0]:
+            (job.folder / "summary.json").write_text("{}")
+            yield None
+        yield FailedItem(0, "its process ended with exit code -9")
+
+
+def test_a_worker_that_dies_behind_its_last_point_fails_none(tmp_path: Path) -> None:
+    run_by(DyingLast(), [PointJob(tmp_path, (), BuiltPoint(None, {}, {}))])  # type: ignore[arg-type]
+    assert PointFolder(tmp_path).is_complete() and PointFolder(tmp_path).failure() is None
+
+
 def test_a_dying_worker_fails_the_point_it_is_at_and_others_take_over_the_rest(tmp_path: Path) -> None:
     jobs = []
     for number in range(6):
