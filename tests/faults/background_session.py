@@ -1,11 +1,13 @@
-"""A live session that is compacted in the background, killed at one point of it; as a program, `PATH [POINT]`."""
+"""A live session that is compacted in the background, killed at one point of it.
+
+As a program: forks a child for each session.
+"""
 
 import os
 import signal
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from lcm.memory.memory import Memory
 from lcm.records.conversation import Message
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
+from tests.faults.forking import Tell, serve
 from tests.faults.killing_connection import KillingConnection
 from tests.lcm.compaction.contexts import head
 from tests.support.workspaces import LINES, system, transcript
@@ -50,8 +53,9 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(path: Path, point: str = "") -> None:
-    """Take in what is not stored yet, turn by turn, to its end or to the kill."""
+def session(asked: Mapping[str, Any], tell: Tell) -> None:
+    """In a child: take in what is not stored yet, turn by turn, to its end or to the kill."""
+    path, point = Path(asked["path"]), asked["point"]
     compaction = Lossless(
         DyingSummarizer(point), Utf16Units(), budget_tokens=100, fresh_tail_count=2, leaf_chunk_tokens=60,
         min_leaf_tokens=0, leaf_target_tokens=20, condensed_target_tokens=20, leaf_min_fanout=2,
@@ -102,4 +106,4 @@ def _lay(memory: Memory, point: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    serve(session)

@@ -1,11 +1,15 @@
-"""A small batch: two conversations in files, with a compaction that does something after nearly every turn."""
+"""A small batch: two conversations in files, with a compaction that does something after nearly every turn.
+
+As a program: forks children that work on it, each killed at a statement of its connection.
+"""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import lcm.store.file
 from eval.batch.replay import ReplayParts, Triggers
 from eval.batch.report import read_rows
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
@@ -15,8 +19,11 @@ from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.session.rules import SessionRules
+from lcm.store.connection import connect
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
+from tests.faults.forking import Tell, serve
+from tests.faults.killing_connection import KillingConnection
 
 FILES, MESSAGES = 2, 18
 
@@ -83,3 +90,20 @@ def outcome(into: Path, shard: Shard) -> dict[str, Any]:
 
 def _plain(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [tuple(tuple(cell) if isinstance(cell, list) else cell for cell in row) for row in rows]
+
+
+def killed(asked: Mapping[str, Any], tell: Tell) -> None:
+    """In a child: work on the batch until the statement `at`; 0 = to its end."""
+    made: list[KillingConnection] = []
+
+    def connected(path: Path) -> KillingConnection:
+        made.append(KillingConnection(connect(path), tell, asked["at"], after=asked["after"]))
+        return made[-1]
+
+    lcm.store.file.connect = connected
+    work(Path(asked["into"]), written(Path(asked["files"])), asked["triggers"])
+    tell("finished " + "".join(str(int(flag)) for flag in made[0].flags))
+
+
+if __name__ == "__main__":
+    serve(killed)

@@ -1,13 +1,9 @@
 """A connection that knows how many statements it has run, and kills its process at a chosen one."""
 
 import os
-import re
 import signal
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-
-_APPENDS = ("messages", "message_parts", "large_files", "conversations", "conversation_events")
-_COMPACTS = ("summaries", "summary_messages", "summary_parents", "compaction_events")
 
 
 class KillingConnection:
@@ -60,21 +56,5 @@ class KillingConnection:
 
     def _die(self, sql: str) -> None:
         where = "inside" if self._connection.in_transaction else "outside"
-        self._tell(f"killed {where} {phase(sql)}")
+        self._tell(f"killed {where} {sql.split(maxsplit=1)[0].upper()}")
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def phase(sql: str) -> str:
-    """What a statement is part of."""
-    verb = sql.split(maxsplit=1)[0].upper()
-    if verb == "SELECT" or verb == "WITH":
-        return "reading"
-    if verb in ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK"):
-        return "transaction"
-    tables = re.search(r"(?:INTO|FROM|UPDATE)\s+(\w+)", sql)
-    table = tables[1] if tables else ""
-    if table in _COMPACTS or (table == "context_items" and (verb == "DELETE" or "'summary'" in sql)):
-        return "compaction"
-    if table in _APPENDS or table == "context_items":
-        return "ingest"
-    return "files" if table == "transcript_files" else "schema"

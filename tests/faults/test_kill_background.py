@@ -2,8 +2,7 @@
 session does the work again."""
 
 import signal
-import subprocess
-import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,11 +12,13 @@ from lcm.store.connection import connect
 from lcm.store.doctor import scan
 from lcm.store.store import Store
 from tests.faults.background_session import POINTS, messages
+from tests.faults.forking import Ask, warm
 
 
-def session(root: Path, path: Path, point: str = "") -> int:
-    command = [sys.executable, "-m", "tests.faults.background_session", str(path), *([point] if point else [])]
-    return subprocess.run(command, cwd=root, check=False, timeout=120).returncode
+@pytest.fixture(scope="module")
+def children(root: Path) -> Iterator[Ask]:
+    with warm(root, "tests.faults.background_session") as ask:
+        yield ask
 
 
 def require_whole(path: Path, count: int) -> int:
@@ -33,14 +34,17 @@ def require_whole(path: Path, count: int) -> int:
         return len(store.summaries("talk"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
-def test_a_session_killed_at_any_point_of_background_compaction_goes_on(root: Path, tmp_path: Path, point: str) -> None:
+def test_a_session_killed_at_any_point_of_background_compaction_goes_on(
+    children: Ask, tmp_path: Path, point: str
+) -> None:
     path = tmp_path / "talk.db"
-    assert session(root, path, point) == -signal.SIGKILL
+    assert children({"path": str(path), "point": point})[0]["status"] == -signal.SIGKILL
     with Store(path) as store:
         count = len(store.messages("talk"))
     assert 0 < count <= len(messages())
     made = require_whole(path, count)
     assert (made > 0) == (point == "written")
-    assert session(root, path) == 0
+    assert children({"path": str(path), "point": ""})[0]["status"] == 0
     assert require_whole(path, len(messages())) > 0

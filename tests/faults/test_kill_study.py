@@ -1,12 +1,9 @@
 """kill -9 in the middle of a study: what is made in the end is what would have been made, each trial once."""
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +12,9 @@ import polars as pl
 import pytest
 from optuna.trial import TrialState
 
+from tests.faults.forking import warm
+
 SEED = 20260107
-KILLS = 5
-TRIALS = 12
-FEW = 4
-"""Trials that two processes share."""
 ARGUMENTS = (
     "embedder=hashing", "tracking=none", "means.resamples=5", "study.startup_trials=4",
     "system=hybrid", "space=fusion", "space.system=null", "space.fusion.choices=null",
@@ -27,33 +22,37 @@ ARGUMENTS = (
     "space.fusion.k=null", "space.ranking=null",
 )  # fmt: skip
 
-Children = Callable[..., list[dict[str, Any]]]
+Tuned = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def children(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Children]:
-    """Run `lcm tune` in forked processes side by side, each killed at an event or never."""
-    cache = tmp_path_factory.mktemp("cache")
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.study_zygote"],
-        cwd=root,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "LCM_CACHE_DIR": str(cache), "MPLCONFIGDIR": str(cache), "OMP_NUM_THREADS": "1"},
-    ) as zygote:
+def tuned(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tuned]:
+    """Run `lcm tune` in forked processes side by side, each killed at an event or, at 0, never."""
+    cache = str(tmp_path_factory.mktemp("cache"))
+    environment = {"LCM_CACHE_DIR": cache, "MPLCONFIGDIR": cache, "OMP_NUM_THREADS": "1"}
+    with warm(root, "tests.faults.killed_study", **environment) as children:
 
-        def run(
-            place: Path, *kill_at: int, arguments: Sequence[str] = (*ARGUMENTS, f"study.trials={TRIALS}")
-        ) -> list[dict[str, Any]]:
+        def run(place: Path, trials: int, *kill_at: int) -> list[dict[str, Any]]:
             place.mkdir(exist_ok=True)
-            asked = {"place": str(place), "arguments": list(arguments), "kill_at": kill_at or (0,)}
-            zygote.stdin.write(json.dumps(asked) + "\n")
-            zygote.stdin.flush()
-            return json.loads(zygote.stdout.readline())
+            arguments = [*ARGUMENTS, f"study.trials={trials}"]
+            ended = children(*({"place": str(place), "arguments": arguments, "at": at} for at in kill_at))
+            expected = [-signal.SIGKILL if at else 0 for at in kill_at]
+            assert [one["status"] for one in ended] == expected, (place / "told.txt").read_text()
+            return ended
 
         yield run
-        zygote.stdin.close()
+
+
+def require_each_once(place: Path, trials: int) -> list[optuna.trial.FrozenTrial]:
+    """Those in the database, numbered without a gap and complete, in the table and, unless repeated, in folders."""
+    study = place / "runs" / "tune" / "study"
+    found = optuna.load_study(study_name="study", storage=f"sqlite:///{study / 'study.db'}").trials
+    assert [trial.number for trial in found] == list(range(trials))
+    assert {trial.state for trial in found} == {TrialState.COMPLETE}
+    assert rows(place)["number"].to_list() == list(range(trials))
+    evaluated = {trial.number for trial in found if "same_as" not in trial.user_attrs}
+    assert {int(folder.name) for folder in (study / "trials").iterdir()} == evaluated
+    return found
 
 
 def rows(place: Path) -> pl.DataFrame:
@@ -61,50 +60,28 @@ def rows(place: Path) -> pl.DataFrame:
     return pl.read_parquet(place / "runs" / "tune" / "study" / "study.parquet").drop("seconds")
 
 
-def in_database(place: Path) -> list[optuna.trial.FrozenTrial]:
-    path = place / "runs" / "tune" / "study" / "study.db"
-    return optuna.load_study(study_name="study", storage=f"sqlite:///{path}").trials
-
-
-def folders(place: Path) -> set[int]:
-    """Those of trials, whole or not."""
-    return {int(folder.name) for folder in (place / "runs" / "tune" / "study" / "trials").iterdir()}
-
-
-@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.parametrize(("trials", "kills"), [(5, 2), pytest.param(12, 5, marks=pytest.mark.full)])
 def test_a_study_killed_five_times_makes_every_trial_once_and_those_it_would_have_made(
-    children: Children, tmp_path: Path
+    trials: int, kills: int, tuned: Tuned, tmp_path: Path
 ) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ((undisturbed),) = children(whole)
-    assert undisturbed["status"] == 0, (whole / "told.txt").read_text()
+    events = len(tuned(whole, trials, 0)[0]["said"])
     rng = random.Random(SEED)
-    events = undisturbed["events"]
-    for _ in range(KILLS):
-        (ended,) = children(killed, rng.randrange(events // 20, events // 7))
-        assert ended["status"] == -signal.SIGKILL, (killed / "told.txt").read_text()
-    (ended,) = children(killed)
-    assert ended["status"] == 0, (killed / "told.txt").read_text()
-    trials = in_database(killed)
-    assert [trial.number for trial in trials] == list(range(TRIALS))
-    assert {trial.state for trial in trials} == {TrialState.COMPLETE}
+    for _ in range(kills):
+        tuned(killed, trials, rng.randrange(events // (4 * kills), events // (kills + 1)))
+    tuned(killed, trials, 0)
+    require_each_once(killed, trials)
     assert rows(killed).equals(rows(whole))
-    evaluated = {trial.number for trial in trials if "same_as" not in trial.user_attrs}
-    assert folders(killed) == evaluated
-    summary = json.loads((killed / "runs" / "tune" / "study" / "summary.json").read_text())
-    assert summary == json.loads((whole / "runs" / "tune" / "study" / "summary.json").read_text())
+    one, other = (
+        json.loads((place / "runs" / "tune" / "study" / "summary.json").read_text()) for place in (killed, whole)
+    )
+    assert one == other
 
 
 @pytest.mark.full
-def test_two_processes_make_the_trials_together_though_one_is_killed(children: Children, tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
-    ended = children(shared, 150, 0, arguments=[*ARGUMENTS, f"study.trials={FEW}"])
-    assert [one["status"] for one in ended] == [-signal.SIGKILL, 0], (shared / "told.txt").read_text()
-    ended = children(shared, 0, 0, arguments=[*ARGUMENTS, f"study.trials={FEW + 2}"])
-    assert [one["status"] for one in ended] == [0, 0], (shared / "told.txt").read_text()
-    trials = in_database(shared)
-    assert [trial.number for trial in trials] == list(range(FEW + 2))
-    assert {trial.state for trial in trials} == {TrialState.COMPLETE}
-    assert len({tuple(sorted(trial.params.items())) for trial in trials}) == FEW + 2
-    assert folders(shared) == set(range(FEW + 2))
-    assert rows(shared)["number"].to_list() == list(range(FEW + 2))
+def test_two_processes_make_the_trials_together_though_one_is_killed(tuned: Tuned, tmp_path: Path) -> None:
+    tuned(tmp_path / "shared", 4, 150, 0)
+    tuned(tmp_path / "shared", 6, 0, 0)
+    trials = require_each_once(tmp_path / "shared", 6)
+    assert len({tuple(sorted(trial.params.items())) for trial in trials}) == 6
