@@ -1,10 +1,13 @@
 """Candidates as stages see them, every column at its default where a test names none."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
+from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import SCOPE_CLASS
+from tests.golden.components import documents_batch
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 INSTANT = pl.Datetime("ms", "UTC")
@@ -46,3 +49,8 @@ def rows(**columns: list[object]) -> pl.DataFrame:
             for name, (dtype, default) in DEFAULTS.items()
         }
     )
+
+
+def scored(stage: Callable[[pl.DataFrame, Batch], pl.DataFrame], **columns: list[object]) -> list[float]:
+    """The scores that a stage leaves, in the order of the documents' names."""
+    return stage(rows(**columns), documents_batch([])).sort("document_id")["score"].to_list()

@@ -3,12 +3,12 @@
 import math
 from datetime import timedelta
 
-import polars as pl
 import pytest
 
 from lcm.clock import EPOCH
 from lcm.retrieval.decay.exponential import Exponential
 from tests.lcm.retrieval.decay.frames import NOW, rows
+from tests.lcm.retrieval.refusals import assert_refused
 
 
 def left(decay: Exponential, **columns: list[object]) -> list[float]:
@@ -36,17 +36,6 @@ def test_one_rate_for_all_needs_no_class() -> None:
     assert frame.select(Exponential(0.1, 0.1, 0.1).strength()).item() == pytest.approx(math.exp(-0.5))
 
 
-def test_without_a_rate_nothing_decays() -> None:
-    assert left(Exponential(0, 0, 0), created_at=[NOW - timedelta(days=9999)]) == [1.0]
-
-
-@pytest.mark.parametrize("name", ["session_rate", "durable_rate", "global_rate"])
-@pytest.mark.parametrize("rate", [-1e-9, math.inf, math.nan])
-def test_a_rate_that_is_none_is_refused(name: str, rate: float) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be >= 0, got {rate}"):
-        Exponential(**{name: rate})
-
-
-def test_both_give_floats() -> None:
-    found = rows(score=[0.5]).select(Exponential().multiplier().alias("m"), Exponential().strength().alias("s"))
-    assert set(found.schema.values()) == {pl.Float64()}
+def test_a_rate_that_is_none_is_refused() -> None:
+    bad = [-1e-9, math.inf, math.nan]
+    assert_refused(Exponential, "be >= 0", session_rate=bad, durable_rate=bad, global_rate=bad)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.fusion.hybrid_score import HybridScore
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
+from tests.lcm.retrieval.refusals import assert_refused
 
 CLASSES = ["session", "durable", "global"]
 
@@ -25,11 +27,13 @@ def scored(stage: HybridScore, **columns: list[Any]) -> dict[str, float]:
 def test_cosine_recency_and_scope_add_up() -> None:
     stage = HybridScore(Exponential(0, math.log(2) / 86_400, 0))
     found = scored(stage, cosine=[0.5] * 3, created_at=[days_ago(1)] * 3, scope_class=CLASSES)
+    none = scored(stage, cosine=[None, math.nan, -0.9], scope_class=["session"] * 3)
     assert found == {
         "d0": pytest.approx(0.7 * 0.5 + 0.2 * 1 + 0.1 * 1.0),
         "d2": pytest.approx(0.7 * 0.5 + 0.2 * 1 + 0.1 * 0.3),
         "d1": pytest.approx(0.7 * 0.5 + 0.2 / 2 + 0.1 * 0.6),
     }
+    assert list(none.values()) == pytest.approx([0.2 + 0.1] * 3)
 
 
 def test_one_weight_alone_decides_alone() -> None:
@@ -40,11 +44,6 @@ def test_one_weight_alone_decides_alone() -> None:
     recency = pytest.approx(math.exp(-1e-6 * 9 * 86_400))
     assert scored(HybridScore(decay, **only | {"recency_weight": 0.3}), **columns) == {"d1": 1.0, "d0": recency}
     assert scored(HybridScore(decay, **only | {"scope_weight": 0.3}), **columns) == {"d0": 1.0, "d1": 0.3}
-
-
-@pytest.mark.parametrize("cosine", [None, math.nan, -0.9, 0.0])
-def test_what_is_not_near_adds_nothing(cosine: float | None) -> None:
-    assert scored(HybridScore(NoDecay()), cosine=[cosine]) == {"d0": pytest.approx(0.2 + 0.1 * 0.6)}
 
 
 def test_a_summary_loses_by_what_it_is_not_sure_of() -> None:
@@ -76,18 +75,8 @@ def test_a_score_is_a_share(
     assert 0 <= scored(stage, kind=["summary"], **columns)["d0"] <= 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"cosine_weight": math.nan}, r"cosine_weight must be in \[0, 1\], got nan"),
-        ({"global_scope": 2.0}, r"global_scope must be in \[0, 1\], got 2.0"),
-        ({"summary_delta": 2.0}, r"summary_delta must be in \[0, 1\], got 2.0"),
-        (
-            {"cosine_weight": 0.0, "recency_weight": 0.0, "scope_weight": 0.0},
-            "cosine_weight, recency_weight and scope_weight must not all be 0: raise one",
-        ),
-    ],
-)
-def test_impossible_settings_are_refused(settings: dict[str, float], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        HybridScore(NoDecay(), **settings)
+def test_impossible_settings_are_refused() -> None:
+    settings = {"cosine_weight": math.nan, "global_scope": 2.0, "summary_delta": 2.0}
+    assert_refused(partial(HybridScore, NoDecay()), "be in [0, 1]", **settings)
+    with pytest.raises(ValueError, match="cosine_weight, recency_weight and scope_weight must not all be 0: raise one"):
+        HybridScore(NoDecay(), cosine_weight=0.0, recency_weight=0.0, scope_weight=0.0)

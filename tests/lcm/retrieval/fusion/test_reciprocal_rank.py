@@ -1,7 +1,11 @@
 """Reciprocal rank fusion."""
 
+from fractions import Fraction
+
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.retrieval.fusion.reciprocal_rank import ReciprocalRank
 from tests.golden.components import documents_batch
@@ -16,30 +20,6 @@ ROWS = pl.DataFrame(
 )
 
 
-def scores(**settings: float) -> dict[str, float]:
-    frame = ReciprocalRank(**settings)(ROWS, documents_batch([]))
-    return dict(zip(frame["document_id"], frame["score"], strict=True))
-
-
-def test_ranks_of_both_branches_add_up() -> None:
-    assert scores()["both"] == pytest.approx(1 / (60 + 3) + 1 / (60 + 1))
-    assert scores()["dense"] == pytest.approx(1 / (60 + 1))
-    assert scores()["lexical"] == pytest.approx(1 / (60 + 2))
-
-
-def test_best_comes_first() -> None:
-    assert list(scores()) == ["both", "dense", "lexical"]
-
-
-def test_swapping_branches_with_their_weights_changes_nothing() -> None:
-    swapped = ROWS.rename({"dense_rank": "lexical_rank", "lexical_rank": "dense_rank"})
-    ours = ReciprocalRank(dense_weight=2.0)(ROWS, documents_batch([]))
-    theirs = ReciprocalRank(lexical_weight=2.0)(swapped, documents_batch([]))
-    assert dict(ours.select("document_id", "score").iter_rows()) == pytest.approx(
-        dict(theirs.select("document_id", "score").iter_rows())
-    )
-
-
 def test_weights_that_are_all_0_are_refused_where_no_further_branch_weighs() -> None:
     fusion = ReciprocalRank(dense_weight=0.0, lexical_weight=0.0)
     with pytest.raises(ValueError, match=r"every branch \(dense, lexical\) weighs 0: raise dense_weight"):
@@ -47,3 +27,29 @@ def test_weights_that_are_all_0_are_refused_where_no_further_branch_weighs() -> 
     further = fusion(ROWS.with_columns(session_rank=pl.Series([2, 1, None])), documents_batch([]))
     assert further["document_id"].to_list() == ["dense", "both", "lexical"]
     assert further["score"].to_list() == pytest.approx([1 / (60 + 1), 1 / (60 + 2), 0.0])
+
+
+RANKS = st.lists(st.lists(st.none() | st.integers(1, 50), min_size=4, max_size=4), min_size=1, max_size=12)
+WEIGHTS = st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any)
+
+
+@given(RANKS, WEIGHTS, st.integers(0, 100))
+def test_the_score_is_what_fractions_give_and_the_best_comes_first(
+    ranks: list[list[int | None]], weights: list[int], k: int
+) -> None:
+    names = ("dense", "lexical", "session", "speaker")
+    columns = {f"{name}_rank": pl.Series([row[i] for row in ranks], dtype=pl.Int64) for i, name in enumerate(names)}
+    ids = [f"d{i}" for i in range(len(ranks))]
+    frame = pl.DataFrame({"query_id": ["q"] * len(ranks), "document_id": ids, **columns})
+    fusion = ReciprocalRank(k, weights[0], weights[1], {"session": weights[2], "speaker": weights[3]})
+    fused = fusion(frame, documents_batch(ids))
+    exact = [sum(Fraction(w, k + rank) for w, rank in zip(weights, row, strict=True) if rank) for row in ranks]
+    assert dict(fused.select("document_id", "score").iter_rows()) == pytest.approx(
+        {name: float(score) for name, score in zip(ids, exact, strict=True)}
+    )
+    assert fused["score"].is_sorted(descending=True)
+
+
+def test_a_further_branch_that_is_not_named_weighs_one() -> None:
+    frame = pl.DataFrame({"query_id": ["q"], "dense_rank": [1], "lexical_rank": [None], "session_rank": [2]})
+    assert ReciprocalRank()(frame, documents_batch([]))["score"].item() == pytest.approx(1 / (60 + 1) + 1 / (60 + 2))

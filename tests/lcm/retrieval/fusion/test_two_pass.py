@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -13,9 +14,10 @@ from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.fusion.two_pass import TwoPass, authority
+from lcm.retrieval.fusion.two_pass import TwoPass, authority, keyword_coverage
 from tests.golden.components import documents_batch
-from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
+from tests.lcm.retrieval.decay.frames import days_ago, rows
+from tests.lcm.retrieval.refusals import assert_refused
 
 FRESH = TwoPass(NoDecay(), recency_weight=1.0, frequency_weight=0.0, authority_weight=0.0, kappa=0.0)
 """omega is 1: what is left is the cosine."""
@@ -67,40 +69,22 @@ def test_use_is_held_against_what_is_near_or_against_all_documents() -> None:
     stage = replace(FRESH, recency_weight=0.0, frequency_weight=1.0)
     around = batch(texts=["a", "b", "c"])
     used = replace(around, documents=around.documents.with_columns(access_count=pl.Series([1, 3, 7])))
-    near = {"cosine": [1.0, 1.0], "access_count": [1, 3]}
-    assert scored(stage, used, **near) == pytest.approx(
-        {"d0": math.log(2) / math.log(5), "d1": math.log(4) / math.log(5)}
-    )
+    near = {"cosine": [1.0, 1.0, 0.1], "access_count": [1, 3, 1000]}
+    expected = {"d0": math.log(2) / math.log(5), "d1": math.log(4) / math.log(5)}
+    assert scored(replace(stage, theta1=0.2), used, **near) == pytest.approx(expected)
     over_all = replace(stage, frequency_over="all")
-    assert scored(over_all, used, **near) == pytest.approx({"d0": 1 / 3, "d1": 2 / 3})
-    assert scored(over_all, used, cosine=[1.0], access_count=[7]) == {"d0": 1.0}
+    found = scored(over_all, used, cosine=[1.0] * 3, access_count=[1, 3, 7])
+    assert found == pytest.approx({"d0": 1 / 3, "d1": 2 / 3, "d2": 1.0})
     assert scored(over_all, around, cosine=[1.0], access_count=[0]) == {"d0": 0.0}
 
 
-def test_authority_is_recency_use_and_its_author() -> None:
-    stage = TwoPass(Exponential(0, math.log(2) / 86_400, 0), kappa=0.0)
-    found = scored(
-        stage,
-        cosine=[1.0, 1.0],
-        created_at=[days_ago(1), NOW],
-        access_count=[3, 7],
-        authority=[0.5, 0.0],
-    )
-    assert found["d0"] == pytest.approx(0.5 / 2 + 0.2 * math.log(1 + 3) / math.log(2 + 7) + 0.3 * 0.5)
-    assert found["d1"] == pytest.approx(0.5 + 0.2 * math.log(1 + 7) / math.log(2 + 7))
-
-
-def test_the_most_used_is_looked_for_among_what_is_near() -> None:
-    used = {"access_count": [3, 1000], "cosine": [1.0, 0.1]}
-    found = scored(TwoPass(NoDecay(), 16, 8, 0.2, 0.0, 0.0, 1.0, 0.0), **used)
-    assert found == {"d0": pytest.approx(math.log(4) / math.log(5))}
-
-
-def test_what_is_authored_has_no_age() -> None:
-    stage = replace(FRESH, recency=Weibull())
+def test_what_is_authored_has_no_age_and_a_summary_loses_by_what_it_is_not_sure_of() -> None:
     old = {"created_at": [days_ago(9000)] * 2, "kind": ["authored", "message"], "decay_tier": ["peripheral"] * 2}
-    found = scored(stage, cosine=[0.5, 0.5], **old)
+    found = scored(replace(FRESH, recency=Weibull()), cosine=[0.5, 0.5], **old)
     assert found["d0"] == 0.5 > found["d1"]
+    columns = {"kind": ["summary", "summary", "message"], "decay_rate": [0.4, math.nan, 0.4]}
+    found = scored(replace(FRESH, summary_delta=0.5), cosine=[0.6] * 3, **columns)
+    assert found == {"d0": pytest.approx(0.6 * (1 - 0.5 * 0.4)), "d1": 0.6, "d2": 0.6}
 
 
 def test_words_lift_a_document_up_to_its_cosine() -> None:
@@ -113,10 +97,25 @@ def test_words_lift_a_document_up_to_its_cosine() -> None:
     }
 
 
-def test_a_summary_loses_by_what_it_is_not_sure_of() -> None:
-    columns = {"kind": ["summary", "summary", "message"], "decay_rate": [0.4, math.nan, 0.4]}
-    found = scored(replace(FRESH, summary_delta=0.5), cosine=[0.6] * 3, **columns)
-    assert found == {"d0": pytest.approx(0.6 * (1 - 0.5 * 0.4)), "d1": 0.6, "d2": 0.6}
+def test_coverage_is_the_share_of_the_distinct_words_of_the_query() -> None:
+    row = rows(document_id=["d0"])
+    for question, text, covered in (
+        ("where is the KETTLE, the blue kettle", "a kettle is where it is", 2 / 4),  # where the kettle blue
+        ("is it red", "red", 1.0),
+        ("?!", "anything at all", 0.0),
+        ("東京都", "東京へ", 1 / 2),  # 東京, 京都
+    ):
+        assert keyword_coverage(row, batch(question, [text]), "unicode").tolist() == [covered]
+    assert keyword_coverage(row, batch("пирог", ["пирог"]), "ascii").tolist() == [0.0]
+
+
+def test_rows_keep_their_order_and_queries_their_own_words() -> None:
+    around = batch("", ["goats and a kettle", "red"])
+    asked = pl.DataFrame({"query_id": ["q0", "q1"], "text": ["red kettle", "goats"]})
+    found = keyword_coverage(
+        rows(query_id=["q1", "q0", "q0"], document_id=["d0", "d1", "d0"]), replace(around, queries=asked), "unicode"
+    )
+    assert found.tolist() == [1.0, 1 / 2, 1 / 2]
 
 
 def test_guidance_apart_has_cuts_of_its_own_and_must_lie_above_the_floor() -> None:
@@ -141,16 +140,11 @@ def test_guidance_of_several_queries_stays_with_its_own() -> None:
     assert found.select("query_id", "document_id").rows() == [("q", "b"), ("q", "a"), ("r", "a"), ("r", "b")]
 
 
-@pytest.mark.parametrize("cosine", [None, math.nan, -0.5])
-def test_what_is_not_near_scores_nothing(cosine: float | None) -> None:
-    assert scored(replace(FRESH, theta1=-1.0), cosine=[cosine]) == {"d0": 0.0}
-
-
 TEXTS = ["red kettle", "kettle", "goats", "", "kettle goats red"]
 CASES = st.lists(
     st.fixed_dictionaries(
         {
-            "cosine": st.one_of(st.none(), st.floats(-1, 1)),
+            "cosine": st.none() | st.just(math.nan) | st.floats(-1, 1),
             "access_count": st.one_of(st.none(), st.integers(0, 50)),
             "authority": st.one_of(st.none(), st.floats()),
             "decay_rate": st.one_of(st.none(), st.floats()),
@@ -221,43 +215,12 @@ def test_more_weight_for_words_never_lowers_who_has_them_all(
     assert high == pytest.approx(low)
 
 
-@settings(max_examples=60)
-@given(CASES, STAGES)
-def test_without_weight_for_words_no_word_counts(case: list[dict[str, Any]], stage: TwoPass) -> None:
-    silent = replace(stage, kappa=0.0)
-    some, none = (silent(of(case), batch(question, TEXTS[: len(case)])) for question in ("red kettle", ""))
-    assert some.equals(none)
-
-
-@settings(max_examples=60)
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_of_two_equal_summaries_the_surer_never_ranks_lower(one: float, other: float, delta: float) -> None:
-    sure, unsure = sorted((one, other))  # decay rates
-    found = scored(
-        replace(FRESH, summary_delta=delta), cosine=[0.5, 0.5], kind=["summary"] * 2, decay_rate=[sure, unsure]
-    )
-    assert list(found) == ["d0", "d1"]
-    assert all(0.5 * (1 - delta) - 1e-12 <= score <= 0.5 for score in found.values())
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"k1": 0}, "k1 must be >= 1, got 0"),
-        ({"k2": 0}, "k2 must be >= 1, got 0"),
-        ({"theta1": math.nan}, r"theta1 must be in \[-1, 1\], got nan"),
-        ({"kappa": -1.0}, "kappa must be >= 0, got -1.0"),
-        ({"kappa": math.inf}, "kappa must be >= 0, got inf"),
-        ({"recency_weight": 1.5}, r"recency_weight must be in \[0, 1\], got 1.5"),
-        ({"authority_weight": math.nan}, r"authority_weight must be in \[0, 1\], got nan"),
-        ({"summary_delta": -0.1}, r"summary_delta must be in \[0, 1\], got -0.1"),
-        ({"rules": "1.4.4"}, "rules must be one of: corrected, original, got '1.4.4'"),
-        (
-            {"recency_weight": 0.0, "frequency_weight": 0.0, "authority_weight": 0.0},
-            "recency_weight, frequency_weight and authority_weight must not all be 0: raise one",
-        ),
-    ],
-)
-def test_impossible_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        TwoPass(NoDecay(), **settings)
+def test_impossible_settings_are_refused() -> None:
+    build = partial(TwoPass, NoDecay())
+    assert_refused(build, "be >= 1", k1=0, k2=0)
+    assert_refused(build, "be in [-1, 1]", theta1=math.nan)
+    assert_refused(build, "be >= 0", kappa=[-1.0, math.inf])
+    assert_refused(build, "be in [0, 1]", recency_weight=1.5, authority_weight=math.nan, summary_delta=-0.1)
+    assert_refused(build, "be one of: corrected, original", rules="1.4.4")
+    with pytest.raises(ValueError, match="recency_weight, frequency_weight and authority_weight must not all be 0"):
+        build(recency_weight=0.0, frequency_weight=0.0, authority_weight=0.0)

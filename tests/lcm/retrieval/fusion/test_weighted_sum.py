@@ -1,10 +1,13 @@
 """The weighted sum; the vectors of the original are in tests/golden."""
 
+import math
+
 import polars as pl
 import pytest
 
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
 from tests.golden.components import documents_batch
+from tests.lcm.retrieval.refusals import assert_refused
 
 
 def fused(rows: list[tuple[float | None, float | None]], **settings: float) -> list[float]:
@@ -22,21 +25,10 @@ def fused(rows: list[tuple[float | None, float | None]], **settings: float) -> l
     return scored.sort(pl.col("document_id").cast(pl.Int64))["score"].to_list()
 
 
-def test_both_branches_are_weighted() -> None:
-    assert fused([(0.6, 0.5)]) == [pytest.approx(0.7 * 0.6 + 0.3 * 0.5)]
-
-
-def test_a_strong_lexical_score_is_a_floor() -> None:
-    assert fused([(0.1, 0.9)]) == [pytest.approx(0.92 * 0.9)]
+def test_both_branches_are_weighted_and_a_strong_lexical_score_is_a_floor() -> None:
+    assert fused([(0.6, 0.5), (0.1, 0.9), (None, 0.8)]) == pytest.approx([0.7 * 0.6 + 0.3 * 0.5, 0.92 * 0.9, 0.8])
     assert fused([(0.1, 0.9)], floor_ratio=0) == [pytest.approx(0.7 * 0.1 + 0.3 * 0.9)]
-
-
-def test_words_alone_are_not_weighted() -> None:
-    assert fused([(None, 0.8)]) == [0.8]
-
-
-def test_what_is_not_a_number_becomes_a_tenth() -> None:
-    assert fused([(float("nan"), None), (float("inf"), None)]) == [0.1, 0.1]
+    assert fused([(math.nan, None), (math.inf, None)]) == [0.1, 0.1]
 
 
 def test_scores_are_clamped_only_where_asked() -> None:
@@ -44,6 +36,6 @@ def test_scores_are_clamped_only_where_asked() -> None:
     assert fused([(2.0, None)], clamp=False) == [pytest.approx(1.4)]
 
 
-def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(ValueError, match="dense_weight must be >= 0, got -1"):
-        WeightedSum(dense_weight=-1)
+def test_a_weight_below_0_is_refused() -> None:
+    bad = [-0.1, math.nan]
+    assert_refused(WeightedSum, "be >= 0", dense_weight=bad, lexical_weight=bad, floor_ratio=bad)

@@ -30,6 +30,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.vector_rows import dot_products
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.extraction.steps import Steps
+from tests.lcm.retrieval.refusals import assert_refused
 from tests.support.workspaces import system
 
 STARTED = datetime(2023, 5, 1, tzinfo=UTC)
@@ -247,23 +248,20 @@ def test_passages_share_the_evidence_of_their_turn_and_have_their_own() -> None:
     assert kettle["meaning_passage"] != rome["meaning_passage"]
 
 
-def test_a_section_goes_from_one_turn_of_the_user_up_to_the_next() -> None:
+def test_a_section_goes_from_one_turn_of_the_user_up_to_the_next_and_meanings_are_centred() -> None:
     talk = [(None, f"{word} tea") for word in ("red", "green", "blue", "black")]
-    nearest = ranked([VectorEvidence(Hashing())], ["green"], talk)["meaning_section"].to_list()
+    frame = ranked([VectorEvidence(Hashing())], ["green"], talk)
+    nearest = frame["meaning_section"].to_list()
     assert nearest == [nearest[0]] * 2 + [nearest[2]] * 2
     assert nearest[0] > nearest[2]
+    assert frame["meaning_passage"].arg_max() == 1
+    assert frame["meaning_passage"].sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_a_session_is_most_alike_that_holds_the_word() -> None:
     frame = ranked([WordLikeness(Hashing())], ["Which brother?"])
     assert frame["alike_sum"].arg_max() == 1
     assert frame["alike_session"].n_unique() == 1
-
-
-def test_vectors_are_compared_without_what_the_speaker_adds() -> None:
-    frame = ranked([VectorEvidence(Hashing())], ["a trip to Rome with a brother"])
-    assert frame["meaning_passage"].arg_max() == 1
-    assert frame["meaning_passage"].sum() == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -293,16 +291,9 @@ def test_a_haystack_is_laid_out_once_and_anew_when_a_text_changes() -> None:
     assert haystack_of(documents.with_columns(text=pl.lit("coffee"))).words == [("coffee",)]
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: WordEvidence(window=0), "window must be >= 1, got 0"),
-        (lambda: TimeEvidence(before_half_life_days=math.nan), "before_half_life_days must be > 0, got nan"),
-    ],
-)
-def test_settings_out_of_range_are_refused(build: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build()  # type: ignore[operator]
+def test_settings_out_of_range_are_refused() -> None:
+    assert_refused(WordEvidence, "be >= 1", window=0)
+    assert_refused(TimeEvidence, "be > 0", before_half_life_days=math.nan)
 
 
 def test_a_word_is_as_like_to_a_turn_as_to_the_nearest_of_its_words() -> None:

@@ -1,6 +1,7 @@
 """What a pool holds: the best of each branch, more of whom and when a query names, and what stands beside the best."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import POOLED
 from lcm.retrieval.source.hybrid import Hybrid
+from tests.lcm.retrieval.refusals import assert_refused
 from tests.support.workspaces import system
 
 STARTED = datetime(2023, 5, 1, 12, tzinfo=UTC)
@@ -56,9 +58,6 @@ def test_a_pool_holds_what_a_query_asks_for(question: str, settings: dict[str, i
     assert pool(question, **settings) == expected
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"), [({"best": 0}, "best must be >= 1, got 0"), ({"times": -1}, "times must be >= 0, got -1")]
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Pool(Hybrid(), **settings)
+def test_settings_out_of_range_are_refused() -> None:
+    assert_refused(partial(Pool, Hybrid()), "be >= 1", best=0)
+    assert_refused(partial(Pool, Hybrid()), "be >= 0", times=-1)

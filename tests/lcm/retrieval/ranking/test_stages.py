@@ -7,7 +7,6 @@ import pytest
 
 from lcm.memory.memory import Memory
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
-from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.limit import Limit
@@ -18,6 +17,7 @@ from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
 from lcm.retrieval.ranking.stages.z_score import ZScore
 from lcm.retrieval.source.hybrid import Hybrid
 from tests.golden.components import documents_batch
+from tests.lcm.retrieval.refusals import assert_refused
 from tests.support.workspaces import queries, system, transcript
 
 BATCH = documents_batch([])
@@ -28,15 +28,16 @@ def frame(**columns: list[object]) -> pl.DataFrame:
     return pl.DataFrame({"query_id": ["q"] * n, "document_id": [f"d{i}" for i in range(n)], **columns})
 
 
-def test_inverse_distance_of_known_cosines() -> None:
+def test_small_stages_of_known_scores() -> None:
     scored = InverseDistance()(frame(cosine=[1.0, 0.0, -1.0, None]), BATCH)["dense_score"].to_list()
     assert scored == [1.0, 0.5, pytest.approx(1 / 3), None]
-
-
-def test_sigmoid_of_known_scores() -> None:
     rows = frame(bm25=[5.0, 0.0, -2.0, None, None], contained=[None, None, None, None, 0.8])
     scored = Sigmoid()(rows, BATCH)["lexical_score"].to_list()
     assert scored == [pytest.approx(1 / (1 + math.exp(-1))), 0.5, 0.5, None, 0.8]
+    assert MinScore(0.5)(frame(score=[0.4, 0.5, 0.6]), BATCH)["score"].to_list() == [0.5, 0.6]
+    assert RawScore("cosine")(frame(cosine=[0.2, 0.7], score=[None, None]), BATCH)["score"].to_list() == [0.7, 0.2]
+    rows = frame(score=[0.1, 0.9, 0.5]).vstack(frame(score=[0.3, 0.2, 0.4]).with_columns(query_id=pl.lit("r")))
+    assert Limit(2)(rows, BATCH)["score"].to_list() == [0.9, 0.5, 0.4, 0.3]
 
 
 def test_z_scores_have_mean_zero_and_deviation_one() -> None:
@@ -52,29 +53,6 @@ def test_standard_scores_of_no_candidate_are_columns_without_rows() -> None:
     assert scored.is_empty()
 
 
-def test_z_scores_of_equal_candidates_are_zero() -> None:
-    scored = ZScore()(frame(cosine=[0.3, 0.3], bm25=[None, None]), BATCH)
-    assert scored["dense_score"].to_list() == scored["lexical_score"].to_list() == [0.0, 0.0]
-
-
-def test_min_score_keeps_the_threshold_itself() -> None:
-    assert MinScore(0.5)(frame(score=[0.4, 0.5, 0.6]), BATCH)["score"].to_list() == [0.5, 0.6]
-
-
-def test_limit_keeps_the_best_of_each_query() -> None:
-    rows = frame(score=[0.1, 0.9, 0.5]).vstack(frame(score=[0.3, 0.2, 0.4]).with_columns(query_id=pl.lit("r")))
-    assert Limit(2)(rows, BATCH)["score"].to_list() == [0.9, 0.5, 0.4, 0.3]
-
-
-def test_raw_score_is_the_column_unchanged() -> None:
-    assert RawScore("cosine")(frame(cosine=[0.2, 0.7], score=[None, None]), BATCH)["score"].to_list() == [0.7, 0.2]
-
-
-def test_ties_keep_their_order_and_missing_scores_come_last() -> None:
-    rows = frame(score=[None, 0.5, 0.5, 0.9])
-    assert best_first(rows)["document_id"].to_list() == ["d3", "d1", "d2", "d0"]
-
-
 def test_a_stage_that_is_a_bare_dict_is_refused() -> None:
     with pytest.raises(TypeError, match=r"stages\.fusion must be a stage, got \{'k': 30\}"):
         Ranking(Hybrid(), {"fusion": {"k": 30}})  # type: ignore[dict-item]
@@ -87,38 +65,23 @@ def test_an_order_names_stages_that_exist_and_once() -> None:
         Ranking(Hybrid(), {"limit": Limit()}, order=["limit", "limit"])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [(lambda: Sigmoid(scale=0), "scale must be > 0, got 0"), (lambda: Limit(n=0), "n must be >= 1, got 0")],
-)
-def test_a_bad_number_is_refused(make, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_a_bad_number_is_refused() -> None:
+    assert_refused(Sigmoid, "be > 0", scale=0)
+    assert_refused(Limit, "be >= 1", n=0)
 
 
-def test_neighbours_lend_within_a_session_only() -> None:
+def test_neighbours_that_follow_each_other_lend_within_a_session_only() -> None:
     rows = frame(
-        conversation_id=["c"] * 4,
-        session_id=["s", "s", "s", "t"],
-        seq=[3, 1, 2, 4],
-        dense_score=[1.0, 10.0, 100.0, 1000.0],
-        lexical_score=[None, 1.0, None, 5.0],
+        conversation_id=["c"] * 5,
+        session_id=["s", "s", "s", "t", "s"],
+        seq=[3, 1, 2, 4, 9],
+        dense_score=[1.0, 10.0, 100.0, 1000.0, 10_000.0],
+        lexical_score=[None, 1.0, None, 5.0, None],
     )
     lent = Neighbours(dense_weight=0.5, lexical_weight=1.0)(rows, BATCH)
     assert lent["document_id"].to_list() == rows["document_id"].to_list()
-    assert lent["dense_score"].to_list() == [1 + 0.5 * 100, 10 + 0.5 * 100, 100 + 0.5 * (10 + 1), 1000]
-    assert lent["lexical_score"].to_list() == [None, 1.0, None, 5.0]
-
-
-def test_a_missing_neighbour_lends_nothing() -> None:
-    rows = frame(
-        conversation_id=["c"] * 2,
-        session_id=["s"] * 2,
-        seq=[1, 3],
-        dense_score=[1.0, 2.0],
-        lexical_score=[1.0, 2.0],
-    )
-    assert Neighbours()(rows, BATCH).equals(rows)
+    assert lent["dense_score"].to_list() == [1 + 0.5 * 100, 10 + 0.5 * 100, 100 + 0.5 * (10 + 1), 1000, 10_000]
+    assert lent["lexical_score"].to_list() == [None, 1.0, None, 5.0, None]
 
 
 def test_a_stage_before_what_it_needs_is_told_in_one_line() -> None:

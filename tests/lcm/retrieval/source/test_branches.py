@@ -3,12 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch, Branch, Stage
@@ -89,31 +86,6 @@ def test_with_one_weight_alone_the_order_is_that_branchs() -> None:
             own = frame.drop_nulls(f"{only}_rank").sort(pl.col("query_id").rle_id(), f"{only}_rank")
             found = fused.filter(pl.col("score") > 0)
             assert found["document_id"].to_list() == own["document_id"].to_list(), only
-
-
-ranks = st.lists(st.lists(st.none() | st.integers(1, 50), min_size=4, max_size=4), min_size=1, max_size=12)
-weights_of_four = st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any)
-
-
-@given(ranks, weights_of_four, st.integers(0, 100))
-def test_reciprocal_rank_fusion_is_what_fractions_give(
-    rows: list[list[int | None]], weights: list[int], k: int
-) -> None:
-    names = ("dense", "lexical", "session", "speaker")
-    columns = {f"{name}_rank": pl.Series([row[i] for row in rows], dtype=pl.Int64) for i, name in enumerate(names)}
-    ids = [f"d{i}" for i in range(len(rows))]
-    frame = pl.DataFrame({"query_id": ["q"] * len(rows), "document_id": ids, **columns})
-    fusion = ReciprocalRank(k, weights[0], weights[1], {"session": weights[2], "speaker": weights[3]})
-    fused = dict(fusion(frame, documents_batch(ids)).select("document_id", "score").iter_rows())
-    for name, row in zip(ids, rows, strict=True):
-        exact = sum(Fraction(w, k + rank) for w, rank in zip(weights, row, strict=True) if rank is not None)
-        assert fused[name] == pytest.approx(float(exact))
-
-
-def test_a_further_branch_that_is_not_named_weighs_one() -> None:
-    frame = pl.DataFrame({"query_id": ["q"], "dense_rank": [1], "lexical_rank": [None], "session_rank": [2]})
-    fused = ReciprocalRank()(frame, documents_batch([]))
-    assert fused["score"].item() == pytest.approx(1 / (60 + 1) + 1 / (60 + 2))
 
 
 def test_further_scores_are_averaged_with_what_the_two_branches_give() -> None:

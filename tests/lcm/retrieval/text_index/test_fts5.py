@@ -71,16 +71,41 @@ def test_scores_of_words_and_of_cjk_are_added() -> None:
     assert index.search(["goat 学习中文"], 1)[0] == (ids[:1], scores[:1])
 
 
-def test_a_word_of_most_documents_weighs_next_to_nothing_but_finds() -> None:
-    index = Fts5().build()
-    index.add(list("abcd"), ["goat", "goat", "goat moss", "fern"])
-    ids, scores = index.search(["goat"], 9)[0]
-    assert set(ids) == set("abc")
-    assert all(0 < score < 1e-5 for score in scores)
-
-
 def test_without_a_list_stop_words_count() -> None:
     for stop_words, expected in (("none", ["a", "b"]), ("english", ["a"])):
         index = Fts5(stop_words).build()
         index.add(list("abcde"), ["the goat", "the moss", "fern", "reed", "pond"])
         assert index.search(["the goat"], 9)[0][0] == expected
+
+
+N = 50
+IDS = [f"d{(17 * i) % N:02}" for i in range(N)]  # in no order by name
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("a goat by the river", "goat river"),
+        ("私は東京で会議をします", "東京で会議"),
+        ("私は東京で会議をします", "会議"),
+        ("a goat 東京で会議", "goat 東京で会議 会"),
+    ],
+    ids=["words", "cjk trigrams", "short cjk run", "both"],
+)
+def test_fifty_equal_documents_keep_the_order_of_adding(text: str, query: str) -> None:
+    index = Fts5().build()
+    index.add(["other", *IDS[:30]], ["moss and fern", *[text] * 30])
+    index.add(IDS[30:], [text] * 20)
+    ids, scores = index.search([query], N + 1)[0]
+    assert ids == IDS
+    assert len(set(scores)) == 1
+    assert index.search([query], 7, allowed=sorted(IDS[5:]))[0][0] == IDS[5:12]
+
+
+def test_ties_among_different_runs_keep_the_order_of_adding_not_of_the_query() -> None:
+    index = Fts5().build()
+    index.add(["first", "second", *"vwxyz"], ["中文", "学文", *["山河"] * 5])
+    for query in ("学 中", "中 学"):
+        ids, scores = index.search([query], 9)[0]
+        assert ids == ["first", "second"]
+        assert scores[0] == scores[1]

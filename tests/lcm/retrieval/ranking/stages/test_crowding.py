@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from lcm.retrieval.ranking.stages.crowding import Crowding
 from tests.golden.components import documents_batch
+from tests.lcm.retrieval.refusals import assert_refused
 
 BATCH = documents_batch([])
-HALF = Crowding(0.5)
+HALF, OF_SESSION = Crowding(0.5), Crowding(0.5, within="session")
 
 
 def rows(
@@ -34,39 +35,19 @@ def spread(scores: list[float]) -> float:
     return found
 
 
-def test_each_better_passage_of_the_turn_costs_a_share_of_the_spread() -> None:
+def test_each_better_one_of_the_turn_or_session_costs_a_share_of_the_spread() -> None:
     scores = [4.0, 0.0, 4.0, 2.0]
     cost = 0.5 * spread(scores)
     assert crowded(rows([1, 1, 1, 2], scores)) == pytest.approx([4, 0 - 2 * cost, 4 - cost, 2])
-
-
-def test_each_better_document_of_the_session_costs_a_share_of_the_spread() -> None:
-    scores = [4.0, 3.0, 2.5, 2.0]
-    cost = 0.5 * spread(scores)
     frame = rows([1, 2, 3, 1], scores, sessions=["s", "s", "s", "t"])
-    assert crowded(frame, Crowding(0.5, within="session")) == pytest.approx([4, 3 - cost, 2.5 - 2 * cost, 2])
+    assert crowded(frame, OF_SESSION) == pytest.approx([4, 0 - 2 * cost, 4 - cost, 2])
 
 
-def test_sessions_of_two_conversations_that_share_a_name_crowd_not_each_other() -> None:
+def test_neither_summaries_of_one_message_nor_other_conversations_nor_documents_of_no_session_crowd() -> None:
+    assert crowded(rows([1, 1], [2.0, 1.0], kind="summary")) == [2, 1]
     frame = rows([1, 1], [2.0, 1.0]).with_columns(conversation_id=pl.Series(["c", "d"]))
-    assert crowded(frame, Crowding(0.5, within="session")) == [2, 1]
-
-
-def test_documents_of_no_session_crowd_nobody() -> None:
-    frame = rows([1, 2, 3], [3.0, 2.0, 1.0], sessions=[None, None, None])
-    assert crowded(frame, Crowding(0.5, within="session")) == [3, 2, 1]
-
-
-def test_summaries_that_begin_with_one_message_crowd_nobody() -> None:
-    frame = rows([1, 1], [2.0, 1.0], kind="summary")
-    assert crowded(frame) == [2, 1]
-
-
-@pytest.mark.parametrize("within", ["turn", "session"])
-def test_queries_are_told_apart(within: str) -> None:
-    one, other = rows([1, 1], [2.0, 1.0]), rows([1, 1], [9.0, 1.0]).with_columns(query_id=pl.lit("r"))
-    crowding = Crowding(0.5, within)  # type: ignore[arg-type]  # of its choices
-    assert crowded(pl.concat([one, other]), crowding) == crowded(one, crowding) + crowded(other, crowding)
+    assert crowded(frame, OF_SESSION) == [2, 1]
+    assert crowded(rows([1, 2, 3], [3.0, 2.0, 1.0], sessions=[None] * 3), OF_SESSION) == [3, 2, 1]
 
 
 @pytest.mark.parametrize("within", ["turn", "session"])
@@ -84,7 +65,5 @@ def test_the_best_of_those_that_crowd_keeps_its_score_and_the_others_their_order
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="penalty must be >= 0"):
-        Crowding(-0.1)
-    with pytest.raises(ValueError, match="within must be one of: session, turn, got 'day'"):
-        Crowding(within="day")  # type: ignore[arg-type]
+    assert_refused(Crowding, "be >= 0", penalty=-0.1)
+    assert_refused(Crowding, "be one of: session, turn", within="day")

@@ -10,9 +10,7 @@ from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
 from tests.golden.components import documents_batch
-from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
-
-BATCH = documents_batch([])
+from tests.lcm.retrieval.decay.frames import rows, scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +24,16 @@ class Written:
         return pl.col("confidence")
 
 
-def boosted(stage: DecayBoost, **columns: list[object]) -> list[float]:
-    return stage(rows(**columns), BATCH).sort("document_id")["score"].to_list()
-
-
-def test_the_multiplier_scales_the_score() -> None:
-    assert boosted(DecayBoost(Written()), score=[0.8, 0.5], confidence=[0.5, 0.9]) == pytest.approx([0.4, 0.45])
-
-
-def test_three_tenths_stand_in_for_a_multiplier_that_is_no_number_alone() -> None:
-    found = boosted(DecayBoost(Written()), score=[0.8, 0.8, 0.8], confidence=[0.1, 0.7, math.nan])
-    assert found == pytest.approx([0.08, 0.56, 0.8 * 0.3])
-
-
-def test_without_decay_nothing_changes() -> None:
-    frame = rows(score=[0.9, 0.2], created_at=[days_ago(99), NOW])
-    assert DecayBoost(NoDecay())(frame, BATCH).equals(frame)
+def test_the_multiplier_scales_the_score_and_three_tenths_stand_in_for_one_that_is_no_number() -> None:
+    found = scored(DecayBoost(Written()), score=[0.8, 0.5, 0.8, 0.8], confidence=[0.5, 0.9, 0.1, math.nan])
+    assert found == pytest.approx([0.4, 0.45, 0.08, 0.8 * 0.3])
 
 
 def test_the_livelier_comes_first_among_equals() -> None:
-    after = DecayBoost(Weibull())(rows(decay_tier=["peripheral", "core"]), BATCH)
+    after = DecayBoost(Weibull())(rows(decay_tier=["peripheral", "core"]), documents_batch([]))
     assert after["document_id"].to_list() == ["d1", "d0"]
     assert after["score"].to_list() == pytest.approx([0.5 * (0.3 + 0.7 * 0.9), 0.5 * (0.3 + 0.7 * (0.4 + 0.3 * 0.49))])
 
 
 def test_no_score_leaves_the_unit_interval() -> None:
-    assert boosted(DecayBoost(NoDecay()), score=[1.5, -1.0, math.nan, None]) == [1.0, 0.0, 0.0, 0.0]
+    assert scored(DecayBoost(NoDecay()), score=[1.5, -1.0, math.nan, None, 0.9]) == [1.0, 0.0, 0.0, 0.0, 0.9]

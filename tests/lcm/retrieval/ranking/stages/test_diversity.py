@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import days_ago, rows
+from tests.lcm.retrieval.refusals import assert_refused
 
 ANGLES = {"a": 0, "a2": 5, "b": 90, "b2": 85, "c": 180}
 """Documents as directions in degrees: cos 5 = 0.996, cos 85 = 0.087."""
@@ -43,10 +43,6 @@ def ranked(ids: Sequence[str], query_id: str = "q") -> pl.DataFrame:
     return rows(document_id=list(ids), score=scores, query_id=[query_id] * len(ids))
 
 
-def walked(stage: Diversity, ids: Sequence[str], angles: Mapping[str, float | None] = ANGLES) -> list[str]:
-    return stage(ranked(ids), unit(angles))["document_id"].to_list()
-
-
 def by_hand(ids: Sequence[str], angles: Mapping[str, float | None], threshold: float) -> list[str]:
     """One query, document by document."""
     taken: list[str] = []
@@ -66,30 +62,17 @@ def _float32(*degrees: float) -> list[np.ndarray]:
 
 
 def test_near_duplicates_step_back_in_their_order() -> None:
-    assert walked(Diversity(), ["a", "a2", "b", "b2", "c"]) == ["a", "b", "c", "a2", "b2"]
-
-
-def test_what_is_near_to_a_deferred_document_alone_stays() -> None:
-    # 0 and 30 are near (0.87), 30 and 60 too, 0 and 60 are not (0.5).
-    assert walked(Diversity(), ["x", "y", "z"], {"x": 0, "y": 30, "z": 60}) == ["x", "z", "y"]
+    after = Diversity()(ranked(list(ANGLES)), unit(ANGLES))
+    assert after.select("document_id", "deferred").rows() == [
+        *(("a", False), ("b", False), ("c", False), ("a2", True), ("b2", True)),
+    ]
+    assert after.drop("deferred").sort("document_id").equals(ranked(list(ANGLES)).sort("document_id"))
 
 
 def test_near_is_strictly_above_the_threshold() -> None:
-    opposite = {"x": 0, "y": 180}
-    assert walked(Diversity(-1), ["x", "y"], opposite) == ["x", "y"]
-    assert walked(Diversity(-1), ["x", "y", "z"], opposite | {"z": 90}) == ["x", "y", "z"]
-    assert walked(Diversity(-1), ["x", "z", "y"], opposite | {"z": 90}) == ["x", "y", "z"]
-
-
-def test_a_document_without_a_vector_is_near_to_none() -> None:
-    assert walked(Diversity(-0.5), ["x", "y", "z"], {"x": None, "y": 0, "z": None}) == ["x", "y", "z"]
-
-
-def test_no_score_changes_and_no_row_is_lost() -> None:
-    before = ranked(["a", "a2", "b"])
-    after = Diversity()(before, unit(ANGLES))
-    assert after.drop("deferred").sort("document_id").equals(before.sort("document_id"))
-    assert after["deferred"].to_list() == [False, False, True]
+    angles = {"x": 0, "z": 90, "y": 180}
+    for ids, expected in (("xy", "xy"), ("xyz", "xyz"), ("xzy", "xyz")):
+        assert "".join(Diversity(-1)(ranked(ids), unit(angles))["document_id"]) == expected
 
 
 def test_who_steps_back_stays_back_whatever_follows() -> None:
@@ -117,18 +100,14 @@ def test_the_rank_is_the_order_that_diversity_leaves() -> None:
     assert last.select("document_id", "rank", "score").rows() == expected
 
 
-def test_vectors_are_asked_for_once() -> None:
+def test_vectors_are_asked_for_once_and_not_where_nothing_can_repeat_itself() -> None:
     asked: list[Sequence[str]] = []
     frame = pl.concat([ranked(["a", "b", "c"], "q"), ranked(["c", "a"], "r"), ranked(["b2"], "s")])
     Diversity()(frame, unit(ANGLES, asked))
     assert [sorted(ids) for ids in asked] == [["a", "b", "b2", "c"]]
-
-
-@pytest.mark.parametrize("ids", [[], ["a"]])
-def test_what_cannot_repeat_itself_needs_no_vector(ids: list[str]) -> None:
-    asked: list[Sequence[str]] = []
-    assert Diversity()(ranked(ids or ["a"]).head(len(ids)), unit(ANGLES, asked))["document_id"].to_list() == ids
-    assert asked == []
+    for few in (ranked(["a"]), ranked(["a"]).clear()):
+        assert Diversity()(few, unit(ANGLES, asked))["document_id"].to_list() == few["document_id"].to_list()
+    assert len(asked) == 1
 
 
 @given(
@@ -149,7 +128,5 @@ def test_many_queries_at_once_are_walked_as_each_by_hand(
     assert found == {query_id: by_hand(ids, named, threshold) for query_id, ids in queries.items()}
 
 
-@pytest.mark.parametrize("value", [-1.1, 1.1, math.nan])
-def test_a_bad_threshold_is_refused(value: float) -> None:
-    with pytest.raises(ValueError, match=rf"similarity_threshold must be in \[-1, 1\], got {value}"):
-        Diversity(value)
+def test_a_bad_threshold_is_refused() -> None:
+    assert_refused(Diversity, "be in [-1, 1]", similarity_threshold=[-1.1, 1.1, math.nan])

@@ -16,6 +16,7 @@ from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
 from lcm.retrieval.source.hybrid import Hybrid
 from pipelines.config import building
+from tests.lcm.retrieval.refusals import assert_refused
 from tests.support import chat
 from tests.support.composing import composed
 from tests.support.workspaces import minute, system
@@ -49,12 +50,6 @@ def answered(texts: tuple[str, ...], scores: list[float], least_shared: float = 
     )
 
 
-def test_what_says_the_same_again_goes_last_and_is_stood_for() -> None:
-    found = answered(FLIGHTS, [4.0, 3.0, 2.0, 1.0])
-    assert found["message"].to_list() == ["m0", "m2", "m3", "m1"]
-    assert found["like"].to_list() == [["m1"], [], [], []]
-
-
 def test_what_says_more_is_no_duplicate_of_what_says_less() -> None:
     found = answered(FLIGHTS[:3], [1.0, 2.0, 3.0], least_shared=0.5)
     assert found["message"].to_list() == ["m2", "m1", "m0"]
@@ -78,7 +73,10 @@ def test_a_denial_another_speaker_sign_number_or_order_is_something_new(said: tu
         assert answered(texts, [2.0, 1.0], least_shared=0.3)["like"].to_list() == [[], []]
 
 
-def test_what_a_limit_cuts_off_is_stood_for_all_the_same() -> None:
+def test_what_says_the_same_again_goes_last_and_is_stood_for_even_where_a_limit_cuts_it_off() -> None:
+    found = answered(FLIGHTS, [4.0, 3.0, 2.0, 1.0])
+    assert found["message"].to_list() == ["m0", "m2", "m3", "m1"]
+    assert found["like"].to_list() == [["m1"], [], [], []]
     found = answered(FLIGHTS, [4.0, 3.0, 2.0, 1.0], n=2)
     assert found["message"].to_list() == ["m0", "m2"]
     shown = with_near_duplicates(found.select("query_id", "rank", "document_id", "stands_for"))
@@ -111,10 +109,9 @@ def test_nothing_is_lost_and_every_near_duplicate_is_behind_the_one_that_stands_
             assert len(theirs) + 1 >= least_shared * (len(mine) + 1)
 
 
-@pytest.mark.parametrize("wrong", [{"least_shared": 0.0}, {"least_shared": 1.1}, {"n": 0}])
-def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        NearDuplicates(**wrong)  # type: ignore[arg-type]
+def test_settings_out_of_range_are_refused() -> None:
+    assert_refused(NearDuplicates, "be in (0, 1]", least_shared=[0.0, 1.1])
+    assert_refused(NearDuplicates, "be >= 1", n=0)
 
 
 def test_the_preset_leaves_out_what_a_chat_repeats() -> None:

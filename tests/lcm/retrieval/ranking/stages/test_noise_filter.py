@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,19 +32,9 @@ def test_noise_is_dropped_and_the_order_stays() -> None:
     assert kept(NoiseFilter(boilerplate=False)) == ["fact", "greeting"]
 
 
-def test_noise_is_dropped_from_every_query() -> None:
-    frame = pl.concat([ONE, ONE.with_columns(query_id=pl.lit("r"))])
-    assert NoiseFilter()(frame, BATCH).select("query_id", "document_id").rows() == [("q", "fact"), ("r", "fact")]
-
-
 @given(st.permutations(list(TEXTS)))
 def test_queries_without_a_document_in_common_lose_their_own_noise(order: list[str]) -> None:
     frame = pl.concat(
         [ONE.filter(document_id=name).with_columns(query_id=pl.lit(f"q{place}")) for place, name in enumerate(order)]
     )
     assert NoiseFilter()(frame, BATCH)["document_id"].to_list() == ["fact"]
-
-
-@pytest.mark.parametrize("frame", [ONE.head(1), ONE.clear()], ids=["no noise", "no row"])
-def test_without_noise_nothing_changes(frame: pl.DataFrame) -> None:
-    assert NoiseFilter()(frame, BATCH).equals(frame)
