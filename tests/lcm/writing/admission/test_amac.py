@@ -4,12 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.protocols.models import Vectors
+from lcm.protocols.writing import Assessment
 from lcm.records.conversation import Message
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.admission.amac import FEATURES, Amac
@@ -19,86 +21,77 @@ from tests.support.workspaces import minute
 
 ONLY = {feature: {name: float(name == feature) for name in FEATURES} for feature in FEATURES}
 """Feature -> the weights that let it count alone."""
-DAY = 24 * 60
+DAY, NOW = 24 * 60, minute(2)
 
 
-def test_the_score_is_the_weighted_sum_of_the_features() -> None:
+def assessed(
+    amac: Amac,
+    one: Candidate,
+    table: Table | None = None,
+    said: Sequence[Message] = (),
+    now: datetime = NOW,
+    vector: Vectors | None = TOWARDS,
+) -> Assessment:
+    return amac.assess(one, vector, table or Table(), said, now, incidents=Counter())
+
+
+def prior_alone(prior: float, **settings: float) -> Amac:
+    """The gate that scores events by their prior."""
+    return Amac(weights=ONLY["type_prior"], type_priors={**Amac().type_priors, "events": prior}, **settings)
+
+
+def test_the_score_is_the_weighted_sum_of_the_features_whatever_the_weights_sum_to() -> None:
     near = document("d", "the kettle", "events", at=0)
-    found = Amac().assess(
-        candidate("the kettle broke", "events"),
-        TOWARDS,
-        Table().holding((near, 0.6)),
-        messages("the kettle broke"),
-        minute(14 * DAY),
-        incidents=Counter(),
+    doubled = Amac(weights={name: 2 * weight for name, weight in Amac().weights.items()})
+    one, table = candidate("the kettle broke", "events"), Table().holding((near, 0.6))
+    found, scaled = (
+        assessed(amac, one, table, messages("the kettle broke"), minute(14 * DAY)) for amac in (Amac(), doubled)
     )
     assert found.features == pytest.approx(
         {"utility": 0.5, "confidence": 1.0, "novelty": 0.4, "recency": 0.5, "type_prior": 0.45}
     )
-    assert found.score == pytest.approx(0.1 * (0.5 + 1.0 + 0.4 + 0.5) + 0.6 * 0.45)
+    assert found.score == pytest.approx(0.1 * (0.5 + 1.0 + 0.4 + 0.5) + 0.6 * 0.45) == pytest.approx(scaled.score)
     assert found.is_admitted
     assert found.audit["hint"] == "update_or_merge"
     assert found.audit["matched_existing_memory_ids"] == ["d"]
 
 
-def test_weights_count_by_their_proportions() -> None:
-    doubled = Amac(weights={name: 2 * weight for name, weight in Amac().weights.items()})
-    one = candidate("the kettle broke", "cases")
-    arguments = (one, None, Table(), messages("the kettle"), minute(0))
-    assert doubled.assess(*arguments, incidents=Counter()).score == pytest.approx(
-        Amac().assess(*arguments, incidents=Counter()).score
-    )
-
-
 def test_a_score_at_the_threshold_is_admitted_and_one_below_is_not() -> None:
     for prior, is_admitted in ((0.45, True), (0.4499, False)):
-        amac = Amac(weights=ONLY["type_prior"], type_priors={**Amac().type_priors, "events": prior})
-        found = amac.assess(candidate("x", "events"), None, Table(), [], minute(0), incidents=Counter())
+        found = assessed(prior_alone(prior), candidate("x", "events"))
         assert found.is_admitted == is_admitted
         assert found.audit["decision"] == ("pass_to_dedup" if is_admitted else "reject")
 
 
 def test_a_cosine_at_the_limit_is_a_match_and_nothing_new() -> None:
-    amac = Amac(weights=ONLY["type_prior"], type_priors={**Amac().type_priors, "events": 1.0}, similar_cosine=0.5)
     for cosine, matched, hint in ((0.5, ["d"], "update_or_merge"), (0.4999, [], "add")):
         table = Table().holding((document("d", "x", "events"), cosine))
-        found = amac.assess(candidate("x", "events"), TOWARDS, table, [], minute(0), incidents=Counter())
+        found = assessed(prior_alone(1.0, similar_cosine=0.5), candidate("x", "events"), table)
         assert (found.audit["matched_existing_memory_ids"], found.audit["hint"]) == (matched, hint)
 
 
-def test_documents_of_the_own_category_are_compared_alone_and_ended_ones_too() -> None:
+def test_documents_of_the_own_category_are_compared_alone_and_ended_ones_too_by_a_vector() -> None:
     table = Table().holding(
         (document("other", "x", "cases"), 0.9),
         (document("own", "x", "events", invalidated_at=minute(1)), 0.3),
     )
-    found = Amac().assess(candidate("x", "events"), TOWARDS, table, [], minute(2), incidents=Counter())
+    alone = assessed(Amac(), candidate("x", "events"), table, vector=None)
+    assert (alone.features["novelty"], alone.features["recency"], table.asked) == (1, 1, [])
+    found = assessed(Amac(), candidate("x", "events"), table)
     assert found.audit["compared_existing_memory_ids"] == ["own"]
     assert found.features["novelty"] == pytest.approx(1 - 0.3)
     assert table.asked == [(8, False)]
 
 
-def test_without_a_vector_nothing_is_compared() -> None:
-    table = Table().holding((document("d", "x"), 1.0))
-    found = Amac().assess(candidate("x"), None, table, [], minute(0), incidents=Counter())
-    assert (found.features["novelty"], found.features["recency"]) == (1, 1)
-    assert table.asked == []
-
-
 def test_a_category_that_nobody_knows_has_the_prior_of_others() -> None:
-    found = Amac(other_prior=0.3).assess(candidate("x", "other"), None, Table(), [], minute(0), incidents=Counter())
-    assert found.features["type_prior"] == 0.3
+    assert assessed(Amac(other_prior=0.3), candidate("x", "other")).features["type_prior"] == 0.3
 
 
 def test_confidence_looks_at_the_end_of_the_conversation() -> None:
     said = messages("the kettle broke", "x" * 20)
-    near, far = (
-        Amac(conversation_chars=chars).assess(
-            candidate("the kettle broke"), None, Table(), said, minute(1), incidents=Counter()
-        )
-        for chars in (20, 40)
-    )
-    assert near.features["confidence"] == 0
-    assert far.features["confidence"] == 1
+    for chars, confidence in ((20, 0), (40, 1)):
+        found = assessed(Amac(conversation_chars=chars), candidate("the kettle broke"), said=said)
+        assert found.features["confidence"] == confidence
 
 
 @dataclass(frozen=True)
@@ -143,9 +136,6 @@ NAN = math.nan
 def test_a_setting_out_of_range_is_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Amac(**settings)
-
-
-def test_a_utility_that_rates_nothing_is_refused() -> None:
     with pytest.raises(TypeError, match="utility must have rate"):
         Amac(utility=0.5)
 
@@ -167,9 +157,7 @@ def test_features_and_score_stay_between_0_and_1(
     amac = Amac(weights=weights, other_prior=prior, utility=FixedUtility(utility))
     table = Table().holding((document("d", "the kettle"), cosine))
     now = minute(0) + timedelta(minutes=age)
-    found = amac.assess(
-        candidate("the kettle broke", category), TOWARDS, table, messages("the kettle"), now, incidents=Counter()
-    )
+    found = assessed(amac, candidate("the kettle broke", category), table, messages("the kettle"), now)
     assert all(0 <= value <= 1 for value in found.features.values())
     assert 0 <= found.score <= 1 + 1e-12
     assert found.is_admitted == (found.score >= amac.reject_threshold)

@@ -82,19 +82,14 @@ def test_the_threshold_is_inclusive() -> None:
     assert not Gating(threshold=0.36).signals([PLAIN], [([], [])])[0].is_passed
 
 
-def test_what_is_new_is_promoted_and_what_is_known_is_not() -> None:
+def test_what_is_new_is_promoted_and_what_is_known_only_where_all_is() -> None:
     assert assessed(GATE, Table()).is_durable
-    known = assessed(GATE, Table().holding(memory("m", 0.6)))
-    assert (known.is_admitted, known.is_durable) == (True, False)
+    table = Table().holding(memory("m", 0.6))
+    known, always = assessed(GATE, table), assessed(Gating(promotion="always"), table)
+    assert (known.is_admitted, known.is_durable, always.is_durable) == (True, False, True)
     assert known.score == pytest.approx(0.35 * (1 - 0.6))
     assert known.reason == "G 0.140 is below 0.350"
-
-
-def test_always_promotes_what_the_gate_would_not_and_says_so_all_the_same() -> None:
-    table = Table().holding(memory("m", 0.6))
-    gated, always = assessed(GATE, table), assessed(Gating(promotion="always"), table)
-    assert (gated.is_durable, always.is_durable) == (False, True)
-    assert (always.score, always.features) == (gated.score, gated.features)
+    assert (always.score, always.features) == (known.score, known.features)
 
 
 @pytest.mark.parametrize("role", ["assistant", "tool", "system"])
@@ -151,16 +146,10 @@ def test_only_the_nearest_are_compared() -> None:
     assert found.features["h"] == pytest.approx(1 - (0.9 + 0.8 + 0.7 + 0.6 + 0.5) / 5)
 
 
-def test_without_a_vector_nothing_is_known() -> None:
-    found = GATE.assess(
-        candidate(PLAIN), None, Table().holding(memory("m", 1.0)), messages(PLAIN), minute(5), incidents=Counter()
-    )
+def test_without_a_vector_nothing_is_known_and_what_is_said_beside_the_text_counts_too() -> None:
+    one, table = candidate("Ada fixed it", content="in src/cache.go"), Table().holding(memory("m", 1.0))
+    found = GATE.assess(one, None, table, messages("hello"), minute(5), incidents=Counter())
     assert (found.features["h"], found.features["r"], found.audit["has_vector"]) == (1, 0, False)
-
-
-def test_what_is_said_beside_the_text_counts_too() -> None:
-    one = candidate("Ada fixed it", content="in src/cache.go")
-    found = GATE.assess(one, TOWARDS, Table(), messages("hello"), minute(5), incidents=Counter())
     assert found.audit["fired"] == {"file_path": 1, "resolution": 1}
 
 

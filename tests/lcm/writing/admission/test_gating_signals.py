@@ -2,7 +2,6 @@
 
 import math
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -34,7 +33,7 @@ def fired(name: Rules, text: str) -> set[str]:
     return set(load_patterns(name).matches(text))
 
 
-def test_the_page_says_what_fires() -> None:
+def test_the_page_says_what_fires_and_shows_every_pattern() -> None:
     found = []
     for sentence, _, _ in ROWS:
         quoted = re.fullmatch("`([^`]*)`", sentence)  # a sentence with code of its own stands as it is
@@ -42,87 +41,32 @@ def test_the_page_says_what_fires() -> None:
         fires = (", ".join(load_patterns(name).matches(text)) for name in ("original", "corrected"))
         found.append((sentence, *fires))
     assert found == ROWS
-
-
-def test_the_page_shows_every_pattern() -> None:
     shown = {name for _, original, corrected in ROWS for name in f"{original}, {corrected}".split(", ")}
     assert set(load_patterns("corrected").compiled) <= shown
 
 
 @pytest.mark.parametrize(
-    ("text", "pattern"),
+    ("text", "pattern", "sets"),
     [
-        ("Every evening Emma eats eggs", "error_code"),
-        ("The lease ends on 30/06/2026", "file_path"),
-        ("Bring tea and/or coffee", "file_path"),
-        ("Bring tea and/or coffee", "url"),
-        ("Let us go to the lake", "shell_command"),
-        ("We make bread", "shell_command"),
-        ("Her class is full", "function_definition"),
-        ("We met in the main hall", "git_ref"),
-        ("The master bedroom is blue", "git_ref"),
-        ("We met Ann (my sister)", "function_definition"),
-        ("Bring your book(s)", "function_reference"),
-        ("My number is 5551234567", "hash"),
-        ("The defaced wall", "hash"),
-        ("See you at 10:30", "stack_trace"),
-        ("I bought red yarn", "shell_command"),
-        ("$20 is too much", "shell_command"),
-        ("What type of tea is it", "data_structure"),
-        ("I paid 450 euros", "error_code"),
+        ("$20 is too much", "shell_command", {"original"}),
+        ("java.lang.NullPointerException: no", "stack_trace", {"corrected"}),
+        ("set the environment variable PATH", "configuration", {"corrected"}),
+        ("ERR_CONNECTION_REFUSED", "error_code", {"original", "corrected"}),
+        ("it returned HTTP 503", "error_code", {"original", "corrected"}),
+        ("a status code 404", "error_code", {"original", "corrected"}),
+        ("see ../shared/config", "file_path", {"original", "corrected"}),
+        ("in /etc/hosts", "file_path", {"original", "corrected"}),
+        ("$ make install", "shell_command", {"original", "corrected"}),
+        ("run `make lint`", "shell_command", {"original", "corrected"}),
+        ("call NewCache() first", "function_definition", {"original", "corrected"}),
+        ("at commit 3f9c1e7", "git_ref", {"original", "corrected"}),
     ],
 )
-def test_the_corrected_set_leaves_prose_alone(text: str, pattern: str) -> None:
-    assert pattern in fired("original", text)
-    assert pattern not in fired("corrected", text)
+def test_what_the_page_does_not_show_fires_in_these_sets(text: str, pattern: str, sets: set[Rules]) -> None:
+    assert {name for name in get_args(Rules) if pattern in fired(name, text)} == sets
 
 
-@pytest.mark.parametrize(
-    ("text", "pattern"),
-    [
-        ("panic: runtime error", "stack_trace"),
-        ("it('parses', () => {})", "test_case"),
-        ("set the environment variable PATH", "configuration"),
-    ],
-)
-def test_the_corrected_set_hears_what_the_original_misses(text: str, pattern: str) -> None:
-    assert pattern not in fired("original", text)
-    assert pattern in fired("corrected", text)
-
-
-@pytest.mark.parametrize(
-    ("text", "pattern"),
-    [
-        ("E11000 duplicate key", "error_code"),
-        ("EPIPE on write", "error_code"),
-        ("ERR_CONNECTION_REFUSED", "error_code"),
-        ("it returned HTTP 503", "error_code"),
-        ("a status code 404", "error_code"),
-        ("see src/handlers/auth.ts", "file_path"),
-        ("see ../shared/config", "file_path"),
-        ("in /etc/hosts", "file_path"),
-        ("GET /healthz", "url"),
-        ("go test ./...", "shell_command"),
-        ("$ make install", "shell_command"),
-        ("run `make lint`", "shell_command"),
-        ("class RingBuffer:", "function_definition"),
-        ("call NewCache() first", "function_definition"),
-        ("merged into main.", "git_ref"),
-        ("at commit 3f9c1e7", "git_ref"),
-        ("0xDEADBEEF", "hash"),
-        ("at src/auth.ts:142", "stack_trace"),
-        ("java.lang.NullPointerException: no", "stack_trace"),
-        ("type Config struct {", "data_structure"),
-        ("import numpy as np", "dependency"),
-    ],
-)
-def test_both_sets_know_what_is_technical(text: str, pattern: str) -> None:
-    assert pattern in fired("corrected", text)
-    if not text.startswith("java"):  # it has no word of its own there
-        assert pattern in fired("original", text)
-
-
-def test_loads_are_sums_of_the_weights_that_fire() -> None:
+def test_loads_are_sums_of_the_weights_that_fire_and_specificity_is_by_a_hundred_tokens() -> None:
     text = "Fixed src/cache.go: see docs/cache.md, I like it, it cost 5"
     patterns = load_patterns("corrected")
     found = patterns.loads(patterns.matches(text), 14)
@@ -131,10 +75,6 @@ def test_loads_are_sums_of_the_weights_that_fire() -> None:
     assert found.specificity == pytest.approx(2 * 0.4)
     assert found.actionability == 0.4
     assert found.technical_load == 0
-
-
-def test_specificity_is_by_a_hundred_tokens() -> None:
-    patterns = load_patterns("corrected")
     matches = patterns.matches("src/cache.go and docs/cache.md")
     assert [patterns.loads(matches, tokens).specificity for tokens in (1, 100, 400)] == [0.8, 0.8, 2 * 0.4 / 4]
 
@@ -171,24 +111,20 @@ def test_an_unknown_set_is_refused() -> None:
         load_patterns("best")  # type: ignore[arg-type]
 
 
-def test_every_weight_names_a_pattern(patterns: Patterns) -> None:
-    weighed = {name for weights in patterns.weights.values() for name in weights}
-    assert weighed == set(patterns.compiled)
-
-
-def test_the_sets_differ_in_patterns_alone() -> None:
+def test_every_weight_names_a_pattern_and_the_sets_differ_in_patterns_alone() -> None:
     one, other = (load_patterns(name) for name in get_args(Rules))
+    weighed = {name for weights in one.weights.values() for name in weights}
+    assert weighed == set(one.compiled) == set(other.compiled)
     assert one.weights == other.weights
 
 
-def test_novelty_is_one_minus_the_mean_cosine() -> None:
+def test_evidence_is_of_the_mean_cosine_and_of_the_like_up_to_enough() -> None:
     assert evidence([], [0.9, 0.5, -0.4], **BOUNDS) == Familiarity(h=1 - (0.9 + 0.5 + 0) / 3, f=0, s=1 / 3)
-
-
-def test_frequency_and_saturation_count_the_like_up_to_enough() -> None:
     found = evidence([0.8, 0.79, 0.9], [0.85, 0.84], **BOUNDS)
     assert (found.f, found.s, found.r) == (2 / 5, 1 / 3, 2 / 5 * (1 - 1 / 3))
     assert evidence([0.9] * 7, [0.9] * 4, **BOUNDS)[1:] == (1, 1)
+    not_a_cosine = evidence([math.nan], [math.nan, 1.0000001], **BOUNDS)
+    assert not_a_cosine == Familiarity(h=1 - 1 / 2, f=0, s=1 / 3)
 
 
 @given(SCORES, SCORES)
@@ -199,12 +135,8 @@ def test_evidence_is_in_the_unit_interval(turns: list[float], memories: list[flo
     assert found.s < 1 or found.r == 0
 
 
-def test_a_cosine_that_is_no_number_or_above_one_does_no_harm() -> None:
-    assert evidence([math.nan], [math.nan, 1.0000001], **BOUNDS) == Familiarity(h=1 - 1 / 2, f=0, s=1 / 3)
-
-
 def test_the_patterns_are_packaged_as_they_stand() -> None:
-    folder = Path(ROOT / "lcm" / "writing" / "admission" / "gating_patterns")
+    folder = ROOT / "lcm" / "writing" / "admission" / "gating_patterns"
     assert sorted(path.stem for path in folder.iterdir()) == sorted(get_args(Rules))
     for path in folder.iterdir():
         assert re.match(r"# \S", path.read_text())

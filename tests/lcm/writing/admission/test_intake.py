@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcm.errors import ModelError
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Assessment, Deduplication, Neighbours
+from lcm.protocols.writing import Assessment, Deduplication
 from lcm.records.conversation import Message
 from lcm.records.document import ACTIONS, MEMORY_CATEGORIES, Candidate, Document
 from lcm.writing.admission.amac import Amac
@@ -42,10 +42,10 @@ from tests.support.workspaces import minute
 NOW = minute(60)
 
 
-def deciding(decision: str, label: str | None = None, merging: Any = None) -> NearestDocuments:
+def deciding(decision: str, label: str | None = None) -> NearestDocuments:
     """Deduplication that always decides so about the nearest document."""
     reply = json.dumps({"decision": decision, "match_index": 1, "context_label": label})
-    return NearestDocuments(ModelJudge(Replying(reply)), merging or LineMerge())
+    return NearestDocuments(ModelJudge(Replying(reply)), LineMerge())
 
 
 def take(deduplication: Deduplication, one: Candidate, table: Table, vector: Vectors | None = TOWARDS) -> IntakeResult:
@@ -55,6 +55,16 @@ def take(deduplication: Deduplication, one: Candidate, table: Table, vector: Vec
 
 def known(category: str, **values: Any) -> Table:
     return Table().holding((document("old", "Editor: vim", category, **values), 0.9))
+
+
+def take_all(
+    candidates: Sequence[Candidate], deduplication: Deduplication, table: Table, *said: str, admission: Any = None
+) -> list[IntakeResult]:
+    """What becomes of the candidates, all with one vector and of one instant."""
+    count = len(candidates)
+    return Intake(admission or AdmitAll(), deduplication).take_in(
+        candidates, [TOWARDS] * count, [NOW] * count, around(table, *said), incidents=Counter()
+    )
 
 
 def test_what_is_created_is_the_candidates_document() -> None:
@@ -191,61 +201,48 @@ def test_what_could_not_be_embedded_is_stored_without_being_compared() -> None:
 def test_a_twin_is_told_by_its_text_alone_and_only_the_first_is_taken_in() -> None:
     same = [candidate("aaaa", content="x", source="m0"), candidate("aaaa", content="completely else", source="m1")]
     vectors = [at_cosine(1.0), at_cosine(0.0)]
-    first, second = Intake(AdmitAll(), TwinsOnly()).take_in(
-        same, vectors, [NOW, NOW], around(Table(), "a", "b"), incidents=Counter()
-    )
-    assert first.decision.action == "create"
-    assert second.changes == ()
-    assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
+    for deduplication, again in ((TwinsOnly(), same), (KeepAll(), [same[0]] * 2)):  # or by the document that it makes
+        first, second = Intake(AdmitAll(), deduplication).take_in(
+            again, vectors, [NOW, NOW], around(Table(), "a", "b"), incidents=Counter()
+        )
+        assert first.decision.action == "create"
+        assert second.changes == ()
+        assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
 
 
 def test_candidates_see_what_became_of_those_before_them() -> None:
     said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs"]
     candidates = [candidate(text, "preferences", source=f"m{i}", content=text) for i, text in enumerate(said)]
-    rule = NearestDocuments(RuleJudge(), LineMerge(), batch_threshold=1.0)
     table = Table()
-    taken = Intake(AdmitAll(), rule).take_in(
-        candidates, [TOWARDS] * 3, [NOW] * 3, around(table, *said), incidents=Counter()
-    )
+    taken = take_all(candidates, NearestDocuments(RuleJudge(), LineMerge(), batch_threshold=1.0), table, *said)
     assert [one.decision.action for one in taken] == ["create", "merge", "supersede"]
     assert taken[2].decision.matched_id == taken[1].decision.document_id
     assert [d.text for d in table.documents.values() if d.invalidated_at is None] == ["Editor: emacs"]
 
 
 def test_one_that_fails_stops_no_other() -> None:
-    table = known("preferences")
     candidates = [candidate(f"Editor: {UNEMBEDDABLE}", "preferences"), candidate("Editor: vi", "preferences")]
-    intake = Intake(AdmitAll(), replace(deciding("merge"), batch_threshold=1.0))
-    failed, merged = intake.take_in(candidates, [TOWARDS] * 2, [NOW] * 2, around(table), incidents=Counter())
+    failed, merged = take_all(candidates, replace(deciding("merge"), batch_threshold=1.0), known("preferences"))
     assert (failed.decision.action, failed.decision.reason, failed.changes) == ("fail", "no embedding", ())
     assert merged.decision.matched_id == "old"
 
 
 def test_twins_that_cannot_be_embedded_are_not_looked_for(caplog: pytest.LogCaptureFixture) -> None:
     candidates = [candidate(UNEMBEDDABLE, content="x", source=f"m{i}") for i in range(2)]
-    taken = Intake(AdmitAll(), TwinsOnly()).take_in(
-        candidates, [TOWARDS] * 2, [NOW] * 2, around(Table(), "a", "b"), incidents=Counter()
-    )
+    taken = take_all(candidates, TwinsOnly(), Table(), "a", "b")
     assert [one.decision.action for one in taken] == ["create", "create"]
     assert "no twins are looked for among 2 candidates: no embedding" in caplog.text
 
 
-def test_what_is_refused_changes_nothing_and_its_audit_is_kept() -> None:
-    strict = Amac(reject_threshold=1.0, admit_threshold=1.0)
-    (taken,) = Intake(strict, KeepAll()).take_in(
-        [candidate("x")], [TOWARDS], [NOW], around(Table()), incidents=Counter()
-    )
+def test_what_is_refused_changes_nothing_and_the_audit_is_kept_whatever_is_decided() -> None:
+    (taken,) = take_all([candidate("x")], KeepAll(), Table(), admission=Amac(reject_threshold=1.0, admit_threshold=1.0))
     assert (taken.decision.action, taken.changes) == ("reject", ())
     assert taken.decision.score is not None
     assert set(taken.decision.features) == {"utility", "confidence", "novelty", "recency", "type_prior"}
     assert taken.decision.audit["admission"]["decision"] == "reject"
-
-
-def test_the_audit_of_admission_is_kept_with_whatever_is_decided() -> None:
     for decision in ("create", "supersede", "support"):
         one = candidate("Editor: emacs", "preferences")
-        intake = Intake(Amac(), deciding(decision))
-        (taken,) = intake.take_in([one], [TOWARDS], [NOW], around(known("preferences")), incidents=Counter())
+        (taken,) = take_all([one], deciding(decision), known("preferences"), admission=Amac())
         assert taken.decision.action == decision
         assert taken.decision.audit["admission"]["decision"] == "pass_to_dedup"
 
@@ -254,28 +251,18 @@ def test_the_audit_of_admission_is_kept_with_whatever_is_decided() -> None:
 class Hearing:
     """Admission that keeps what it heard."""
 
-    heard: list[tuple[list[str], datetime]]
-
-    @property
-    def is_off(self) -> bool:
-        return False
+    heard: list[tuple[list[str], datetime]] = field(default_factory=list)
+    is_off = False
 
     def assess(
-        self,
-        candidate: Candidate,
-        vector: Vectors | None,
-        neighbours: Neighbours,
-        messages: Sequence[Message],
-        now: datetime,
-        *,
-        incidents: Counter[str],
+        self, candidate: Candidate, vector: Any, neighbours: Any, messages: Sequence[Message], now: datetime, **_: Any
     ) -> Assessment:
         self.heard.append(([message.message_id for message in messages], now))
         return Assessment(True, "heard")
 
 
 def test_admission_hears_the_conversation_up_to_the_candidate() -> None:
-    admission = Hearing([])
+    admission = Hearing()
     candidates = [candidate("a", source="m1"), replace(candidate("b"), source_message_ids=("m0", "m2"))]
     times = [minute(1), minute(2)]
     Intake(admission, KeepAll()).take_in(
@@ -284,18 +271,36 @@ def test_admission_hears_the_conversation_up_to_the_candidate() -> None:
     assert admission.heard == [(["m0", "m1"], minute(1)), (["m0", "m1", "m2"], minute(2))]
 
 
-def test_the_same_words_of_the_same_message_make_one_document() -> None:
-    same = [candidate("a"), candidate("a")]
-    first, second = Intake(AdmitAll(), KeepAll()).take_in(
-        same, [None] * 2, [NOW] * 2, around(Table()), incidents=Counter()
-    )
-    assert (second.decision.action, second.decision.matched_id) == ("duplicate", first.decision.document_id)
+@pytest.mark.parametrize(
+    ("action", "label", "changes"),
+    [
+        ("create", None, [DocumentCreated, DocumentEnded]),
+        ("merge", None, [DocumentCreated, DocumentEnded]),
+        ("supersede", None, [DocumentCreated, DocumentEnded]),
+        ("contextualize", "work", [DocumentCreated, DocumentEnded]),
+        ("contradict", "work", [DocumentAnnotated, DocumentCreated, DocumentEnded]),
+        ("support", None, [DocumentAnnotated]),
+        ("skip", None, []),
+    ],
+)
+def test_what_is_made_of_a_candidate_takes_the_place_that_it_names_and_no_other(
+    action: str, label: str | None, changes: list[type]
+) -> None:
+    gone, call = document("gone", "look", "preferences", invalidated_at=NOW), document("call", "look at", "preferences")
+    table = known("preferences").holding((gone, 0.95), (call, 0.99))
+    later = replace(candidate("look at it: vim", "preferences"), supersedes=("gone", "call", "unknown"))
+    taken = take(deciding(action, label), later, table)
+    assert [type(change) for change in taken.changes] == changes
+    assert taken.decision.matched_id in (None, "old")  # never compared with what it repeats
+    made = [change.document.supersedes for change in taken.changes if isinstance(change, DocumentCreated)]
+    ended = [change.document_id for change in taken.changes if isinstance(change, DocumentEnded)]
+    assert made == ended == ["call"] * len(made)
 
 
-@pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
-def test_a_confidence_out_of_range_is_refused(confidence: float) -> None:
-    with pytest.raises(ValueError, match=r"merged_confidence must be in \[0, 1\]"):
-        Intake(AdmitAll(), KeepAll(), confidence)
+def test_a_confidence_out_of_range_is_refused() -> None:
+    for confidence in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match=r"merged_confidence must be in \[0, 1\]"):
+            Intake(AdmitAll(), KeepAll(), confidence)
 
 
 @dataclass
@@ -371,15 +376,3 @@ def _check_histories(documents: dict[str, Document]) -> None:
     for found in documents.values():
         if found.supersedes is not None:
             assert found.valid_from == documents[found.supersedes].invalidated_at
-
-
-def test_taking_in_is_deterministic() -> None:
-    def run() -> list[IntakeResult]:
-        said = ["Editor: vim", "Editor: vim, and nano", "Editor: emacs", "tea"]
-        candidates = [candidate(text, "preferences", source=f"m{i}") for i, text in enumerate(said)]
-        rule = NearestDocuments(RuleJudge(), LineMerge(), batch_threshold=1.0)
-        return Intake(Amac(), rule).take_in(
-            candidates, [None] * 4, [NOW] * 4, around(Table(), *said), incidents=Counter()
-        )
-
-    assert run() == run()

@@ -13,19 +13,12 @@ from lcm.writing.deduplication.none import KeepAll
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document
 
 
-def test_only_a_cosine_above_the_threshold_makes_a_twin() -> None:
+def test_only_a_cosine_above_the_threshold_makes_a_twin_and_a_twin_none_of_its_own() -> None:
     rows = np.array([[1.0, 0.0], [0.6, 0.8]])
     assert twins(rows, 0.6) == [None, None]
     assert twins(rows, 0.59) == [None, 0]
-
-
-def test_a_twin_makes_no_twins_of_its_own() -> None:
     angles = np.deg2rad([0, 25, 50])  # neighbours at 0.906, the ends at 0.643
-    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    assert twins(rows, 0.85) == [None, 0, None]
-
-
-def test_a_row_of_zeros_has_no_twin() -> None:
+    assert twins(np.stack([np.cos(angles), np.sin(angles)], axis=1), 0.85) == [None, 0, None]
     assert twins(np.zeros((2, 3)), 0.5) == [None, None]
 
 
@@ -35,12 +28,9 @@ def test_without_a_model_everything_but_twins_is_created() -> None:
     assert TwinsOnly().twins(np.concatenate([at_cosine(1.0), at_cosine(0.9)])) == [None, 0]
     assert TwinsOnly().merge(document("d", "the same"), candidate("the same")) is None
     assert KeepAll().twins(np.concatenate([TOWARDS, TOWARDS])) == [None, None]
-
-
-@pytest.mark.parametrize("threshold", [-1.1, 1.1, float("nan")])
-def test_a_threshold_that_is_no_cosine_is_refused(threshold: float) -> None:
-    with pytest.raises(ValueError, match=r"batch_threshold must be in \[-1, 1\]"):
-        TwinsOnly(threshold)
+    for threshold in (-1.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match=r"batch_threshold must be in \[-1, 1\]"):
+            TwinsOnly(threshold)
 
 
 @given(

@@ -18,11 +18,6 @@ NEAR = [Neighbour(document(f"d{i}", f"text {i}", "entities", overview=f"- {i}"),
 ONE = candidate("User likes tea", "preferences", content="Oolong, in the morning")
 
 
-def judged(reply: dict[str, Any]) -> tuple[str, str | None, str | None]:
-    found = hardened(reply, NEAR, incidents=Counter())
-    return found.action, found.matched and found.matched.document_id, found.context_label
-
-
 @pytest.mark.parametrize(
     ("reply", "found"),
     [
@@ -46,7 +41,9 @@ def judged(reply: dict[str, Any]) -> tuple[str, str | None, str | None]:
     ],
 )
 def test_a_reply_means_a_decision(reply: dict[str, Any], found: tuple[str, str | None, str | None]) -> None:
-    assert judged(reply) == found
+    judgement = hardened(reply, NEAR, incidents=Counter())
+    named = judgement.matched and judgement.matched.document_id
+    assert (judgement.action, named, judgement.context_label) == found
 
 
 @given(
@@ -66,38 +63,29 @@ def test_whatever_is_replied_a_targeting_decision_names_a_document_that_was_show
     assert (found.matched in [near.document for near in NEAR]) == (found.action in TARGETING)
 
 
-@pytest.mark.parametrize("reply", ["I cannot decide", "{"])
-def test_a_reply_without_an_object_creates_and_is_counted(reply: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "reason", "logged"),
+    [
+        (Replying("I cannot decide"), "no JSON object in the reply", "no JSON object in the reply 'I cannot"),
+        (Replying("{"), "no JSON object in the reply", "no JSON object in the reply '{'"),
+        (Failing(), "no reply: the model is gone", "the model is gone"),
+    ],
+    ids=["words", "half", "failing"],
+)
+def test_without_a_reply_it_is_created_and_counted(
+    model: Replying | Failing, reason: str, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
     incidents = Counter[str]()
-    found = ModelJudge(Replying(reply)).judge(ONE, NEAR, incidents=incidents)
-    assert (found.action, found.reason) == ("create", "no JSON object in the reply")
+    found = ModelJudge(model).judge(ONE, NEAR, incidents=incidents)
+    assert (found.action, found.reason) == ("create", reason)
     assert incidents == {"judge_no_reply": 1}
-
-
-def test_a_model_that_fails_creates_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    incidents = Counter[str]()
-    found = ModelJudge(Failing()).judge(ONE, NEAR, incidents=incidents)
-    assert (found.action, found.reason) == ("create", "no reply: the model is gone")
-    assert incidents == {"judge_no_reply": 1}
-    assert "deduplication creates: the model is gone" in caplog.text
+    assert f"deduplication creates: {logged}" in caplog.text
 
 
 def test_the_words_of_the_model_are_kept() -> None:
     reply = 'So: {"decision": "skip", "reason": "known"}'
     found = ModelJudge(Replying(reply)).judge(ONE, NEAR, incidents=Counter())
     assert (found.action, found.reason, found.audit["reply"]) == ("skip", "known", reply)
-
-
-def test_the_judge_is_given_the_candidate_and_the_documents_by_index() -> None:
-    model = Replying("{}")
-    ModelJudge(model).judge(ONE, NEAR[:2], incidents=Counter())
-    shown = json.loads(model.asked[0][1])
-    assert shown["candidate"]["abstract"] == "User likes tea"
-    assert shown["candidate"]["content"] == "Oolong, in the morning"
-    assert shown["existing"] == [
-        {"index": 1, "category": "entities", "abstract": "text 0", "overview": "- 0", "score": round(1 / 1.1, 3)},
-        {"index": 2, "category": "entities", "abstract": "text 1", "overview": "- 1", "score": round(1 / 1.2, 3)},
-    ]
 
 
 JUDGE_OBLIGATIONS = (
@@ -127,24 +115,26 @@ MERGE_OBLIGATIONS = (
 )
 
 
-@pytest.mark.parametrize("obligation", JUDGE_OBLIGATIONS)
-def test_the_prompt_of_the_judge_says_how_to_decide(obligation: str) -> None:
+def test_the_judge_is_told_how_to_decide_and_given_the_candidate_and_the_documents_by_index() -> None:
     model = Replying("{}")
-    ModelJudge(model).judge(ONE, NEAR, incidents=Counter())
-    assert obligation in " ".join(model.asked[0][0].split())
+    ModelJudge(model).judge(ONE, NEAR[:2], incidents=Counter())
+    ((instructions, prompt),) = model.asked
+    assert [words for words in JUDGE_OBLIGATIONS if words not in " ".join(instructions.split())] == []
+    shown = json.loads(prompt)
+    assert shown["candidate"]["abstract"] == "User likes tea"
+    assert shown["candidate"]["content"] == "Oolong, in the morning"
+    assert shown["existing"] == [
+        {"index": 1, "category": "entities", "abstract": "text 0", "overview": "- 0", "score": round(1 / 1.1, 3)},
+        {"index": 2, "category": "entities", "abstract": "text 1", "overview": "- 1", "score": round(1 / 1.2, 3)},
+    ]
 
 
-@pytest.mark.parametrize("obligation", MERGE_OBLIGATIONS)
-def test_the_prompt_of_the_merging_says_how_to_merge(obligation: str) -> None:
+def test_the_merging_is_told_how_to_merge_and_given_both_records() -> None:
     model = Replying("{}")
     ModelMerge(model).merge(NEAR[0].document, ONE)
-    assert obligation in " ".join(model.asked[0][0].split())
-
-
-def test_the_merging_is_given_both_records() -> None:
-    model = Replying("{}")
-    ModelMerge(model).merge(NEAR[0].document, ONE)
-    assert json.loads(model.asked[0][1]) == {
+    ((instructions, prompt),) = model.asked
+    assert [words for words in MERGE_OBLIGATIONS if words not in " ".join(instructions.split())] == []
+    assert json.loads(prompt) == {
         "category": "preferences",
         "existing": {"abstract": "text 0", "overview": "- 0", "content": ""},
         "new": {"abstract": "User likes tea", "overview": "", "content": "Oolong, in the morning"},

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.protocols.writing import Neighbour
+from lcm.protocols.writing import Judgement, Neighbour
+from lcm.records.document import Candidate
 from lcm.writing.deduplication.judge_rule import RuleJudge
 from lcm.writing.deduplication.merge_rule import LineMerge
 from tests.lcm.writing.admission.tables import candidate, document
@@ -38,32 +39,33 @@ def test_the_first_rule_that_holds_decides(text: str, category: str, known: str,
     assert (found.matched is None) == (action == "create")
 
 
+def judged(one: Candidate, *near: Neighbour) -> Judgement:
+    return RuleJudge().judge(one, near, incidents=Counter())
+
+
 def test_the_author_of_a_message_is_no_topic() -> None:
     said, known = candidate("Ada: the goats eat hay", "entities"), document("d", "Ada: my kettle is red", "entities")
-    assert RuleJudge().judge(said, [Neighbour(known, 0.8)], incidents=Counter()).action == "create"
+    assert judged(said, Neighbour(known, 0.8)).action == "create"
 
 
 def test_only_documents_of_the_own_category_are_compared() -> None:
-    near = [
-        Neighbour(document("d", "the kettle broke", "cases"), 1.0),
-        Neighbour(document("e", "the kettle broke", "events"), 0.99),
-    ]
-    found = RuleJudge().judge(candidate("the kettle broke", "events"), near, incidents=Counter())
+    one, other = candidate("the kettle broke", "events"), Neighbour(document("d", "the kettle broke", "cases"), 1.0)
+    found = judged(one, other, Neighbour(document("e", "the kettle broke", "events"), 0.99))
     assert found.matched and found.matched.document_id == "e"
-    assert RuleJudge().judge(candidate("the kettle broke", "events"), near[:1], incidents=Counter()).action == "create"
+    assert judged(one, other).action == "create"
 
 
 def test_a_fact_key_that_was_kept_goes_before_one_that_is_derived() -> None:
     kept = document("d", "Uses vim", "preferences", content="Vim", metadata={"fact_key": "preferences:editor"})
     newer = candidate("Editor: emacs", "preferences", content="Emacs")
-    assert RuleJudge().judge(newer, [Neighbour(kept, 0.7)], incidents=Counter()).action == "supersede"
+    assert judged(newer, Neighbour(kept, 0.7)).action == "supersede"
 
 
-@pytest.mark.parametrize("name", ["same_cosine", "same_words", "topic_cosine", "refined_words", "merge_cosine"])
-@pytest.mark.parametrize("value", [1.1, -1.1, float("nan")])
-def test_a_threshold_out_of_range_is_refused(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be in "):
-        RuleJudge(**{name: value})
+def test_a_threshold_out_of_range_is_refused() -> None:
+    for name in ("same_cosine", "same_words", "topic_cosine", "refined_words", "merge_cosine"):
+        for value in (1.1, -1.1, float("nan")):
+            with pytest.raises(ValueError, match=f"{name} must be in "):
+                RuleJudge(**{name: value})
 
 
 def test_the_newer_lines_stand_first_and_none_is_said_twice() -> None:

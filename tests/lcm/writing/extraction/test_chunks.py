@@ -28,25 +28,16 @@ def ready(found: list[Chunk]) -> list[int | None]:
     return [chunk.ready_with and chunk.ready_with.position for chunk in found]
 
 
-def test_a_chunk_ends_with_its_session() -> None:
+def test_a_chunk_ends_with_its_session_or_where_the_next_turn_has_no_room() -> None:
     found = cut("aaabb")
     assert positions(found) == [[0, 1, 2], [3, 4]]
     assert ready(found) == [1, 4]  # the second turn of each
-
-
-def test_a_chunk_ends_where_the_next_turn_has_no_room() -> None:
     assert positions(cut("aaaa", [50, 50, 1, 1])) == [[0, 1], [2, 3]]
 
 
-def test_a_short_chunk_goes_on_into_the_next_session() -> None:
+def test_a_short_chunk_goes_on_into_the_next_session_or_waits_until_a_turn_has_no_room_in_it() -> None:
     assert positions(cut("abbbcc", min_turns=3)) == [[0, 1, 2, 3], [4, 5]]
-
-
-def test_a_short_chunk_at_the_end_waits() -> None:
     assert ready(cut("aab")) == [1, None]
-
-
-def test_a_short_chunk_is_ready_once_a_turn_has_no_room_in_it() -> None:
     found = cut("aaa", [90, 20, 1])
     assert positions(found) == [[0], [1, 2]]
     assert ready(found) == [1, 2]
@@ -66,14 +57,9 @@ def test_every_turn_is_in_one_chunk_and_later_turns_move_no_cut(
     assert ready(begun)[:-1] == ready(whole)[: len(begun) - 1]
 
 
-def test_the_end_of_a_text_holds_no_half_of_a_character() -> None:
-    assert last_units("ab🐐", 3) == "b🐐"
-    assert last_units("🐐ab", 3) == "ab"
-    assert last_units("abc", 5) == "abc"
-
-
 @given(st.text(), st.integers(1, 9))
-def test_the_end_of_a_text_is_never_longer_than_asked(text: str, units: int) -> None:
+def test_the_end_of_a_text_is_never_longer_than_asked_and_holds_no_half_of_a_character(text: str, units: int) -> None:
     tail = last_units(text, units)
     assert text.endswith(tail)
     assert min(units, utf16_length(text)) - 1 <= utf16_length(tail) <= units
+    assert (last_units("ab🐐", 3), last_units("🐐ab", 3), last_units("abc", 5)) == ("b🐐", "ab", "abc")

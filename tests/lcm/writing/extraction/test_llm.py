@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lcm.errors import ModelError
-from lcm.records.conversation import Message
 from lcm.records.document import Candidate
 from lcm.writing.extraction.llm import Llm
 from tests.support.language_models import Failing, Quoting, Replying
@@ -30,8 +29,8 @@ def memories(*items: dict[str, Any]) -> Replying:
     return Replying(json.dumps({"memories": items}))
 
 
-def extracted(*items: dict[str, Any], messages: tuple[Message, ...] = TALK, known: int = 0) -> list[Candidate]:
-    return Llm(memories(*items)).extract(messages, known, incidents=Counter())
+def extracted(*items: dict[str, Any]) -> list[Candidate]:
+    return Llm(memories(*items)).extract(TALK, incidents=Counter())
 
 
 def test_a_memory_becomes_a_candidate_with_its_three_levels() -> None:
@@ -50,25 +49,20 @@ def test_a_memory_becomes_a_candidate_with_its_three_levels() -> None:
     ]
 
 
-@pytest.mark.parametrize("sources", [None, [], "3", [0], [9], [1, 9]])
-def test_a_memory_without_proper_sources_rests_on_the_whole_chunk(sources: Any) -> None:
-    (candidate,) = extracted({**GOATS, "sources": sources})
-    assert candidate.source_message_ids == ("talk:0", "talk:1", "talk:2", "talk:3")
+def test_a_memory_without_proper_sources_rests_on_the_whole_chunk() -> None:
+    for sources in (None, [], "3", [0], [9], [1, 9]):
+        (candidate,) = extracted({**GOATS, "sources": sources})
+        assert candidate.source_message_ids == ("talk:0", "talk:1", "talk:2", "talk:3")
 
 
 def test_the_full_narrative_says_how_long_a_memory_holds_counted_from_its_last_source() -> None:
-    today = {**GOATS, "content": "They escaped today."}
-    (candidate,) = extracted({**today, "sources": [1, 3]})
-    assert candidate.temporal_type == "dynamic"
-    assert candidate.valid_until == minute(2) + timedelta(hours=18)
-    (candidate,) = extracted({**today, "content": "", "abstract": "Goats: they leave tomorrow", "sources": [1]})
-    assert candidate.valid_until == minute(0) + timedelta(hours=24)
-
-
-def test_expiry_can_be_switched_off() -> None:
-    model = memories({**GOATS, "content": "They escaped today."})
-    (candidate,) = Llm(model, expiry=False).extract(TALK, incidents=Counter())
-    assert (candidate.temporal_type, candidate.valid_until) == ("dynamic", None)
+    today = {**GOATS, "content": "They escaped today.", "sources": [1, 3]}
+    tomorrow = {**GOATS, "content": "", "abstract": "Goats: they leave tomorrow", "sources": [1]}
+    first, second = extracted(today, tomorrow)
+    assert (first.temporal_type, first.valid_until) == ("dynamic", minute(2) + timedelta(hours=18))
+    assert second.valid_until == minute(0) + timedelta(hours=24)
+    (endless,) = Llm(memories(today), expiry=False).extract(TALK, incidents=Counter())
+    assert (endless.temporal_type, endless.valid_until) == ("dynamic", None)
 
 
 def test_importance_is_the_categorys() -> None:
@@ -90,20 +84,15 @@ def test_only_the_first_five_memories_count(caplog: pytest.LogCaptureFixture) ->
     assert "talk:0 to talk:3: 2 dropped, surplus_memory" in caplog.text
 
 
-def test_an_unreadable_reply_gives_no_memory_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    incidents = Counter[str]()
-    assert Llm(Replying("I cannot do that")).extract(TALK, incidents=incidents) == []
-    assert incidents == {"unreadable_reply": 1}
-    assert "no list of memories in the reply 'I cannot do that'" in caplog.text
-
-
-def test_a_genuine_empty_list_is_no_incident() -> None:
+def test_an_unreadable_reply_is_counted_an_empty_list_is_not_and_a_failure_is_raised(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     incidents = Counter[str]()
     assert Llm(memories()).extract(TALK, incidents=incidents) == []
     assert not incidents
-
-
-def test_a_model_that_fails_loses_no_chunk_in_silence() -> None:
+    assert Llm(Replying("I cannot do that")).extract(TALK, incidents=incidents) == []
+    assert incidents == {"unreadable_reply": 1}
+    assert "no list of memories in the reply 'I cannot do that'" in caplog.text
     with pytest.raises(ModelError, match="the model is gone"):
         Llm(Failing()).extract(TALK, incidents=Counter())
 
@@ -178,12 +167,9 @@ def test_a_model_that_reads_the_turns_is_taken_by_its_word() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["max_chars", "min_messages", "max_memories"])
-def test_settings_out_of_range_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
-        Llm(Quoting(), **{name: 0})  # type: ignore[arg-type]
-
-
-def test_an_unknown_role_is_refused() -> None:
+def test_settings_out_of_range_are_refused() -> None:
+    for name in ("max_chars", "min_messages", "max_memories"):
+        with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
+            Llm(Quoting(), **{name: 0})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="roles must be some of"):
         Llm(Quoting(), roles=["robot"])  # type: ignore[list-item]

@@ -32,14 +32,13 @@ def test_nothing_but_blanks_is_lost_and_no_passage_is_too_long(text: str, size: 
     assert all(len(passage) <= size for passage in passages)
 
 
-def test_a_cut_is_made_before_what_begins_anew() -> None:
+def test_a_cut_is_made_before_what_begins_anew_behind_a_sentence_or_between_words() -> None:
     text = "import os\n\ndef one():\n    return 1\n\ndef two():\n    a = 1\n    return a"
     assert cut(text, 60) == ["import os\n\ndef one():\n    return 1", "def two():\n    a = 1\n    return a"]
-
-
-def test_a_line_without_a_seam_is_cut_between_words() -> None:
     assert cut("one two three four", 9) == ["one two", "three", "four"]
     assert cut("一二三四五六七八", 5) == ["一二三四五", "六七八"]
+    text = "猫在睡觉。" * 3 + "狗" * 7 + "！鸟呢？" + "鱼" * 9
+    assert cut(text, 12) == ["猫在睡觉。猫在睡觉。", "猫在睡觉。" + "狗" * 7, "！鸟呢？" + "鱼" * 8, "鱼"]
 
 
 def test_a_passage_of_a_step_tells_where_its_words_come_from() -> None:
@@ -116,8 +115,3 @@ def test_a_memory_shows_at_each_instant_the_passages_of_what_was_said_until_then
 def test_a_size_that_holds_no_call_is_refused() -> None:
     with pytest.raises(ValueError, match="passage_characters must be a whole number >= 120 or null, got 100"):
         Steps(passage_characters=100)
-
-
-def test_a_long_line_of_chinese_is_cut_behind_a_sentence() -> None:
-    text = "猫在睡觉。" * 3 + "狗" * 7 + "！鸟呢？" + "鱼" * 9
-    assert cut(text, 12) == ["猫在睡觉。猫在睡觉。", "猫在睡觉。" + "狗" * 7, "！鸟呢？" + "鱼" * 8, "鱼"]

@@ -1,80 +1,64 @@
 """A window that slides over each session."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.records.conversation import Message, Part
+from lcm.records.document import Candidate
 from lcm.writing.annotation.rules import Rules
 from lcm.writing.extraction.verbatim import Verbatim
 from lcm.writing.extraction.window import Window
 from tests.support.workspaces import LINES, transcript
 
 
+def extracted(messages: Sequence[Message], known: int = 0, **settings: Any) -> list[Candidate]:
+    return Window(**settings).extract(messages, known, incidents=Counter())
+
+
+def sources(candidates: list[Candidate]) -> list[str]:
+    """The numbers of their messages, side by side."""
+    return ["".join(i.removeprefix("talk:") for i in candidate.source_message_ids) for candidate in candidates]
+
+
 def test_each_message_ends_a_window_of_those_before_it_in_its_session() -> None:
-    candidates = Window(size=3).extract(transcript().messages, incidents=Counter())  # sessions of four
-    ids = [[i.removeprefix("talk:") for i in candidate.source_message_ids] for candidate in candidates]
-    assert ids == [
-        ["0"],
-        ["0", "1"],
-        ["0", "1", "2"],
-        ["1", "2", "3"],
-        ["4"],
-        ["4", "5"],
-        ["4", "5", "6"],
-        ["5", "6", "7"],
-    ]
+    candidates = extracted(transcript().messages, size=3)  # sessions of four
+    assert sources(candidates) == ["0", "01", "012", "123", "4", "45", "456", "567"]
     assert {candidate.kind for candidate in candidates} == {"window"}
+    in_turn = [replace(m, session_id=f"s{i % 2}") for i, m in enumerate(transcript().messages)]
+    assert sources(extracted(in_turn, size=2)) == ["0", "1", "02", "13", "24", "35", "46", "57"]
 
 
-def test_a_window_holds_each_line_with_its_author() -> None:
-    candidates = Window(size=2).extract(transcript().messages, incidents=Counter())
-    assert candidates[1].text == f"Ada: {LINES[0]}\nBo: {LINES[1]}"
-    assert (
-        Window(size=2, author_prefix=False).extract(transcript().messages, incidents=Counter())[1].text
-        == f"{LINES[0]}\n{LINES[1]}"
-    )
-
-
-def test_a_window_of_one_says_what_verbatim_says() -> None:
+def test_a_window_holds_each_line_with_its_author_and_one_of_one_says_what_verbatim_says() -> None:
     messages = transcript().messages
-    assert [
-        replace(c, kind="message") for c in Window(size=1).extract(messages, incidents=Counter())
-    ] == Verbatim().extract(messages, incidents=Counter())
+    assert extracted(messages, size=2)[1].text == f"Ada: {LINES[0]}\nBo: {LINES[1]}"
+    assert extracted(messages, size=2, author_prefix=False)[1].text == f"{LINES[0]}\n{LINES[1]}"
+    alone = [replace(candidate, kind="message") for candidate in extracted(messages, size=1)]
+    assert alone == Verbatim().extract(messages, incidents=Counter())
 
 
 def test_what_has_no_words_or_another_role_is_passed_over() -> None:
     first, second, third, fourth = transcript().messages[:4]
-    blank = replace(second, content=" ")
-    tool = replace(third, role="tool")
-    candidates = Window(size=2, roles=["user", "assistant"]).extract([first, blank, tool, fourth], incidents=Counter())
-    assert [candidate.source_message_ids for candidate in candidates] == [
-        (first.message_id,),
-        (first.message_id, fourth.message_id),
-    ]
+    blank, tool = replace(second, content=" "), replace(third, role="tool")
+    assert sources(extracted([first, blank, tool, fourth], size=2, roles=["user", "assistant"])) == ["0", "03"]
 
 
 def test_tool_calls_are_part_of_the_words_if_wanted() -> None:
     call = Part("tool", tool_name="read", tool_input="{}", tool_call_id="1")
     message = replace(transcript().messages[0], content="", parts=(call,))
-    assert [c.text for c in Window().extract([message], incidents=Counter())] == ["Ada: [tool read]"]
-    assert Window(passages=["words"]).extract([message], incidents=Counter()) == []
-
-
-def test_sessions_that_take_turns_keep_their_own_windows() -> None:
-    messages = [replace(m, session_id=f"s{i % 2}") for i, m in enumerate(transcript().messages)]
-    assert Window(size=2).extract(messages, incidents=Counter())[-1].source_message_ids == ("talk:5", "talk:7")
+    assert [candidate.text for candidate in extracted([message])] == ["Ada: [tool read]"]
+    assert extracted([message], passages=["words"]) == []
 
 
 def test_a_window_is_rated_as_said_with_its_last_message() -> None:
     first, second = transcript().messages[:2]
-    (candidate,) = Window(annotation=Rules()).extract(
-        [replace(first, content="It rains today"), second], known=1, incidents=Counter()
-    )
+    (candidate,) = extracted([replace(first, content="It rains today"), second], known=1, annotation=Rules())
     assert second.created_at is not None
     assert candidate.valid_until == second.created_at + timedelta(hours=18)
 
@@ -89,10 +73,8 @@ def test_piece_by_piece_gives_the_same_as_all_at_once(
 ) -> None:
     messages = [Message(f"m{i}", "user", words, session_id=session) for i, (session, words) in enumerate(said)]
     cut = data.draw(st.integers(0, len(messages)))
-    window = Window(size=size)
-    assert window.extract(messages[:cut], incidents=Counter()) + window.extract(
-        messages, cut, incidents=Counter()
-    ) == window.extract(messages, incidents=Counter())
+    piece_by_piece = extracted(messages[:cut], size=size) + extracted(messages, cut, size=size)
+    assert piece_by_piece == extracted(messages, size=size)
 
 
 @pytest.mark.parametrize(("settings", "message"), [({"size": 0}, "size must be >= 1, got 0"), ({"roles": []}, "roles")])

@@ -16,17 +16,11 @@ def test_a_relation_is_held_once_after_the_others(relations: list[object]) -> No
     once = appended(relations, "new", "1")
     assert once == [*well_formed(relations), {"type": "new", "targetId": "1"}]
     assert appended(once, "new", "1") == once
+    assert appended("no list", "a", "1") == appended(None, "a", "1") == [{"type": "a", "targetId": "1"}]
 
 
-def test_what_is_no_list_holds_no_relation() -> None:
-    assert appended("x", "a", "1") == appended(None, "a", "1") == [{"type": "a", "targetId": "1"}]
-
-
-def test_the_last_of_each_list_are_kept() -> None:
+def test_the_last_of_each_list_are_kept_and_other_types_left_alone() -> None:
     numbers = list(range(60))
     stored = capped({"sources": numbers, "history": numbers, "relations": numbers, "a": 1})
     assert stored == {"sources": numbers[-20:], "history": numbers[-50:], "relations": numbers[-16:], "a": 1}
-
-
-def test_caps_leave_other_types_alone() -> None:
     assert capped({"sources": "x" * 30, "relations": None}) == {"sources": "x" * 30, "relations": None}
