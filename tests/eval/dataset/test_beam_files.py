@@ -1,6 +1,5 @@
 """BEAM as it is published: folders, Parquet, truncated chats and plans give what the same records as lines give."""
 
-import ast
 import copy
 import gzip
 import json
@@ -20,7 +19,7 @@ from eval.dataset.beam_releases import RELEASES
 from eval.dataset.dataset import Dataset
 from eval.dataset.published import identified
 from lcm.errors import DatasetError
-from tests.support.small_beam import NATIVE, QUESTIONS, RECORD, Json, write_folders, write_lines, write_parquet
+from tests.support.small_beam import NATIVE, RECORD, Json, write_folders, write_lines, write_parquet
 
 
 def held(dataset: Dataset) -> tuple[Any, ...]:
@@ -31,10 +30,6 @@ def held(dataset: Dataset) -> tuple[Any, ...]:
         sorted(dataset.queries, key=str),
         *map(sorted, frames),
     )
-
-
-def contents(dataset: Dataset) -> list[str]:
-    return [message.content for transcript in dataset.transcripts for message in transcript.messages]
 
 
 def planned(ids: Sequence[Sequence[int]]) -> list[Json]:
@@ -69,8 +64,6 @@ def test_what_a_message_lacks_is_null_in_parquet_and_names_no_day(tmp_path: Path
     path = write_parquet(tmp_path, "100K-00000-of-00001.parquet", [RECORD])
     (batches,) = pq.read_table(path)["chat"].to_pylist()
     assert {message["time_anchor"] for batch in batches for message in batch} > {None}
-    (row,) = pq.read_table(path)["probing_questions"].to_pylist()
-    assert ast.literal_eval(row) == QUESTIONS
     found = Beam(str(tmp_path)).load().transcripts[0].messages
     assert [m.created_at for m in found] == [m.created_at for m in lines.transcripts[0].messages]
     assert [m.envelope["native"] for m in found] == [native for group in NATIVE for native in group]
@@ -186,8 +179,6 @@ def test_digests_of_the_repository_are_known_by_size() -> None:
     assert [len(files[f"folders_{size}"]) for size in ("100K", "500K", "1M")] == [20 * 3, 35 * 3, 35 * 2 + 9]
     digests = [file.sha256 for release in RELEASES for file in release.files]
     assert len(set(digests)) == len(digests) == 3 + 244 + 5
-    first = {file.path: file.sha256 for file in files["folders_100K"]}["chats/100K/1/chat.json"]
-    assert first == "ea71efd5dcc13f7366d3737b45d532eadb3d1497f3d6f23d1fa1c4004d5ffdf2"
 
 
 def test_a_known_release_is_named_and_unknown_files_among_it_are_counted(
@@ -243,26 +234,22 @@ HOSTILE: dict[str, tuple[Callable[[Json], object], str]] = {
 }
 
 
-def test_hostile_shapes_are_told_in_one_line_with_file_and_key(tmp_path: Path) -> None:
+def test_hostile_shapes_are_refused_in_one_line_with_file_and_key(tmp_path: Path) -> None:
     wrong = []
     for number, (name, (damage, words)) in enumerate(HOSTILE.items()):
         record = copy.deepcopy(RECORD)
         damage(record)
-        for form in ("lines", "folders"):
-            place = tmp_path / f"{number}-{form}"
-            place.mkdir()
-            if form == "lines":
-                write_lines(place, chat=record["chat"], probing_questions=record["probing_questions"])
-            else:
-                write_folders(place, [record])
+        write_folders(tmp_path / f"{number}-folders", [record])
+        lines = tmp_path / f"{number}-lines"
+        lines.mkdir()
+        write_lines(lines, chat=record["chat"], probing_questions=record["probing_questions"])
+        for form, file in (("lines", "beam_100K_dev.jsonl.gz: record 1"), ("folders", "100K/1/")):
             try:
-                Beam(str(place)).load()
-                wrong.append(f"{name} in {form}: taken")
+                Beam(str(tmp_path / f"{number}-{form}")).load()
+                wrong.append(f"{name} in {form}: loaded")
             except DatasetError as error:
                 told = str(error)
-                file = "beam_100K_dev.jsonl.gz: record 1" if form == "lines" else "100K/1/"
-                if words not in told or file not in told or "\n" in told:
-                    wrong.append(f"{name} in {form}: {told}")
+                wrong += [] if words in told and file in told and "\n" not in told else [f"{name} in {form}: {told}"]
     assert not wrong, "\n".join(wrong)
 
 
@@ -307,13 +294,9 @@ if os.environ.get("LCM_DATASETS_DIR"):
         part = records(size)
         write_folders(tmp_path, part)
         write_parquet(tmp_path, f"{size}-00000-of-00001.parquet", part)
-        expected = Beam(size=size).load()
-        said = [message for r in part for batch in r["chat"] for group in batch["turns"] for message in group]
-        asked = [question for r in part for type_ in r["probing_questions"].values() for question in type_]
+        expected = held(Beam(size=size).load())
         for file in (f"chats/{size}", f"data/{size}-00000-of-00001.parquet"):
-            found = Beam(str(tmp_path), size=size, file=file).load()
-            assert held(found) == held(expected)
-            assert (len(contents(found)), len(found.queries)) == (len(said), len(asked))
+            assert held(Beam(str(tmp_path), size=size, file=file).load()) == expected
 
     def test_chats_written_as_the_repository_does_have_its_digests(tmp_path: Path) -> None:
         """All but the questions: how the repository lays those out differs from file to file."""

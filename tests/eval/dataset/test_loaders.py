@@ -1,0 +1,97 @@
+"""What every loader of a published format promises, on a small copy of that format."""
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.dataset.beam import Beam
+from eval.dataset.dataset import Dataset
+from eval.dataset.dialogsum import Dialogsum
+from eval.dataset.lmeb import Lmeb
+from eval.dataset.locomo import Locomo
+from eval.dataset.longmemeval import LongMemEval
+from eval.dataset.personamem import Personamem
+from eval.dataset.qmsum import Qmsum
+from lcm.errors import DatasetError
+from tests.eval.dataset.test_dialogsum import write_small_dialogsum
+from tests.eval.dataset.test_personamem import write_small_personamem
+from tests.eval.dataset.test_qmsum import write_small_qmsum
+from tests.support.releases import know
+from tests.support.small_beam import write_lines
+from tests.support.small_lmeb import write_small_lmeb
+from tests.support.small_locomo import CONVERSATIONS, write_small_locomo
+from tests.support.small_longmemeval import write_small_longmemeval
+
+Write = Callable[[Path, pytest.MonkeyPatch], str]
+
+
+def write_beam(directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    write_lines(directory)
+    return know(monkeypatch, Beam, directory)
+
+
+LOADERS: dict[str, tuple[Any, Write, list[str]]] = {
+    "beam": (Beam, write_beam, ["Secret", "more hives.", "unknown"]),
+    "dialogsum": (Dialogsum, write_small_dialogsum, ["secret", "lets"]),
+    "lmeb": (Lmeb, write_small_lmeb, ["single_hop"]),
+    "locomo": (Locomo, write_small_locomo, ["Which cat?", "Wrongly"]),
+    "longmemeval": (LongMemEval, write_small_longmemeval, ["answer", "sharegpt", "noans"]),
+    "personamem": (Personamem, write_small_personamem, ["gold", "suggest_new_ideas"]),
+    "qmsum": (Qmsum, write_small_qmsum, ["secret", "They bought"]),
+}
+"""The loader, what writes its small copy, and words of questions, answers and topics."""
+
+
+def opaque(dataset: Dataset) -> bool:
+    ids = {one for t in dataset.transcripts for m in t.messages for one in (m.message_id, m.session_id)}
+    ids |= {transcript.conversation_id for transcript in dataset.transcripts}
+    return all(re.fullmatch(r"[0-9a-f]{16}", one) for one in ids)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_the_system_sees_opaque_ids_and_no_answer(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader, write, secrets = LOADERS[name]
+    dataset = loader(write(tmp_path, monkeypatch)).load()
+    assert opaque(dataset)
+    sessions = {(t.workspace_id, m.session_id) for t in dataset.transcripts for m in t.messages}
+    messages = {(t.workspace_id, m.message_id) for t in dataset.transcripts for m in t.messages}
+    assert len(messages) == sum(len(t.messages) for t in dataset.transcripts)
+    assert not sessions & messages
+    assert [words for words in secrets if words in repr(dataset.transcripts)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in LOADERS if name != "lmeb"])  # of LMEB no release is known
+def test_an_unknown_file_is_loaded_with_a_note_or_refused_where_pinned(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader, write, _ = LOADERS[name]
+    folder = write(tmp_path, monkeypatch)
+    notes = loader(folder, pinned=True).load().notes
+    assert loader(folder).load().notes == notes
+    for path in [tmp_path / CONVERSATIONS] if name == "locomo" else sorted(tmp_path.iterdir()):
+        known = path.read_bytes()
+        path.write_bytes(gzip.compress(gzip.decompress(known), mtime=1) if path.suffix == ".gz" else known + b"\n")
+        told, *others = loader(folder).load().notes
+        assert "known release, taken as " in told
+        assert tuple(others) == notes
+        with pytest.raises(DatasetError, match="is not the pinned file"):
+            loader(folder, pinned=True).load()
+        path.write_bytes(known)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_digest_belongs_to_the_settings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader, write, _ = LOADERS[name]
+    settings: dict[str, list[dict[str, Any]]] = {
+        "locomo": [{"evidence": "repaired"}, {"categories": [1]}],
+        "longmemeval": [{"protocol": "all"}, {"added_questions": False}, {"protocol": "all", "added_questions": False}],
+        "qmsum": [{"marks": "keep"}],
+    }
+    folder = write(tmp_path, monkeypatch)
+    digests = [loader(folder, **chosen).load().digest for chosen in ({}, *settings.get(name, []))]
+    assert len(set(digests)) == len(digests)
+    assert loader(folder).load().digest == digests[0]
