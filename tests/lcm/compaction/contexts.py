@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from lcm.clock import format_instant
+from lcm.compaction.lockstep import run
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
 from lcm.records.conversation import Message
-from lcm.records.summary import Summary, SummaryRequest, SummaryResult
+from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.message_rows import ORDINAL_STEP
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
@@ -72,6 +74,29 @@ def conversation(words: Sequence[str], store: Store | None = None, name: str = C
 
 def window(store: Store, name: str = CONVERSATION) -> StoredWindow:
     return StoredWindow(store, name)
+
+
+def compacted(
+    store: Store,
+    compaction: Any,
+    context: StoredWindow | None = None,
+    incidents: Counter[str] | None = None,
+    clock: Any = None,
+    **how: Any,
+) -> CompactionReport:
+    incidents = Counter() if incidents is None else incidents
+    work = compaction.compact(context or window(store), NOW, **how, incidents=incidents)
+    return run(work, compaction.summarizer, clock, incidents=incidents)
+
+
+def after_turn(compaction: Any, context: StoredWindow, live_tokens: float | None = None) -> CompactionReport:
+    work = compaction.after_turn(context, NOW, live_tokens, incidents=Counter())
+    return run(work, compaction.summarizer, incidents=Counter())
+
+
+def shown(store: Store) -> list[str]:
+    """The ids of messages in the context, each summary as that word."""
+    return [entry.item_id if entry.is_message else "summary" for entry in store.context(CONVERSATION)]
 
 
 def lay_out(store: Store, items: Sequence[Message | Summary], tokens: Sequence[int]) -> None:

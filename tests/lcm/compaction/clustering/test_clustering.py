@@ -341,17 +341,3 @@ def test_a_single_message_does_not_start_a_run_whatever_it_costs() -> None:
         incidents=Counter(),
     )
     assert (report.reason, report.rounds) == ("below threshold", 0)
-
-
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"target_cluster_size": 0}, "target_cluster_size must be >= 1, got 0"),
-        ({"preservation_threshold": float("nan")}, r"preservation_threshold must be in \[0, 1\], got nan"),
-        ({"first_density": 0.0}, r"density must be in \(0, 1\], got 0.0"),
-        ({"rules": "1.4"}, "rules must be one of: 1.4.4, corrected, original, got '1.4'"),
-    ],
-)
-def test_a_setting_out_of_range_is_named(fields: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        clustering(**fields)

@@ -99,8 +99,3 @@ def test_a_prototype_that_cannot_be_embedded_is_left_out() -> None:
     (shard,) = protected.shards([message(HINT)], "c", NOW, incidents=incidents)
     assert shard is not None
     assert incidents == {"guidance prototype not embedded": 1}
-
-
-def test_a_threshold_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"booster_threshold must be in \[0, 1\], got nan"):
-        ProtectedGuidance(ClauseRules(), booster_threshold=float("nan"))

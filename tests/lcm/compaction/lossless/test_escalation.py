@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.lossless.escalation import Escalation, EscalationResult
-from lcm.errors import AuthError, ModelError
+from lcm.compaction.lossless.escalation import Escalation
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -27,16 +27,14 @@ def escalation(target: int = 20, factor: float = 3.0, tokens: TokenEstimator | N
     return Escalation(tokens or Utf16Units(), target, target, factor)
 
 
-def pressed(
-    of: Escalation, source: str, answers: Sequence[SummaryResult], limit: int | None = None
-) -> EscalationResult:
+def pressed(of: Escalation, source: str, answers: Sequence[SummaryResult], limit: int | None = None) -> Any:
     work = of.press(source, 0, None, limit)
     try:
         next(work)
         for answer in answers:
             work.send(answer)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        return end.value
     raise AssertionError("it asks for more answers than there are")
 
 
@@ -44,9 +42,9 @@ def said(text: str) -> SummaryResult:
     return SummaryResult(text, 0.5, "stub")
 
 
-@given(source=TEXTS, answers=st.tuples(TEXTS, TEXTS), limit=st.integers(16, 90), target=st.integers(1, 40))
 @pytest.mark.parametrize("tokens", [Utf16Units(), OnePerCharacter()], ids=["utf16", "characters"])
-def test_a_summary_stays_below_its_limit_whatever_is_answered(
+@given(source=TEXTS, answers=st.tuples(TEXTS, TEXTS), limit=st.integers(16, 90), target=st.integers(1, 40))
+def test_a_summary_stays_below_its_limit_and_its_words_are_the_answers_or_the_sources(
     tokens: TokenEstimator, source: str, answers: tuple[str, str], limit: int, target: int
 ) -> None:
     found = pressed(escalation(target, 2.0, tokens), source, [said(text) for text in answers], limit)
@@ -54,13 +52,8 @@ def test_a_summary_stays_below_its_limit_whatever_is_answered(
     assert size < limit or not source.strip()
     if found.level in ("normal", "aggressive", "capped"):
         assert size <= 2 * target
-
-
-@given(source=TEXTS, answers=st.tuples(TEXTS, TEXTS))
-def test_words_come_from_the_answer_or_from_the_beginning_of_the_source(source: str, answers: tuple[str, str]) -> None:
-    found = pressed(escalation(), source, [said(text) for text in answers], 60)
     body = found.text.rsplit("\n[", 1)[0]
-    assert any(text.find(body) >= 0 for text in (source, *answers)) or found.text == "[Truncated from 0 tokens]"
+    assert any(body in text for text in (source, *answers)) or found.text == "[Truncated from 0 tokens]"
 
 
 def test_an_answer_as_long_as_the_source_is_asked_for_again_more_tightly() -> None:
@@ -73,11 +66,6 @@ def test_an_answer_as_long_as_the_source_is_asked_for_again_more_tightly() -> No
     with pytest.raises(StopIteration) as end:
         work.send(said("short"))
     assert end.value.value[:2] == ("short", "aggressive")
-
-
-def test_an_empty_answer_is_not_asked_for_again() -> None:
-    found = pressed(escalation(), "w" * 4000, [said(" \n")])
-    assert (found.level, found.text) == ("fallback", "w" * 2048 + "\n[Truncated from 1000 tokens]")
 
 
 def test_a_source_that_is_too_short_for_a_note_gives_nothing_below_its_limit() -> None:
@@ -99,12 +87,6 @@ def test_a_cut_that_is_still_too_long_is_cut_to_what_fits() -> None:
     cut = pressed(escalation(tokens=OnePerCharacter()), "w" * 4000, [said("")], limit=60)
     note = "\n[Truncated from 4000 tokens]"
     assert (cut.level, cut.text) == ("fallback", "w" * (59 - len(note)) + note)
-
-
-@pytest.mark.parametrize("kind", [AuthError, ModelError])
-def test_a_failure_is_raised(kind: type[ModelError]) -> None:
-    with pytest.raises(kind, match="no"):
-        pressed(escalation(), "words", [SummaryResult("", 0, "stub", failure=kind("no"))])
 
 
 def test_no_more_is_asked_for_than_there_is_room() -> None:

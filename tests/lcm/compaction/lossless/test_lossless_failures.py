@@ -1,6 +1,8 @@
 """Lossless compaction with a summarizer that fails, refuses, or makes nothing shorter."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -9,32 +11,39 @@ import pytest
 from lcm.compaction.lockstep import run
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.errors import AuthError, ModelError
-from lcm.records.summary import SummaryRequest
+from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator.utf16_units import Utf16Units
-from tests.lcm.compaction.contexts import (
-    NOW,
-    Stub,
-    conversation,
-    head,
-    lossless,
-    window,
-)
-from tests.lcm.compaction.lossless.test_lossless import SMALL, WORDS, Limited, compacted, shape, summarised
+from tests.lcm.compaction.contexts import NOW, Stub, after_turn, compacted, conversation, head, lossless, window
+from tests.lcm.compaction.lossless.test_lossless import SMALL, WORDS, shape, summarised
+
+
+@dataclass
+class Limited:
+    """A summarizer that loses patience."""
+
+    inner: Stub
+    most: int
+
+    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
+        assert len(self.inner.requests) < self.most, "asked without end"
+        return self.inner.summarize(requests, incidents=Counter())
+
+
+def refusing() -> Stub:
+    return Stub(lambda _: "", AuthError("key refused"))
 
 
 def test_a_useless_summarizer_makes_the_original_grow_and_the_corrected_shrink() -> None:
     after = {}
     for rules in ("original", "corrected"):
-        store = conversation(WORDS)
-        compaction = lossless(Stub(lambda request: request.text), **SMALL, rules=rules)
-        report = compacted(store, compaction, is_forced=True)
+        echo = lossless(Stub(lambda request: request.text), **SMALL, rules=rules)
+        report = compacted(conversation(WORDS), echo, is_forced=True)
         after[rules] = (report.tokens_after > 600, len(report.summary_ids) > 1)
     assert after == {"original": (True, False), "corrected": (False, True)}
 
 
 def test_credentials_refused_write_nothing_and_open_the_breaker() -> None:
-    store = conversation(WORDS)
-    stub = Stub(lambda _: "", AuthError("key refused"))
+    store, stub = conversation(WORDS), refusing()
     compaction = lossless(stub, **SMALL, circuit_breaker_threshold=2, circuit_breaker_cooldown_seconds=60)
     for _ in range(2):
         report = compacted(store, compaction, is_forced=True)
@@ -44,18 +53,12 @@ def test_credentials_refused_write_nothing_and_open_the_breaker() -> None:
     assert (len(stub.requests), shape(store)) == (asked, [None] * 12)
     assert store.compactions()["event"].to_list() == ["auth failure", "auth failure"]
     stub.failure, stub.answer = None, head(80).answer
-    later = NOW + timedelta(seconds=60)
-    assert (
-        run(
-            compaction.compact(window(store), later, is_forced=True, incidents=Counter()), stub, incidents=Counter()
-        ).reason
-        == "compacted"
-    )
+    later = compaction.compact(window(store), NOW + timedelta(seconds=60), is_forced=True, incidents=Counter())
+    assert run(later, stub, incidents=Counter()).reason == "compacted"
 
 
 def test_credentials_refused_later_keep_what_was_made() -> None:
-    store = conversation(WORDS)
-    stub = head(80)
+    store, stub = conversation(WORDS), head(80)
 
     def once(request: SummaryRequest) -> str:
         stub.failure = AuthError("key refused")
@@ -71,8 +74,7 @@ def test_credentials_refused_later_keep_what_was_made() -> None:
 def test_credentials_refused_in_condensation_are_asked_for_once(fields: dict[str, Any]) -> None:
     """Two runs of leaves, with one of depth 1 between them: each could be condensed, and so could the deeper ones."""
     layout = [0, 0, 0, 1, 1, 1, 0, 0, 0]
-    store = summarised(layout)
-    stub = Stub(lambda _: "", AuthError("key refused"))
+    store, stub = summarised(layout), refusing()
     report = compacted(store, lossless(stub, **SMALL | fields), is_forced=True)
     assert (report.reason, report.has_failed_auth) == ("provider auth failure", True)
     assert [request.depth for request in stub.requests] == [1]
@@ -82,10 +84,8 @@ def test_credentials_refused_in_condensation_are_asked_for_once(fields: dict[str
 def test_a_refusal_in_a_turns_leaf_that_opens_the_breaker_ends_the_turn() -> None:
     asked = {}
     for threshold in (1, 2):
-        store = conversation(["w" * 400] * 12)  # 1,200 tokens: the leaf is due, and so is the sweep
-        stub = Stub(lambda _: "", AuthError("key refused"))
-        compaction = lossless(stub, **SMALL, circuit_breaker_threshold=threshold)
-        report = run(compaction.after_turn(window(store), NOW, incidents=Counter()), stub, incidents=Counter())
+        store, stub = conversation(["w" * 400] * 12), refusing()  # 1,200 tokens: leaf and sweep are due
+        report = after_turn(lossless(stub, **SMALL, circuit_breaker_threshold=threshold), window(store))
         assert report.reason == "provider auth failure"
         asked[threshold] = len(stub.requests)
     assert asked == {1: 1, 2: 2}, "the sweep asks only while the breaker is closed"
@@ -93,8 +93,7 @@ def test_a_refusal_in_a_turns_leaf_that_opens_the_breaker_ends_the_turn() -> Non
 
 def test_a_chunk_of_which_no_shorter_summary_is_to_be_had_is_not_asked_for_again() -> None:
     layout = [0, 0, 0, 1, 0, 0, 0]
-    store = summarised(layout, tokens=6)
-    stub = Stub(lambda request: request.text)
+    store, stub = summarised(layout, tokens=6), Stub(lambda request: request.text)
     counter = Utf16Units(1.0)  # the note that says how much was cut is longer than the 3 x 6 tokens of a run of leaves
     fields = SMALL | {"condensed_target_tokens": 1, "leaf_chunk_tokens": 60, "condensed_min_fanout": 9}
     report = compacted(store, Lossless(Limited(stub, 20), counter, **fields), is_forced=True)
@@ -105,8 +104,7 @@ def test_a_chunk_of_which_no_shorter_summary_is_to_be_had_is_not_asked_for_again
 
 
 def test_another_failure_ends_the_run_is_logged_and_noted(caplog: pytest.LogCaptureFixture) -> None:
-    store = conversation(WORDS)
-    stub = Stub(lambda _: "", ModelError("the model is gone"))
+    store, stub = conversation(WORDS), Stub(lambda _: "", ModelError("the model is gone"))
     report = compacted(store, lossless(stub, **SMALL), is_forced=True)
     assert (report.reason, report.has_failed_auth, len(stub.requests)) == ("the model is gone", False, 1)
     assert store.compactions().select("event", "detail").rows() == [("failure", "the model is gone")]

@@ -4,17 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.lockstep import run
-from lcm.compaction.lossless.lossless import Lossless
 from lcm.records.conversation import Message
 from lcm.records.rules import Rules
-from lcm.records.summary import CompactionReport, GuidanceShard
-from lcm.store.store import Store
-from tests.lcm.compaction.contexts import CONVERSATION, NOW, conversation, head, lossless, window
+from lcm.records.summary import GuidanceShard
+from tests.lcm.compaction.contexts import compacted, conversation, head, lossless, shown
 
 TOLD = [0, 5, 6, 13]
 
@@ -25,7 +23,7 @@ class Never:
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
-    ) -> list[GuidanceShard | None]:
+    ) -> Any:
         return [
             GuidanceShard(one.message_id, conversation_id, one.content, now, "words", 0.5, "session_turn", 8)
             if one.content.startswith("Never")
@@ -37,28 +35,22 @@ class Never:
 WORDS = [f"{'Never' if i in TOLD else 'Today'} we speak of matter {i} at some length" + " now" * 20 for i in range(16)]
 
 
-def folded(store: Store, folding: Lossless) -> CompactionReport:
-    work = folding.compact(window(store), NOW, incidents=Counter(), is_forced=True)
-    return run(work, folding.summarizer, None, incidents=Counter())
-
-
 @pytest.mark.parametrize("rules", ["corrected", "original"])
 def test_rules_stay_where_they_stand_and_part_the_messages_around_them(rules: Rules) -> None:
     store, summarizer = conversation(WORDS), head(20)
     settings = {"fresh_tail_count": 2, "min_leaf_tokens": 0, "leaf_min_fanout": 9, "rules": rules}
     folding = lossless(summarizer, guidance=Never(), **settings)
-    assert folded(store, folding).is_compacted
-    shown = [entry.item_id if entry.is_message else "summary" for entry in store.context(CONVERSATION)]
-    assert shown == ["c-m1", "summary", "c-m6", "c-m7", "summary", "c-m14", "c-m15", "c-m16"]
+    assert compacted(store, folding, is_forced=True).is_compacted
+    assert shown(store) == ["c-m1", "summary", "c-m6", "c-m7", "summary", "c-m14", "c-m15", "c-m16"]
     assert not any("Never" in request.text for request in summarizer.requests)
     with store.reading() as connection:
         kept = connection.execute("SELECT text FROM guidance_shards ORDER BY message_id").fetchall()
     assert [text for (text,) in kept] == [WORDS[i] for i in TOLD]
-    assert not folded(store, folding).is_compacted
+    assert not compacted(store, folding, is_forced=True).is_compacted
 
 
 def test_no_guidance_folds_everything() -> None:
     store, summarizer = conversation(WORDS), head(20)
-    folded(store, lossless(summarizer, guidance=NoGuidance(), fresh_tail_count=2))
-    assert [entry.is_message for entry in store.context(CONVERSATION)] == [False, True, True]
+    compacted(store, lossless(summarizer, guidance=NoGuidance(), fresh_tail_count=2), is_forced=True)
+    assert shown(store) == ["summary", "c-m15", "c-m16"]
     assert any("Never" in request.text for request in summarizer.requests)

@@ -1,8 +1,6 @@
-"""What would be compacted: over ledgers, without a store."""
+"""What would be compacted: over ledgers, without a store. Golden vectors hold the original's triggers and chunks."""
 
 from dataclasses import replace
-
-import pytest
 
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.lossless.planning import (
@@ -26,6 +24,7 @@ LIMITS = Limits(
     condensed_target_tokens=20,
     rules="original",
 )
+CORRECTED = replace(LIMITS, rules="corrected")
 
 
 def context(*items: tuple[int | None, int]) -> ContextTotals:
@@ -40,67 +39,27 @@ def messages(*tokens: int) -> list[tuple[None, int]]:
     return [(None, count) for count in tokens]
 
 
-@pytest.mark.parametrize(
-    ("items", "count", "start"),
-    [
-        (messages(1, 1, 1, 1), 2, 2),
-        (messages(1, 1, 1, 1), 0, 4),
-        (messages(1, 1, 1, 1), 9, 0),
-        ([(0, 1), (None, 1), (0, 1), (None, 1)], 2, 1),
-        ([(0, 1), (0, 1), (None, 1)], 5, 2),
-        ([(0, 1), (0, 1)], 5, 2),
-        ([], 5, 0),
-    ],
-)
-def test_the_tail_begins_at_the_oldest_of_the_newest_raw_messages(
-    items: list[tuple[int | None, int]], count: int, start: int
-) -> None:
-    assert tail_start(context(*items), count) == start
+def test_the_tail_begins_at_the_oldest_of_the_newest_raw_messages() -> None:
+    four, mixed = context(*messages(1, 1, 1, 1)), context((0, 1), (None, 1), (0, 1), (None, 1))
+    assert [tail_start(four, count) for count in (2, 0, 9)] == [2, 4, 0]
+    assert [tail_start(mixed, 2), tail_start(context((0, 1), (0, 1)), 5), tail_start(context(), 5)] == [1, 2, 0]
 
 
-def test_the_threshold_is_exceeded_only_from_above_and_live_tokens_count_where_they_are_more() -> None:
+def test_live_tokens_count_where_they_are_more_and_are_numbers() -> None:
     totals = context(*messages(375, 375))
     assert threshold_trigger(totals, LIMITS) == (False, "none", 750, 750)
     assert threshold_trigger(totals, LIMITS, 751.9) == (True, "threshold", 751, 750)
     assert threshold_trigger(totals, LIMITS, -5).tokens == threshold_trigger(totals, LIMITS, float("nan")).tokens == 750
-    nothing = context()
-    assert (threshold_trigger(nothing, LIMITS).tokens, threshold_trigger(nothing, LIMITS, 1).tokens) == (0, 1)
-
-
-def test_the_leaf_trigger_counts_raw_messages_before_the_tail_wherever_they_stand() -> None:
-    totals = context((None, 60), (0, 500), (None, 40), (None, 7), (None, 7))
-    assert leaf_trigger(totals, LIMITS, tail_start(totals, 2)) == (True, "leaf", 60 + 40, 100)
-    assert not leaf_trigger(totals, replace(LIMITS, leaf_chunk_tokens=101), tail_start(totals, 2)).should_compact
 
 
 def test_what_was_weighed_counts_where_no_tokens_are_stored() -> None:
     totals = context(*messages(60, 0, -3, 1, 1))
     assert [entry.item_id for entry in totals.unweighed] == ["i1", "i2"]
     totals.weigh({"i1": 30, "i2": 10})
-    assert (leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens, totals.tokens, totals.unweighed) == (
-        60 + 30 + 10,
-        60 - 3 + 2,
-        [],
-    )
+    assert leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens == 60 + 30 + 10
+    assert (totals.tokens, totals.unweighed) == (60 - 3 + 2, [])
     totals.replace(0, 3, ContextEntry(0, "summary", "s", 5, 0))
     assert (leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens, totals.tokens) == (0, 5 + 2)
-
-
-@pytest.mark.parametrize(
-    ("items", "places"),
-    [
-        (messages(40, 40, 40, 40), range(2)),
-        (messages(60, 40, 40, 40), range(2)),
-        (messages(500, 40, 40, 40), range(1)),
-        (messages(1, 500, 40, 40), range(1)),
-        ([(0, 9), (1, 9), (None, 5), (0, 9), *messages(50, 5, 5)], range(2, 3)),
-        (messages(5, 5), None),
-    ],
-)
-def test_a_leaf_takes_the_oldest_neighbours_that_fit(items: list[tuple[int | None, int]], places: range | None) -> None:
-    totals = context(*items)
-    chunk = leaf_chunk(totals, LIMITS, tail_start(totals, 2))
-    assert (None if chunk is None else range(chunk.start, chunk.stop)) == places
 
 
 def test_a_chunk_below_the_minimum_takes_one_more_or_waits_at_the_tail() -> None:
@@ -118,30 +77,25 @@ def test_a_chunk_below_the_minimum_takes_one_more_or_waits_at_the_tail() -> None
 def test_what_cannot_become_shorter_is_passed_over_where_growth_is_forbidden() -> None:
     totals = context((None, 15), (0, 9), (None, 16), (0, 9))
     assert leaf_chunk(totals, LIMITS, 4)[::3] == (0, 0), "where it starts, and the depth of its summary"  # type: ignore[index]
-    assert leaf_chunk(totals, replace(LIMITS, rules="corrected"), 4).start == 2  # type: ignore[union-attr]
+    assert leaf_chunk(totals, CORRECTED, 4).start == 2  # type: ignore[union-attr]
 
 
 def test_the_first_run_starves_condensation_where_every_run_does_not() -> None:
-    every = replace(LIMITS, rules="corrected")
     short_first = context((0, 30), (1, 30), (0, 30), (0, 30), (0, 30), (None, 1))
     assert condensation(short_first, LIMITS, 5) is None
-    assert condensation(short_first, every, 5)[:1] == (2,)  # type: ignore[index]
+    assert condensation(short_first, CORRECTED, 5)[:1] == (2,)  # type: ignore[index]
     long_leaves = context((0, 60), (0, 60), (0, 60), (None, 1))
     assert condensation(long_leaves, LIMITS, 3) is None, "two do not fit into 100 tokens, three are wanted"
-    chunk = condensation(long_leaves, every, 3)
+    chunk = condensation(long_leaves, CORRECTED, 3)
     assert chunk is not None
     assert (chunk.start, len(chunk.entries), chunk.depth) == (0, 2, 1)
 
 
-def test_a_run_below_its_fanout_or_worth_too_little_is_left_by_both_scans() -> None:
-    for limits in (LIMITS, replace(LIMITS, rules="corrected")):
-        assert condensation(context((0, 30), (0, 30), (None, 1)), limits, 2) is None
-        assert condensation(context((0, 30), (0, 30), (None, 1)), limits, 2, is_hard=True) is not None
+def test_a_run_below_its_fanout_or_worth_too_little_is_left_and_the_shallowest_goes_first() -> None:
+    pair, deep = context((0, 30), (0, 30), (None, 1)), context((2, 30), (2, 30), (1, 30), (1, 30), (0, 30))
+    for limits in (LIMITS, CORRECTED):
+        assert condensation(pair, limits, 2) is None
+        assert condensation(pair, limits, 2, is_hard=True) is not None
         assert condensation(context((0, 6), (0, 6), (0, 6)), limits, 3) is None, "18 tokens, 20 are aimed at"
-
-
-def test_the_shallowest_depth_that_is_due_goes_first() -> None:
-    totals = context((2, 30), (2, 30), (1, 30), (1, 30), (0, 30))
-    assert condensation(totals, LIMITS, 5).depth == 2  # type: ignore[union-attr]
-    assert condensation(totals, LIMITS, 5, 2).depth == 3  # type: ignore[union-attr]
-    assert condensation(totals, LIMITS, 5, 1, 3).depth == 3  # type: ignore[union-attr]
+        depths = [condensation(deep, limits, 5, *bounds).depth for bounds in ((), (2,), (1, 3))]  # type: ignore[union-attr]
+        assert depths == [2, 3, 3]

@@ -26,12 +26,18 @@ def recorded(native: dict[str, Any]) -> Message:
     return Message("m", said.role, said.content, "s", BEGIN, None, said.parts, said.envelope)
 
 
-def test_content_shows_times_and_words_alone() -> None:
-    source = source_of_messages([message(1, "one"), message(2, "two", "assistant")], "original", "UTC")
-    assert source.text == "[2026-01-05 09:07 UTC]\none\n\n[2026-01-05 09:14 UTC]\ntwo"
+def called(*blocks: dict[str, Any]) -> Message:
+    return recorded({"role": "assistant", "content": list(blocks)})
+
+
+def returned(text: str) -> Message:
+    return recorded({"role": "toolResult", "toolCallId": "1", "toolName": "bash", "content": [words(text)]})
 
 
 def test_what_has_no_time_is_not_dated() -> None:
+    timed = [message(1, "one"), message(2, "two", "assistant")]
+    plain = "[2026-01-05 09:07 UTC]\none\n\n[2026-01-05 09:14 UTC]\ntwo"
+    assert source_of_messages(timed, "original", "UTC").text == plain
     said = [replace(message(1, "one"), created_at=None), replace(message(2, "two"), created_at=EPOCH)]
     assert source_of_messages(said, "corrected", "Asia/Tokyo").text == "[undated] user:\none\n\n[undated] user:\ntwo"
     assert source_of_messages(said[:1], "original", "UTC").text == "[1970-01-01 00:00 UTC]\none"
@@ -43,50 +49,29 @@ def test_what_has_no_time_is_not_dated() -> None:
 def test_labelled_shows_who_speaks_and_what_tools_were_called_but_no_reasoning() -> None:
     said = [
         replace(message(1, "one"), author="Ann"),
-        recorded(
-            {
-                "role": "assistant",
-                "content": [{"type": "thinking", "thinking": "secret"}, {"type": "text", "text": "so"}, CALL],
-            }
-        ),
-        recorded(
-            {
-                "role": "toolResult",
-                "toolCallId": "1",
-                "toolName": "bash",
-                "content": [{"type": "text", "text": "y" * 900}],
-            }
-        ),
+        called({"type": "thinking", "thinking": "secret"}, words("so"), CALL),
+        returned("y" * 900),
         message(4, " "),
     ]
-    source = source_of_messages(said, "corrected", "UTC")
-    first, second, third = source.text.split("\n\n")
-    assert first == "[2026-01-05 09:07 UTC] Ann (user):\none"
-    assert second == "[2026-01-05 09:00 UTC] assistant:\nso"
-    assert third == f"[2026-01-05 09:00 UTC] tool:\nran `ls …`: {'y' * 160} …"
-    assert "secret" not in source.text
+    assert source_of_messages(said, "corrected", "UTC").text.split("\n\n") == [
+        "[2026-01-05 09:07 UTC] Ann (user):\none",
+        "[2026-01-05 09:00 UTC] assistant:\nso",
+        f"[2026-01-05 09:00 UTC] tool:\nran `ls …`: {'y' * 160} …",
+    ]
 
 
-def test_a_call_whose_result_is_not_there_stands_where_it_was_made() -> None:
-    call = recorded({"role": "assistant", "content": [words("so"), {**CALL, "arguments": {"command": "ls src"}}]})
-    assert source_of_messages([call], "corrected", "UTC").text == (
+def test_a_call_is_told_with_its_own_result_or_where_it_was_made() -> None:
+    alone = [called(words("so"), {**CALL, "arguments": {"command": "ls src"}})]
+    assert source_of_messages(alone, "corrected", "UTC").text == (
         "[2026-01-05 09:00 UTC] assistant:\nso\n\n[2026-01-05 09:00 UTC] tool:\nran `ls src`: no result"
     )
-
-
-def test_an_id_that_is_used_again_names_the_call_before_its_result() -> None:
-    said = []
+    again = []  # one id names two calls: a result is that of the one before it
     for command, output in (("ls a", "one"), ("ls b", "two")):
-        said.append(recorded({"role": "assistant", "content": [{**CALL, "arguments": {"command": command}}]}))
-        said.append(recorded({"role": "toolResult", "toolCallId": "1", "content": [words(output)]}))
-    told = source_of_messages(said, "corrected", "UTC").text
+        again += [called({**CALL, "arguments": {"command": command}}), returned(output)]
+    told = source_of_messages(again, "corrected", "UTC").text
     assert [line for line in told.split("\n") if line.startswith("ran")] == ["ran `ls a`: one", "ran `ls b`: two"]
-
-
-def test_a_call_without_words_is_silent_in_content_and_heard_in_labelled() -> None:
-    call = [recorded({"role": "assistant", "content": [CALL]})]
-    assert not has_words(call, "original")
-    assert has_words(call, "corrected")
+    assert not has_words([called(CALL)], "original")
+    assert has_words([called(CALL)], "corrected")
 
 
 def test_media_is_named_and_what_encodes_it_left_out() -> None:
@@ -101,11 +86,9 @@ def test_media_is_named_and_what_encodes_it_left_out() -> None:
 
 def test_of_media_content_that_is_json_only_words_are_read() -> None:
     nested = {"content": [{"caption": "a cat", "data": "QUJD"}, {"message": {"text": "it sleeps"}}]}
-    image = recorded({"role": "user", "content": [IMAGE]})
-    text = source_of_messages(
-        [Message("m", "user", json.dumps(nested), "s", BEGIN, None, image.parts)], "original", "UTC"
-    ).text
-    assert text.endswith(f"\na cat\nit sleeps{BESIDE}")
+    parts = recorded({"role": "user", "content": [IMAGE]}).parts
+    image = Message("m", "user", json.dumps(nested), "s", BEGIN, None, parts)
+    assert source_of_messages([image], "original", "UTC").text.endswith(f"\na cat\nit sleeps{BESIDE}")
 
 
 def test_files_are_named_once_in_order_of_their_first_mention() -> None:

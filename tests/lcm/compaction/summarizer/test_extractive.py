@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from lcm.compaction.summarizer.extractive import Extractive
 from lcm.javascript import utf16_length
-from lcm.protocols.compaction import Summarizer
 from lcm.protocols.models import TextKind, Vectors
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
@@ -58,21 +57,8 @@ REQUESTS = st.builds(
 )
 
 
-@given(st.lists(REQUESTS, max_size=4), st.sampled_from([PLAIN, WHOLE]))
-def test_a_request_is_answered_the_same_alone_and_among_others(
-    requests: list[SummaryRequest], extractive: Extractive
-) -> None:
-    together = extractive.summarize(requests, incidents=Counter())
-    alone = [extractive.summarize([request], incidents=Counter())[0] for request in requests]
-    assert [(r.text, r.confidence, r.method, r.model) for r in together] == [
-        (r.text, r.confidence, r.method, r.model) for r in alone
-    ]
-
-
 @given(REQUESTS, st.sampled_from([PLAIN, WHOLE]))
-def test_a_summary_has_words_is_within_its_target_and_never_longer_than_its_source(
-    request: SummaryRequest, extractive: Extractive
-) -> None:
+def test_a_summary_has_words_is_within_its_target_and_never_longer_than_its_source(request, extractive):
     (result,) = extractive.summarize([request], incidents=Counter())
     if result.failure is not None:
         assert (result.text, result.confidence) == ("", 0.0)
@@ -87,9 +73,7 @@ RULES = st.sampled_from(["Never push to main.", "You must always run the tests."
 
 
 @given(RULES, st.lists(LINES, max_size=3), st.integers(40, 120), st.integers(0, 3))
-def test_a_rule_of_a_user_is_kept_word_for_word_with_its_speaker(
-    rule: str, others: list[str], target: int, place: int
-) -> None:
+def test_a_rule_of_a_user_is_kept_word_for_word_with_its_speaker(rule, others, target, place):
     said = [f"[2026-03-01 09:0{i} UTC] assistant:\n{text or 'Nothing.'}\n{words(60)}." for i, text in enumerate(others)]
     said.insert(place, f"[2026-03-01 09:07 UTC] user:\n{rule} {words(60, start=60)}.")
     lines = summary("\n\n".join(said), target, WHOLE).text.splitlines()
@@ -123,27 +107,25 @@ def test_what_is_said_nearly_the_same_is_chosen_once_unless_its_numbers_differ()
     text += "The cheapest kettle costs 40 euros now.\nTea is cold today.\n"
     assert summary(text, 30).text.count("30 euros") == 1
     assert summary(text, 30).text.count("40 euros") == 1
+    again = summary("The goats ate the corn.\nTea is cold.\nThe Goats ate the corn.\n" * 3, 40).text
+    assert again.casefold().count("the goats ate the corn.") == 1
 
 
-@pytest.mark.parametrize("text", ["", " \n\t", "[2026-03-01 09:05 UTC]\n"])
-def test_of_a_text_without_sentences_there_is_no_summary(text: str) -> None:
-    result = summary(text, 100)
-    assert (result.text, result.confidence, result.method) == ("", 0.0, "extractive")
-    assert str(result.failure) == "nothing to select from: the text holds no sentence"
+def test_of_a_text_without_sentences_there_is_no_summary() -> None:
+    for text in ("", " \n\t", "[2026-03-01 09:05 UTC]\n"):
+        result = summary(text, 100)
+        assert (result.text, result.confidence, result.method) == ("", 0.0, "extractive")
+        assert str(result.failure) == "nothing to select from: the text holds no sentence"
 
 
 def test_sentences_come_whole_and_in_the_order_of_the_source() -> None:
     said = [line for line in TALK.split("\n") if line and not line.startswith("[")]
     known = [sentence for line in said for sentence in line.replace(". ", ".|").split("|")]
     for target in (30, 45, 60):
-        text = summary(TALK, target).text
-        places = [known.index(s.rstrip(".") + ".") for s in " ".join(_untimed(text)).split(". ")]
+        untimed = " ".join(line.split("] ", 1)[-1] for line in summary(TALK, target).text.splitlines())
+        places = [known.index(s.rstrip(".") + ".") for s in untimed.split(". ")]
         assert places == sorted(set(places))
         assert len(places) > 1
-
-
-def _untimed(text: str) -> list[str]:
-    return [line.split("] ", 1)[-1] for line in text.splitlines()]
 
 
 def test_the_most_central_is_chosen_before_the_aside() -> None:
@@ -153,20 +135,17 @@ def test_the_most_central_is_chosen_before_the_aside() -> None:
     assert "Nobody likes cold tea" not in text
 
 
-@pytest.mark.parametrize("fact", ["The port is 8080.", "She paid 30 euros.", "It ends on 3 May 2026.", "I like tea."])
-def test_of_equal_sentences_the_one_that_states_a_fact_is_chosen(fact: str) -> None:
-    said = "Well, that would be all.", fact, "Well, that may be it."
-    stated, unread = (summary("\n".join(said), 9, replace(PLAIN, facts=facts)).text for facts in (4.0, 0.0))
-    assert fact in stated
-    assert fact not in unread
+def test_of_equal_sentences_the_one_that_states_a_fact_is_chosen() -> None:
+    for fact in ("The port is 8080.", "She paid 30 euros.", "It ends on 3 May 2026.", "I like tea."):
+        said = "Well, that would be all.", fact, "Well, that may be it."
+        stated, unread = (summary("\n".join(said), 9, replace(PLAIN, facts=facts)).text for facts in (4.0, 0.0))
+        assert fact in stated
+        assert fact not in unread
 
 
 def test_of_two_values_the_last_one_is_stated() -> None:
-    plain = replace(PLAIN, facts=8.0, position=0.0)
-    text = summary(
-        "ann: The port is 8080.\nbob: So it goes then.\nann: The port is 9090.\nbob: All is well.", 9, plain
-    ).text
-    assert text == "ann: The port is 9090."
+    said = "ann: The port is 8080.\nbob: So it goes then.\nann: The port is 9090.\nbob: All is well."
+    assert summary(said, 9, replace(PLAIN, facts=8.0, position=0.0)).text == "ann: The port is 9090."
 
 
 def test_a_value_that_has_changed_since_the_summary_before_is_told_with_the_one_before() -> None:
@@ -193,17 +172,10 @@ def test_the_first_of_each_hour_has_its_time() -> None:
 
 
 def test_a_line_names_its_speaker_once() -> None:
-    text = summary(
-        "Ann: The goats left. They were hungry goats.\nBob: The goats ate corn. Corn is gone.\n" * 2, 22
-    ).text
-    assert [line.split(": ")[0] for line in text.splitlines()] == ["Ann", "Bob"]
+    said = "Ann: The goats left. They were hungry goats.\nBob: The goats ate corn. Corn is gone.\n" * 2
+    assert [line.split(": ")[0] for line in summary(said, 22).text.splitlines()] == ["Ann", "Bob"]
     one_line = replace(PLAIN, speaker=0.0)
     assert summary("user: Goats left today. They were hungry goats here.\nx", 14, one_line).text.count("user: ") == 1
-
-
-def test_what_is_said_twice_is_chosen_once() -> None:
-    text = summary("The goats ate the corn.\nTea is cold.\nThe Goats ate the corn.\n" * 3, 40).text
-    assert text.casefold().count("the goats ate the corn.") == 1
 
 
 def test_prose_goes_before_code() -> None:
@@ -272,19 +244,24 @@ Expand for details about: delivery dates"""
     assert lines[0].startswith("[2026-03-01 09:05 UTC] Ann: The kettle leaks.")
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """An embedder of two axes that keeps what it was asked for."""
+
+    calls: list[list[str]] = field(default_factory=list)
+    name: str = "axes"
+    dim: int = 2
+
+    def windows(self, texts: Any) -> list[list[str]]:
+        return [[text] for text in texts]
+
+    def embed(self, texts: Any, kind: TextKind) -> Vectors:
+        self.calls.append(list(texts))
+        return np.array([[1, 0] if "kettle" in text else [0, 1] for text in texts], np.float32)
+
+
 def test_confidence_is_what_the_sentences_stand_for() -> None:
     # Two sentences at a right angle, of four words each, sharing none: cos((1,1)/√2, (1,0)) · half of the words.
-    @dataclass(frozen=True, slots=True)
-    class Axes:
-        name: str = "axes"
-        dim: int = 2
-
-        def windows(self, texts: Any) -> list[list[str]]:
-            return [[text] for text in texts]
-
-        def embed(self, texts: Any, kind: TextKind) -> Vectors:
-            return np.array([[1, 0] if "kettle" in text else [0, 1] for text in texts], np.float32)
-
     result = summary("Red kettle leaks water.\nBlue museum opens doors.", 7, replace(PLAIN, embedder=Axes()))
     assert result.text == "Red kettle leaks water."
     assert result.confidence == pytest.approx(1 / math.sqrt(2) * (4 / 8), abs=1e-5)
@@ -292,74 +269,27 @@ def test_confidence_is_what_the_sentences_stand_for() -> None:
 
 
 def test_all_sentences_of_all_requests_are_embedded_at_once_each_once() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Counting:
-        calls: list[list[str]] = field(default_factory=list)
-        name: str = "counting"
-        dim: int = 384
-
-        def windows(self, texts: Any) -> list[list[str]]:
-            return [[text] for text in texts]
-
-        def embed(self, texts: Any, kind: TextKind) -> Vectors:
-            self.calls.append(list(texts))
-            return Hashing().embed(texts, kind)
-
-    counting = Counting()
+    axes = Axes()
     requests = [
         SummaryRequest("One cat. Two cats.", 5),
         SummaryRequest("Two cats. Three cats.", 5, previous="One cat."),
     ]
-    replace(PLAIN, embedder=counting).summarize(requests, incidents=Counter())
-    assert counting.calls == [["One cat.", "Two cats.", "Three cats."]]
+    replace(PLAIN, embedder=axes).summarize(requests, incidents=Counter())
+    assert axes.calls == [["One cat.", "Two cats.", "Three cats."]]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "centrality",
-        "coverage",
-        "position",
-        "speaker",
-        "fullness",
-        "redundancy",
-        "importance",
-        "facts",
-        "frequency_exponent",
-        "cost_exponent",
-    ],
-)
-def test_every_weight_changes_what_is_chosen(name: str) -> None:
-    text = "\n".join(
-        f"{speaker}: {line}"
-        for speaker, line in zip(
-            itertools.cycle(["Ann (user)", "Ann (user)", "Bob"]), TALK.replace(". ", ".\n").splitlines(), strict=False
-        )
-        if line and not line.startswith("[")
-    )
-    chosen = {
-        summary(text, target, replace(PLAIN, **{name: value})).text
-        for target, value in itertools.product(range(24, 80, 4), (getattr(PLAIN, name), 0.0, 6.0))
-    }
-    by_default = {summary(text, target).text for target in range(24, 80, 4)}
-    assert chosen > by_default
+WEIGHTS = ("centrality", "coverage", "position", "speaker", "fullness", "redundancy", "importance", "facts",
+           "frequency_exponent", "cost_exponent")  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"coverage": -1}, "coverage must be >= 0, got -1"),
-        ({"position": math.nan}, "position must be >= 0, got nan"),
-        ({"previous_share": 1.5}, r"previous_share must be in \[0, 1\], got 1.5"),
-        ({"code_share": math.nan}, r"code_share must be in \[0, 1\], got nan"),
-        ({"aggressive_share": 0}, r"aggressive_share must be in \(0, 1\], got 0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
-        replace(PLAIN, **settings)
+def test_every_weight_changes_what_is_chosen() -> None:
+    lines = [line for line in TALK.replace(". ", ".\n").splitlines() if line and not line.startswith("[")]
+    speakers = itertools.cycle(["Ann (user)", "Ann (user)", "Bob"])
+    text = "\n".join(f"{speaker}: {line}" for speaker, line in zip(speakers, lines, strict=False))
 
+    def chosen(**weights: float) -> list[str]:
+        return [summary(text, target, replace(PLAIN, **weights)).text for target in range(24, 80, 4)]
 
-def test_it_is_a_summarizer() -> None:
-    summarizer: Summarizer = PLAIN
-    assert summarizer.summarize([], incidents=Counter()) == []
+    by_default = chosen()
+    without_effect = [name for name in WEIGHTS if chosen(**{name: 0.0}) == chosen(**{name: 6.0}) == by_default]
+    assert without_effect == []

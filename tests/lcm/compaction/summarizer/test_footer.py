@@ -40,32 +40,17 @@ def test_as_many_names_are_told_as_fit_and_eight_terms_where_there_are_fewer_nam
     assert len(terms([once_more, once_more])) == 8
 
 
-def test_a_plain_word_that_was_dropped_once_is_named_where_there_is_nothing_else() -> None:
-    assert terms(["We met about a budget."]) == ["met"]
-
-
-def test_numbers_and_what_programs_say_all_the_time_are_not_named() -> None:
-    assert terms(["Checked 232 files in 38ms, here's the output of catch.", "12345678901"]) == ["checked"]
-
-
-def test_what_the_summary_holds_is_not_named() -> None:
+def test_what_the_summary_holds_is_not_named_and_what_earlier_ones_left_out_is() -> None:
     assert terms(DROPPED, kept="Alice found the parser bug; it hides.") == ["parser_test.go"]
+    earlier = ("full config diff, stack traces.", "exact wording")
+    assert terms(DROPPED, earlier=earlier)[:3] == ["full config diff", "stack traces", "Alice"]
 
 
-def test_what_earlier_summaries_left_out_still_counts() -> None:
-    assert terms(DROPPED, earlier=("full config diff, stack traces.", "exact wording"))[:3] == [
-        "full config diff",
-        "stack traces",
-        "Alice",
-    ]
-
-
-def test_of_nothing_dropped_the_wording_is_named() -> None:
+def test_where_there_are_no_names_words_stand_in_but_no_numbers_and_no_words_of_programs() -> None:
+    assert terms(["We met about a budget."]) == ["met"]
+    assert terms(["Checked 232 files in 38ms, here's the output of catch.", "12345678901"]) == ["checked"]
     assert terms([]) == terms(["and so on, the of."]) == ["exact wording"]
-
-
-def test_cjk_is_named_by_pairs_of_characters() -> None:
-    assert terms(["解析器坏了", "解析器"])[:2] == ["解析", "析器"]
+    assert terms(["解析器坏了", "解析器"])[:2] == ["解析", "析器"]  # CJK by pairs of characters
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=20), st.integers(10, 60))

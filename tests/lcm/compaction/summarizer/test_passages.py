@@ -6,17 +6,14 @@ def test_a_time_holds_until_the_next_and_a_range_begins_anew() -> None:
         "[2026-03-01 09:05 UTC]\nOne. Two.\n\nThree.\n[2026-03-01 10:00 UTC - 2026-03-01 11:00 UTC]\n"
         "[2026-03-01 10:30 UTC] Four."
     )
-    assert [(s.text, s.place, s.time, s.hour) for s in source.sentences] == [
-        ("One.", 0, "2026-03-01 09:05 UTC", "2026-03-01 09"),
-        ("Two.", 0, "2026-03-01 09:05 UTC", "2026-03-01 09"),
-        ("Three.", 1, "2026-03-01 09:05 UTC", "2026-03-01 09"),
-        ("Four.", 0, "2026-03-01 10:30 UTC", "2026-03-01 10"),
+    first, second = "2026-03-01 09:05 UTC", "2026-03-01 10:30 UTC"
+    assert [(s.text, s.place, s.time) for s in source.sentences] == [
+        *(("One.", 0, first), ("Two.", 0, first), ("Three.", 1, first)),
+        ("Four.", 0, second),
     ]
-
-
-def test_a_time_that_nobody_knows_stands_where_times_do() -> None:
-    source = read_source("[undated] user:\nOne.\n\n[undated - undated]\n[undated] assistant: Two.")
-    assert [(s.text, s.speaker, s.place, s.hint) for s in source.sentences] == [
+    assert {(s.time, s.hour) for s in source.sentences} == {(first, "2026-03-01 09"), (second, "2026-03-01 10")}
+    undated = read_source("[undated] user:\nOne.\n\n[undated - undated]\n[undated] assistant: Two.").sentences
+    assert [(s.text, s.speaker, s.place, s.hint) for s in undated] == [
         ("One.", "user", 0, "[undated] "),
         ("Two.", "assistant", 0, "[undated] "),
     ]

@@ -18,15 +18,16 @@ TECHNICAL = replace(PLAIN, technicality=0.6)
 
 
 def test_refused_credentials_are_a_result_and_the_model_is_asked_no_more(caplog: pytest.LogCaptureFixture) -> None:
-    abstractive = Stub(lambda _: "", AuthError("the key is refused"))
+    abstractive, incidents = Stub(lambda _: "", AuthError("the key is refused")), Counter[str]()
     routed = Routed(Centroid(Hashing()), abstractive)
-    incidents = Counter[str]()
     with caplog.at_level(logging.WARNING):
-        first = routed.summarize([PLAIN, TECHNICAL, TECHNICAL], incidents=incidents)
-        second = routed.summarize([TECHNICAL, PLAIN], incidents=incidents)
-    assert [str(result.failure) for result in first] == ["None", "the key is refused", "the key is refused"]
-    assert [str(result.failure) for result in second] == ["the key is refused", "None"]
-    assert {type(result.failure) for result in (*first, *second)} == {AuthError, type(None)}
+        results = routed.summarize([PLAIN, TECHNICAL, TECHNICAL], incidents=incidents)
+        results += routed.summarize([TECHNICAL, PLAIN], incidents=incidents)
+    refused = AuthError, "the key is refused"
+    assert [one.failure and (type(one.failure), str(one.failure)) for one in results] == [
+        *(None, refused, refused),
+        *(refused, None),
+    ]
     assert abstractive.batches == [2]
     assert len(caplog.records) == 1
     assert incidents == {"abstractive was refused: no summary": 3}
