@@ -4,11 +4,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from lcm.protocols.retrieval import Signals
 from lcm.retrieval.recovery.failure import FailureRule
 from tests.lcm.retrieval.recovery.turns import DIM, summary, turn
+from tests.lcm.retrieval.refusals import assert_refused
 
 
 def signals(*answer: Any, has_session: bool = True, **settings: Any) -> Signals:
@@ -20,12 +19,10 @@ def test_a_weak_answer_from_the_widest_index_tier_has_failed() -> None:
     assert signals(weak).has_failed
     assert not signals(replace(weak, index_tier=64)).has_failed
     assert not signals(replace(weak, score=0.15)).has_failed  # the floor itself is enough
-
-
-def test_one_document_of_the_widest_tier_is_enough_and_the_first_one_is_judged() -> None:
-    first, second = turn(score=0.1, index_tier=64), turn(name="u", score=0.9, index_tier=DIM)
-    assert signals(first, second).has_failed
-    assert not signals(second, first).is_weak
+    near = turn(name="u", score=0.9, index_tier=64)
+    assert signals(near, weak).is_from_widest  # one document is enough
+    assert not signals(near, weak).is_weak  # the first one is judged
+    assert signals(floor_score=1.0, min_top_k=1, min_mean_confidence=1.0) == Signals(False, False, False, False)
 
 
 def test_nothing_but_summaries_of_low_confidence_has_failed() -> None:
@@ -46,20 +43,7 @@ def test_a_question_is_from_elsewhere_where_neither_the_session_nor_the_answer_h
     assert not signals(has_session=False).has_failed
 
 
-def test_an_empty_answer_is_neither_weak_nor_vague() -> None:
-    assert signals() == Signals(False, False, False, False)
-    assert signals(floor_score=1.0, min_top_k=1, min_mean_confidence=1.0) == Signals(False, False, False, False)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"floor_score": math.nan}, "floor_score must be a finite number, got nan"),
-        ({"min_top_k": 0}, "min_top_k must be >= 1, got 0"),
-        ({"min_mean_confidence": 1.5}, r"min_mean_confidence must be in \[0, 1\], got 1.5"),
-        ({"min_mean_confidence": math.nan}, r"min_mean_confidence must be in \[0, 1\], got nan"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FailureRule(**settings)
+def test_settings_out_of_range_are_refused() -> None:
+    assert_refused(FailureRule, "be a finite number", floor_score=math.nan)
+    assert_refused(FailureRule, "be >= 1", min_top_k=0)
+    assert_refused(FailureRule, "be in [0, 1]", min_mean_confidence=[1.5, math.nan])

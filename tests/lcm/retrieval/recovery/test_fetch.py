@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.writing.extraction.steps import Steps
 from tests.lcm.retrieval.recovery.turns import overlay
+from tests.lcm.retrieval.refusals import assert_refused
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 
 HERE, ELSEWHERE = "talk:session 0", "another session"
@@ -75,6 +77,8 @@ def found(ranked: pl.DataFrame, *, is_recovered: bool, query_id: str = "q") -> l
 def test_a_vague_answer_gets_turns_of_its_own_session_behind_it() -> None:
     with memory() as talk:
         ranked = talk.rank([asked("summary of the kitchen")])
+        by_words = talk.rank([asked("a summary of the blue kitchen")], ranking(source=Lexical()))
+    assert by_words["is_recovered"].any()  # of a source that embeds no query too
     assert found(ranked, is_recovered=False)[0] == "summary 0"
     behind = found(ranked, is_recovered=True)
     # 2 and as many more as the answer holds, of those that it does not hold, of turns 0 to 3
@@ -84,13 +88,6 @@ def test_a_vague_answer_gets_turns_of_its_own_session_behind_it() -> None:
     rows = ranked.filter(pl.col("is_recovered"))
     assert rows["score"].to_list() == rows["cosine"].to_list() == sorted(rows["cosine"], reverse=True)
     assert set(rows["scope_class"]) == {"session"}
-
-
-def test_an_answer_that_has_not_failed_gets_nothing() -> None:
-    with memory() as talk:
-        ranked = talk.rank([asked("The database migration failed with a timeout")])
-    assert found(ranked, is_recovered=False)[0] == "turn 3"
-    assert not found(ranked, is_recovered=True)
 
 
 def test_a_question_from_elsewhere_gets_what_users_said() -> None:
@@ -150,18 +147,15 @@ def test_queries_are_answered_as_if_asked_alone() -> None:
     assert not together.select("query_id", "document_id").is_duplicated().any()
 
 
-def test_a_row_that_was_there_stays_as_it_is() -> None:
+def test_a_row_that_was_there_stays_as_it_is_and_an_answer_that_has_not_failed_gets_nothing() -> None:
     with memory() as talk:
         before = talk.rank([asked("summary of the kitchen")], ranking(Fetch(NoRecovery())))
         after = talk.rank([asked("summary of the kitchen")])
+        fine = talk.rank([asked("The database migration failed with a timeout")])
     assert after.filter(~pl.col("is_recovered")).equals(before)
     assert not before["is_recovered"].any()
-
-
-def test_a_source_that_embeds_no_query_gets_what_was_lost_all_the_same() -> None:
-    with memory() as talk:
-        found = talk.rank([asked("a summary of the blue kitchen")], ranking(source=Lexical()))
-    assert found["is_recovered"].any()
+    assert found(fine, is_recovered=False)[0] == "turn 3"
+    assert not found(fine, is_recovered=True)
 
 
 def test_queries_that_cannot_be_embedded_get_nothing_and_are_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -176,10 +170,8 @@ def test_queries_that_cannot_be_embedded_get_nothing_and_are_counted(caplog: pyt
     assert "no model" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["session_k", "user_k"])
-def test_fetching_nothing_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
-        Fetch(NoRecovery(), **{name: 0})
+def test_fetching_nothing_is_refused() -> None:
+    assert_refused(partial(Fetch, NoRecovery()), "be >= 1", session_k=0, user_k=0)
 
 
 def test_exchanges_are_turns_of_users() -> None:

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.recovery.raw_user import RawUserRanking, RawUserScore, clamp01
+from lcm.retrieval.recovery.raw_user import RawUserRanking, RawUserScore
 from lcm.retrieval.terms import Terms
 from tests.lcm.retrieval.recovery.turns import NOW, turn, turns
+from tests.lcm.retrieval.refusals import assert_refused
 
 QUESTION = "Where did Ada hide the copper kettle?"
 
@@ -38,19 +39,10 @@ def test_a_phrase_does_not_reach_over_a_short_term() -> None:
     assert score("dog run", "the dog the run").score == pytest.approx(0.2 * 0.5 + 0.7 * 2 / 3 + 0.1 + 0.01)
 
 
-def test_the_future_is_no_age() -> None:
-    assert score("", age_s=-9000.0).recency == 1
-
-
 def test_ties_go_to_the_words_then_the_cosine_then_the_id() -> None:
-    found = turns("b", "a", "c", "d")
-    scores = [
-        RawUserScore(0.5, 0.1, 0.1, 0),
-        RawUserScore(0.5, 0.2, 0.1, 0),
-        RawUserScore(0.5, 0.1, 0.1, 0),
-        RawUserScore(0.5, 0.0, 0.2, 0),
-    ]
-    assert RawUserRanking().order(found, scores) == [3, 1, 0, 2]
+    words = (0.1, 0.1), (0.2, 0.1), (0.1, 0.1), (0.0, 0.2)
+    scores = [RawUserScore(0.5, coverage, cosine, 0) for coverage, cosine in words]
+    assert RawUserRanking().order(turns("b", "a", "c", "d"), scores) == [3, 1, 0, 2]
 
 
 def test_words_of_every_script_count_where_terms_are_of_unicode() -> None:
@@ -72,31 +64,7 @@ def test_every_number_is_within_0_and_1(question: str, text: str, cosine: float,
     assert all(0 <= number <= 1 for number in found)
 
 
-def test_no_number_counts_as_nothing() -> None:
-    assert [clamp01(value) for value in (math.nan, -0.5, 0.25, math.inf)] == [0, 0, 0.25, 1]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"recency_per_s": -1.0}, "recency_per_s must be >= 0, got -1.0"),
-        ({"coverage_weight": math.nan}, "coverage_weight must be >= 0, got nan"),
-        ({"phrase_terms": [0, 2]}, r"phrase_terms\[0\] must be >= 1, got 0"),
-        ({"most_phrases": -1}, "most_phrases must be >= 0, got -1"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        RawUserRanking(**settings)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"words": "latin"}, "words must be one of: ascii, unicode, got 'latin'"),
-        ({"min_length": 0}, "min_length must be >= 1, got 0"),
-    ],
-)
-def test_unknown_terms_are_refused(settings: dict[str, str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Terms(**settings)  # type: ignore[arg-type]
+def test_settings_out_of_range_are_refused() -> None:
+    assert_refused(RawUserRanking, "be >= 0", recency_per_s=-1.0, coverage_weight=math.nan, most_phrases=-1)
+    with pytest.raises(ValueError, match=r"phrase_terms\[0\] must be >= 1, got 0"):
+        RawUserRanking(phrase_terms=[0, 2])

@@ -2,31 +2,23 @@
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.protocols.retrieval import Signals
 from lcm.retrieval.recovery.reserve import Reserve
 from tests.lcm.retrieval.recovery.turns import overlay
+from tests.lcm.retrieval.refusals import assert_refused
 
 FAILED = Signals(False, False, True, False)
 FINE = Signals(True, False, False, False)
 COMPARISON = "Which did I do earlier, the ceramics workshop or the sailing course?"
 
 
-def test_it_is_a_tenth_of_the_budget_within_bounds() -> None:
-    reserve = Reserve()
-    assert reserve.tokens(500, is_comparison=False) == 50  # floor(0.1 * 500)
-    assert reserve.tokens(100, is_comparison=False) == 16
-    assert reserve.tokens(10, is_comparison=False) == 10
-    assert reserve.tokens(5000, is_comparison=False) == 128
-
-
-def test_a_comparison_gets_four_fifths_more_as_far_as_the_budget_goes() -> None:
-    reserve = Reserve()
-    assert reserve.tokens(5000, is_comparison=True) == 231  # ceil(1.8 * 128)
-    assert reserve.tokens(20, is_comparison=True) == 20
+def test_it_is_a_tenth_of_the_budget_within_bounds_and_four_fifths_more_for_a_comparison() -> None:
+    budgets = {500: (50, 90), 100: (16, 29), 20: (16, 20), 10: (10, 10), 5000: (128, 231)}  # ceil(1.8 * 128)
+    found = {one: tuple(Reserve().tokens(one, is_comparison=is_one) for is_one in (False, True)) for one in budgets}
+    assert found == budgets
     assert Reserve(comparison_factor=1.0).tokens(5000, is_comparison=True) == 128
 
 
@@ -42,14 +34,7 @@ def test_it_never_takes_more_than_the_budget(prompt: str, budget: int, said: tup
     assert 0 <= overlay().reserve_tokens(prompt, Signals(*said), budget) <= max(0, budget)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"fraction": 1.1}, r"fraction must be in \[0, 1\], got 1.1"),
-        ({"least_tokens": 200}, r"least_tokens must be in \[0, most_tokens = 128\], got 200"),
-        ({"comparison_factor": math.nan}, "comparison_factor must be >= 1, got nan"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Reserve(**settings)  # type: ignore[arg-type]
+def test_settings_out_of_range_are_refused() -> None:
+    assert_refused(Reserve, "be in [0, 1]", fraction=1.1)
+    assert_refused(Reserve, "be in [0, most_tokens = 128]", least_tokens=200)
+    assert_refused(Reserve, "be >= 1", comparison_factor=math.nan)

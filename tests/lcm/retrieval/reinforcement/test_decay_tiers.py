@@ -7,6 +7,7 @@ import pytest
 
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
+from tests.lcm.retrieval.refusals import assert_refused
 
 AT_CORE = {"decay_tier": "working", "access_count": 10, "strength": 0.7, "importance": 0.8}
 AT_WORKING = {"decay_tier": "peripheral", "access_count": 3, "strength": 0.4}
@@ -20,46 +21,37 @@ def step(strength: float | None, tiers: DecayTiers | None = None, **columns: obj
     return moves["to_tier"].item() if len(moves) else None
 
 
+def test_a_document_rises_at_its_thresholds() -> None:
+    for reached, to_tier, missed in (
+        (AT_WORKING, "working", {"access_count": 2, "strength": 0.3999}),
+        (AT_CORE, "core", {"access_count": 9, "strength": 0.6999, "importance": 0.7999}),
+    ):
+        assert step(**reached) == to_tier
+        for name, value in missed.items():
+            assert step(**reached | {name: value}) is None, name
+
+
 @pytest.mark.parametrize(
-    ("reached", "to_tier", "just_missed"),
+    ("strength", "document", "to_tier"),
     [
-        (AT_WORKING, "working", {"access_count": 2}),
-        (AT_WORKING, "working", {"strength": 0.3999}),
-        (AT_CORE, "core", {"access_count": 9}),
-        (AT_CORE, "core", {"strength": 0.6999}),
-        (AT_CORE, "core", {"importance": 0.7999}),
+        (0.1499, {"decay_tier": "working", "access_count": 99}, "peripheral"),  # weak
+        (0.15, {"decay_tier": "working", "access_count": 99}, None),
+        (0.5, {"decay_tier": "working", "access_count": 2, "created_at": days_ago(60.001)}, "peripheral"),  # old
+        (0.5, {"decay_tier": "working", "access_count": 2, "created_at": days_ago(60)}, None),
+        (0.5, {"decay_tier": "working", "access_count": 3, "created_at": days_ago(99)}, None),  # but used
+        (0.1, {"decay_tier": "core", "access_count": 2}, "working"),
+        (0.1, {"decay_tier": "core", "access_count": 3}, None),
+        (0.15, {"decay_tier": "core", "access_count": 2}, None),
+        (0.0, {"decay_tier": "core", "access_count": 0, "created_at": days_ago(999)}, "working"),  # never two tiers
+        (1.0, {"decay_tier": "peripheral", "access_count": 999, "importance": 1.0}, "working"),
+        (0.0, {"decay_tier": "none"}, None),
+        (0.0, {"decay_tier": None}, None),
     ],
 )
-def test_a_document_rises_at_its_thresholds(reached: dict, to_tier: str, just_missed: dict) -> None:
-    assert step(**reached) == to_tier
-    assert step(**reached | just_missed) is None
-
-
-def test_a_weak_document_sinks_below_the_threshold_only() -> None:
-    assert step(0.1499, decay_tier="working", access_count=99) == "peripheral"
-    assert step(0.15, decay_tier="working", access_count=99) is None
-
-
-def test_an_old_document_sinks_where_it_is_little_used() -> None:
-    assert step(0.5, decay_tier="working", access_count=2, created_at=days_ago(60.001)) == "peripheral"
-    assert step(0.5, decay_tier="working", access_count=2, created_at=days_ago(60)) is None
-    assert step(0.5, decay_tier="working", access_count=3, created_at=days_ago(99)) is None
-
-
-def test_core_is_left_only_when_weak_and_little_used() -> None:
-    assert step(0.1, decay_tier="core", access_count=2) == "working"
-    assert step(0.1, decay_tier="core", access_count=3) is None
-    assert step(0.15, decay_tier="core", access_count=2) is None
-
-
-def test_a_document_never_moves_two_tiers() -> None:
-    assert step(1.0, decay_tier="peripheral", access_count=999, importance=1.0) == "working"
-    assert step(0.0, decay_tier="core", access_count=0, created_at=days_ago(999)) == "working"
-
-
-@pytest.mark.parametrize("decay_tier", [None, "none"])
-def test_an_unknown_tier_stays(decay_tier: str | None) -> None:
-    assert step(0.0, decay_tier=decay_tier) is None
+def test_what_is_weak_or_old_and_little_used_sinks_one_tier(
+    strength: float, document: dict[str, object], to_tier: str | None
+) -> None:
+    assert step(strength, **document) == to_tier
 
 
 def test_without_a_strength_nothing_moves_and_no_number_never_rises() -> None:
@@ -78,16 +70,7 @@ def test_a_step_says_why() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"core_access_threshold": 0}, "core_access_threshold must be >= 1, got 0"),
-        ({"core_composite_threshold": 1.1}, r"core_composite_threshold must be in \[0, 1\], got 1.1"),
-        ({"working_composite_threshold": math.nan}, r"working_composite_threshold must be in \[0, 1\], got nan"),
-        ({"peripheral_age_days": 0}, "peripheral_age_days must be > 0, got 0"),
-        ({"peripheral_age_days": math.nan}, "peripheral_age_days must be > 0, got nan"),
-    ],
-)
-def test_a_bad_threshold_is_refused(setting: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        DecayTiers(**setting)
+def test_a_bad_threshold_is_refused() -> None:
+    assert_refused(DecayTiers, "be >= 1", core_access_threshold=0)
+    assert_refused(DecayTiers, "be in [0, 1]", core_composite_threshold=1.1, working_composite_threshold=math.nan)
+    assert_refused(DecayTiers, "be > 0", peripheral_age_days=[0, math.nan])

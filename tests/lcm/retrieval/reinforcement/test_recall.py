@@ -1,5 +1,7 @@
 """What being recalled changes."""
 
+from functools import partial
+
 import polars as pl
 import pytest
 
@@ -12,6 +14,7 @@ from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.retrieval.reinforcement.recall import Recall
 from lcm.retrieval.reinforcement.use import USE_SCHEMA
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
+from tests.lcm.retrieval.refusals import assert_refused
 
 LONG_AGO = days_ago(5)
 
@@ -24,31 +27,17 @@ def changed(
     return found.rows()
 
 
-def test_none_changes_nothing() -> None:
-    assert NoReinforcement().recalled == 0
-    assert changed(NoReinforcement(), ["d0"], rows(access_count=[1])) == []
-
-
-def test_a_used_document_counts_one_access_and_the_others_stay() -> None:
-    documents = rows(access_count=[4, 0], last_accessed_at=[LONG_AGO, None])
-    assert changed(Recall(Weibull(), DecayTiers()), ["d0"], documents) == [("d0", 5, NOW, "working")]
-
-
-def test_only_the_first_of_an_answer_count_as_used() -> None:
-    documents = rows(access_count=[0, 0, 0])
-    found = changed(Recall(Weibull(), DecayTiers(), recalled=2), ["d2", "d0", "d1"], documents)
-    assert [row[0] for row in found] == ["d0", "d2"]
+def test_the_first_of_an_answer_alone_count_as_used_and_the_others_stay() -> None:
+    documents = rows(access_count=[None, 2, 3], last_accessed_at=[LONG_AGO, None, None])
+    for reinforcement in (Recall(Weibull(), DecayTiers(), recalled=2), AccessCount(recalled=2)):
+        assert changed(reinforcement, ["d2", "d0", "d1"], documents) == [
+            *(("d0", 1, NOW, "working"), ("d2", 4, NOW, "working")),
+        ]
 
 
 def test_a_document_named_twice_or_not_given_counts_once_or_not_at_all() -> None:
-    assert changed(Recall(Weibull(), DecayTiers()), ["d0", "d0", "gone"], rows(access_count=[None])) == [
-        ("d0", 1, NOW, "working")
-    ]
-
-
-def test_tiers_are_judged_after_the_access() -> None:
-    documents = rows(access_count=[2], decay_tier=["peripheral"])  # rises at 3 accesses
-    assert changed(Recall(Weibull(), DecayTiers()), ["d0"], documents) == [("d0", 3, NOW, "working")]
+    documents = rows(access_count=[2], decay_tier=["peripheral"])  # rises at 3 accesses: judged after this one
+    assert changed(Recall(Weibull(), DecayTiers()), ["d0", "d0", "gone"], documents) == [("d0", 3, NOW, "working")]
 
 
 def test_what_was_not_used_keeps_its_use_when_its_tier_changes() -> None:
@@ -77,13 +66,12 @@ def test_tiers_and_decay_are_those_of_the_settings() -> None:
     assert changed(Recall(Weibull(), tiers), ["d0"], documents) == [("d0", 2, NOW, "working")]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [({"recalled": 0}, "recalled must be >= 1, got 0"), ({"maintained": -1}, "maintained must be >= 0, got -1")],
-)
-def test_a_bad_number_is_refused(setting: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Recall(Weibull(), DecayTiers(), **setting)
+def test_a_bad_number_is_refused() -> None:
+    recall = partial(Recall, Weibull(), DecayTiers())
+    assert_refused(recall, "be >= 1", recalled=0)
+    assert_refused(recall, "be >= 0", maintained=-1)
+    with pytest.raises(ValueError, match="recalled must be >= 1, got 0; reinforcement=none counts no use"):
+        AccessCount(recalled=0)
 
 
 def test_documents_are_judged_as_durable_where_nobody_asks() -> None:
@@ -97,16 +85,3 @@ def test_documents_are_judged_as_durable_where_nobody_asks() -> None:
 def test_counting_accesses_leaves_decay_tiers_alone() -> None:
     documents = rows(access_count=[99, 0], decay_tier=["peripheral", "core"], created_at=[days_ago(900)] * 2)
     assert changed(AccessCount(), ["d0", "gone", "d0"], documents) == [("d0", 100, NOW, "peripheral")]
-
-
-def test_the_first_of_an_answer_alone_are_counted() -> None:
-    documents = rows(access_count=[None, 2, 3])
-    assert changed(AccessCount(recalled=2), ["d2", "d0", "d1"], documents) == [
-        ("d0", 1, NOW, "working"),
-        ("d2", 4, NOW, "working"),
-    ]
-
-
-def test_a_count_of_no_document_is_refused() -> None:
-    with pytest.raises(ValueError, match="recalled must be >= 1, got 0; reinforcement=none counts no use"):
-        AccessCount(recalled=0)

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.retrieval.reranker.blending import Blend, RerankItem, first, with_replies
+from tests.lcm.retrieval.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
 
+TWO_ROWS = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
 ANY = st.floats(allow_nan=True, allow_infinity=True) | st.none()
 
 
@@ -16,51 +18,35 @@ def blended(*replied: RerankItem, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_a_returned_row_takes_six_tenths_of_the_reranker_and_four_of_its_score() -> None:
-    rows = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
-    after = scores(blended(RerankItem(0, 0.5), RerankItem(1, 1.0), rows=rows))
+    after = scores(blended(RerankItem(0, 0.5), RerankItem(1, 1.0), rows=TWO_ROWS))
     assert after == pytest.approx({"goats": 0.6 * 1.0 + 0.4 * 0.5, "kettle": 0.6 * 0.5 + 0.4 * 0.8})
     assert list(after) == ["goats", "kettle"]
+    assert scores(blended(RerankItem(0, 3.0), rows=frame(("q0", "tea", 0.5, None)))) == {"tea": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("lexical", "returned", "unreturned"),
-    [
+def test_a_floor_keeps_a_share_of_the_score() -> None:
+    for lexical, returned, unreturned in (
         (0.75, 0.95, 1.0),
         (0.7499, 0.9, 0.95),
         (0.6, 0.9, 0.95),
         (0.5999, 0.5, 0.8),
         (None, 0.5, 0.8),
         (math.nan, 0.5, 0.8),
-    ],
-)
-def test_a_floor_keeps_a_share_of_the_score(lexical: float | None, returned: float, unreturned: float) -> None:
-    rows = frame(("q0", "kettle", 0.8, lexical))
-    assert scores(blended(RerankItem(0, -5.0), rows=rows)) == pytest.approx({"kettle": returned * 0.8})
-    assert scores(blended(rows=rows)) == pytest.approx({"kettle": unreturned * 0.8})
-
-
-def test_an_unreturned_row_keeps_its_weight_where_the_floor_is_lower() -> None:
+    ):
+        rows = frame(("q0", "kettle", 0.8, lexical))
+        assert scores(blended(RerankItem(0, -5.0), rows=rows)) == pytest.approx({"kettle": returned * 0.8})
+        assert scores(blended(rows=rows)) == pytest.approx({"kettle": unreturned * 0.8})
     blend = Blend(unreturned_weight=0.7, weak_floor_unreturned=0.2)
     assert scores(with_replies(frame(("q0", "tea", 0.5, 0.1)), {"q0": []}, blend)) == pytest.approx({"tea": 0.35})
 
 
-def test_a_score_above_one_is_cut_after_the_blend() -> None:
-    assert scores(blended(RerankItem(0, 3.0), rows=frame(("q0", "tea", 0.5, None)))) == {"tea": 1.0}
-
-
-def test_an_index_that_names_no_row_counts_for_nothing() -> None:
-    rows = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
-    strange = [RerankItem(i, 0.9) for i in (2, -1, 0.5, 1e300)]
-    after = blended(*strange, rows=rows)
-    assert after["reranker_score"].to_list() == [None, None]
-    assert scores(after) == pytest.approx({"kettle": 0.64, "goats": 0.4})
-
-
-def test_an_index_that_comes_twice_counts_where_its_score_is_highest() -> None:
-    rows = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
-    after = blended(RerankItem(1, 0.1), RerankItem(0, 0.2), RerankItem(1, 0.9), rows=rows)
+def test_an_index_counts_where_its_score_is_highest_and_not_at_all_where_it_names_no_row() -> None:
+    after = blended(RerankItem(1, 0.1), RerankItem(0, 0.2), RerankItem(1, 0.9), rows=TWO_ROWS)
     assert after["document_id"].to_list() == ["goats", "kettle"]
     assert after["reranker_score"].to_list() == [0.9, 0.2]
+    after = blended(*(RerankItem(i, 0.9) for i in (2, -1, 0.5, 1e300)), rows=TWO_ROWS)
+    assert after["reranker_score"].to_list() == [None, None]
+    assert scores(after) == pytest.approx({"kettle": 0.64, "goats": 0.4})
 
 
 def test_equal_scores_stand_in_the_order_of_the_reply_and_unreturned_ones_last() -> None:
@@ -103,18 +89,9 @@ def test_a_window_keeps_the_best_of_each_query() -> None:
     assert first(unordered, 1, batch())["document_id"].to_list() == ["goats"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"reranker_weight": -0.1}, "reranker_weight must be >= 0, got -0.1"),
-        ({"score_weight": math.nan}, "score_weight must be >= 0, got nan"),
-        ({"reranker_weight": 0, "score_weight": 0}, "reranker_weight and score_weight must not all be 0: raise one"),
-        ({"weak_floor": 1.5}, r"weak_floor must be in \[0, 1\], got 1.5"),
-        ({"strong_floor_unreturned": math.nan}, r"strong_floor_unreturned must be in \[0, 1\], got nan"),
-        ({"unreturned_weight": -1}, "unreturned_weight must be >= 0, got -1"),
-        ({"fair_from": math.nan}, "fair_from must be >= 0, got nan"),
-    ],
-)
-def test_a_bad_number_is_refused(settings: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        Blend(**settings)
+def test_a_bad_number_is_refused() -> None:
+    not_below_0 = {"reranker_weight": -0.1, "score_weight": math.nan, "unreturned_weight": -1, "fair_from": math.nan}
+    assert_refused(Blend, "be >= 0", **not_below_0)
+    assert_refused(Blend, "be in [0, 1]", weak_floor=1.5, strong_floor_unreturned=math.nan)
+    with pytest.raises(ValueError, match=r"^reranker_weight and score_weight must not all be 0: raise one$"):
+        Blend(reranker_weight=0, score_weight=0)

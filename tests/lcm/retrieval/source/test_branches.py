@@ -52,26 +52,23 @@ def ranked(memory: Memory, branches: Mapping[str, Branch | None], fusion: Stage,
     return memory.rank(asked or talk.questions(), Ranking(Branches(branches), stages))
 
 
-@pytest.mark.parametrize("pool_size", [4, 1000])
-def test_dense_and_lexical_are_found_as_hybrid_finds_them(pool_size: int) -> None:
-    two = Branches({"dense": Dense(pool_size), "lexical": Lexical(pool_size), "session": None})
+def test_dense_and_lexical_are_found_as_hybrid_finds_them() -> None:
     with lived_in() as memory:
         for batch in memory.batches(questions(), Ranking(Hybrid()), None):
-            assert two.candidates(batch).equals(Hybrid(pool_size, pool_size).candidates(batch))
+            for size in (4, 1000):
+                two = Branches({"dense": Dense(size), "lexical": Lexical(size), "session": None})
+                assert two.candidates(batch).equals(Hybrid(size, size).candidates(batch))
 
 
-@pytest.mark.parametrize("fusion", [ReciprocalRank(), WeightedSum()])
-def test_every_branch_changes_the_ranking(fusion: Stage) -> None:
+def test_every_branch_changes_the_ranking() -> None:
+    learnt = Learnt({f"{name}_score": 1.0 + place for place, name in enumerate(MANY)})
     with talk.workspace() as memory:
-        whole = ranked(memory, MANY, fusion)
-        for name in MANY:
-            assert not ranked(memory, {**MANY, name: None}, fusion).equals(whole), name
-
-
-def test_a_learnt_fusion_weighs_the_scores_of_branches() -> None:
-    with talk.workspace() as memory:
-        weighed = ranked(memory, MANY, Learnt({"dense_score": 1.0, "hashed_score": 2.0}))
-        assert not weighed.equals(ranked(memory, MANY, Learnt({"dense_score": 1.0, "hashed_score": 1.0})))
+        for fusion in (ReciprocalRank(), WeightedSum()):
+            whole = ranked(memory, MANY, fusion)
+            for name in MANY:
+                assert not ranked(memory, {**MANY, name: None}, fusion).equals(whole), name
+        alike = Learnt(dict.fromkeys(learnt.weights, 1.0))
+        assert not ranked(memory, MANY, learnt).equals(ranked(memory, MANY, alike))
 
 
 def test_with_one_weight_alone_the_order_is_that_branchs() -> None:
@@ -101,13 +98,13 @@ def test_further_scores_are_averaged_with_what_the_two_branches_give() -> None:
     ]
 
 
-@pytest.mark.parametrize("fusion", [ReciprocalRank(weights={"sesion": 1.0}), WeightedSum(weights={"sesion": 1.0})])
-def test_a_weight_of_no_branch_is_refused(fusion: Stage) -> None:
+def test_a_weight_of_no_branch_is_refused() -> None:
     with talk.workspace() as memory:
-        with pytest.raises(ValueError, match=r"weights.sesion names no branch .*; choose from: session"):
-            ranked(memory, {"dense": Dense(), "session": BySession()}, fusion)
-        with pytest.raises(ValueError, match=r"weights.sesion names no branch .*; choose source=branches"):
-            ranked(memory, {"dense": Dense()}, fusion)
+        for fusion in (ReciprocalRank(weights={"sesion": 1.0}), WeightedSum(weights={"sesion": 1.0})):
+            with pytest.raises(ValueError, match=r"weights.sesion names no branch .*; choose from: session"):
+                ranked(memory, {"dense": Dense(), "session": BySession()}, fusion)
+            with pytest.raises(ValueError, match=r"weights.sesion names no branch .*; choose source=branches"):
+                ranked(memory, {"dense": Dense()}, fusion)
 
 
 def test_a_standard_score_is_that_of_the_branchs_own_scores() -> None:
@@ -117,13 +114,6 @@ def test_a_standard_score_is_that_of_the_branchs_own_scores() -> None:
         means = frame.group_by("query_id").agg(mean=pl.col(column).mean(), spread=pl.col(column).std(ddof=0))
         assert means["mean"].to_list() == pytest.approx([0.0] * 3)
         assert means["spread"].to_list() == pytest.approx([1.0] * 3)
-
-
-def test_an_index_of_ones_own_gives_what_that_of_the_memory_gives() -> None:
-    with talk.workspace() as memory:
-        batch = batch_of(memory)
-        assert Lexical(text_index=Fts5()).candidates(batch).equals(Lexical().candidates(batch))
-        assert Dense(embedder=Hashing()).candidates(batch).equals(Dense().candidates(batch))
 
 
 def test_an_index_of_ones_own_knows_of_nothing_later_and_of_no_other_scope() -> None:
@@ -141,16 +131,6 @@ def test_an_index_of_ones_own_knows_of_nothing_later_and_of_no_other_scope() -> 
         for source in sources:
             assert source.candidates(batch_of(memory, past)).equals(source.candidates(batch_of(first, past)))
             assert source.candidates(batch_of(memory, own)).equals(source.candidates(batch_of(ours, own)))
-
-
-def test_an_index_of_ones_own_follows_what_is_added() -> None:
-    source = Lexical(text_index=Bm25s())
-    with Memory.open(system()) as memory:
-        memory.ingest(transcript())
-        before = source.candidates(batch_of(memory, queries()))
-        memory.ingest(transcript(("A second kitchen with goats",), name="more"))
-        after = source.candidates(batch_of(memory, queries()))
-    assert len(after) > len(before)
 
 
 def test_a_session_lends_its_best_score_or_their_sum() -> None:
@@ -205,16 +185,24 @@ def test_a_branch_that_fails_is_counted_and_the_others_answer(caplog: pytest.Log
             Branches({"lost": Dense(embedder=Broken())}).candidates(batch)
 
 
-@pytest.mark.parametrize(
-    ("branches", "said"),
-    [
+def test_what_is_no_branch_is_refused() -> None:
+    cases: list[tuple[dict[str, object], str]] = [
         ({}, "branches must name at least one, got none"),
         ({"dense": None}, "branches must name at least one, got none"),
         ({"Dense 2": Dense()}, "branches must be named in small letters, digits and _, got 'Dense 2'"),
         ({"both": Hybrid()}, r"branches.both must be a source of one order \(dense, lexical ...\), got Hybrid"),
         ({"dense": Lexical()}, "branches.dense must give cosine, got bm25: name it otherwise"),
-    ],
-)
-def test_what_is_no_branch_is_refused(branches: dict[str, Branch], said: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=said):
-        Branches(branches)
+    ]
+    for branches, said in cases:
+        with pytest.raises((TypeError, ValueError), match=said):
+            Branches(branches)  # type: ignore[arg-type]
+
+
+def test_an_index_of_ones_own_gives_what_that_of_the_memory_gives_and_follows_what_is_added() -> None:
+    lexical, dense = Lexical(text_index=Fts5()), Dense(embedder=Hashing())
+    with Memory.open(system()) as memory:
+        for name in ("talk", "more"):
+            memory.ingest(transcript(name=name))
+            batch = batch_of(memory, queries())
+            assert lexical.candidates(batch).equals(Lexical().candidates(batch))
+            assert dense.candidates(batch).equals(Dense().candidates(batch))

@@ -13,6 +13,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.by_scope import ByScope, pooled
 from lcm.retrieval.source.candidates import branch, describe
 from lcm.retrieval.source.dense import Dense
+from tests.lcm.retrieval.refusals import assert_refused
 from tests.support import kinds
 
 WHOLE = ByScope(*[None] * 6)
@@ -34,6 +35,11 @@ def found(memory: Memory, source: ByScope | Dense, *query_ids: str) -> pl.DataFr
     )
 
 
+def only(name: str) -> ByScope:
+    """One pool, whole."""
+    return ByScope(**{f"{pool}_pool_size": None if pool == name else 0 for pool in NAMES})
+
+
 def pools(memory: Memory, source: ByScope, query_id: str) -> dict[str, int]:
     """How many rows came of each pool, in the order of the first of each."""
     rows = found(memory, source, query_id).select(
@@ -45,26 +51,14 @@ def pools(memory: Memory, source: ByScope, query_id: str) -> dict[str, int]:
 
 
 def test_each_pool_has_its_size_and_its_place(memory: Memory) -> None:
-    source = ByScope(5, 4, 3, 2, 6, 7)
-    assert list(pools(memory, source, "own").items()) == [
-        ("session", 5), ("guidance", 4), ("durable", 3), ("global", 2), ("authored", 6),
-    ]  # fmt: skip
-
-
-def test_a_pool_without_a_size_is_whole(memory: Memory) -> None:
-    assert pools(memory, replace(WHOLE, durable_pool_size=0), "own")["session"] == kinds.PLACES
-    assert "durable" not in pools(memory, replace(WHOLE, durable_pool_size=0), "own")
-
-
-def test_a_pool_of_no_size_is_not_asked(memory: Memory) -> None:
+    assert list(pools(memory, ByScope(5, 4, 3, 2, 6, 7), "own").items()) == [
+        *(("session", 5), ("guidance", 4), ("durable", 3), ("global", 2), ("authored", 6)),
+    ]
     assert pools(memory, NOTHING, "own") == {"session": 1}
-
-
-def test_who_asks_in_no_session_has_none_of_his_own(memory: Memory) -> None:
+    whole = pools(memory, replace(WHOLE, durable_pool_size=0), "own")
+    assert whole["session"] == kinds.PLACES
+    assert "durable" not in whole
     assert set(pools(memory, WHOLE, "of nobody")) == {"guidance", "durable", "global", "authored"}
-
-
-def test_where_nobody_reads_by_scopes_nothing_is_shared(memory: Memory) -> None:
     assert set(pools(memory, WHOLE, "own, of one user")) == {"session", "guidance", "durable", "authored"}
 
 
@@ -97,8 +91,7 @@ def test_where_nobody_dreamt_a_question_about_dreams_is_answered_as_any_other(me
 def test_who_names_a_conversation_alone_has_its_documents_of_his_own(memory: Memory) -> None:
     [own] = [query for query in kinds.questions() if query.query_id == "own"]
     (batch,) = memory.batches([replace(own, session_id=None, conversation_id="talk")], Ranking(WHOLE), None)
-    only = ByScope(**{f"{pool}_pool_size": None if pool == "session" else 0 for pool in NAMES})
-    rows = describe(only.candidates(batch), batch)
+    rows = describe(only("session").candidates(batch), batch)
     ordinary = batch.documents.filter(pl.col("kind").is_in(["message", "summary"]), conversation_id="talk")
     assert set(rows["document_id"]) == set(ordinary["document_id"])
     assert len(rows) > 2 * kinds.PLACES  # both sessions of it, and summaries
@@ -108,8 +101,7 @@ def test_pools_are_those_of_the_scope_classes(memory: Memory) -> None:
     """What the pools are made by, and what stages are told of each row, must not part."""
     for query in kinds.questions():
         for name in ("session", "durable", "global"):
-            only = ByScope(**{f"{pool}_pool_size": None if pool == name else 0 for pool in NAMES})
-            assert set(found(memory, only, query.query_id)["scope_class"].cast(pl.String)) <= {name}
+            assert set(found(memory, only(name), query.query_id)["scope_class"].cast(pl.String)) <= {name}
 
 
 def test_whole_pools_are_what_the_index_finds(memory: Memory) -> None:
@@ -118,13 +110,6 @@ def test_whole_pools_are_what_the_index_finds(memory: Memory) -> None:
         theirs = theirs.filter(pl.col("kind") != "dream").select("document_id", "cosine")
         assert ours.select("document_id", "cosine").sort("document_id").equals(theirs.sort("document_id"))
         assert ours.sort("dense_rank")["cosine"].is_sorted(descending=True)
-
-
-def test_queries_of_several_sessions_are_answered_as_if_alone(memory: Memory) -> None:
-    source = ByScope(5, 4, 3, 2, 6, 7)
-    together = found(memory, source)
-    for query in kinds.questions():
-        assert together.filter(query_id=query.query_id).equals(found(memory, source, query.query_id))
 
 
 def test_of_a_document_found_twice_the_first_row_stays() -> None:
@@ -141,8 +126,7 @@ def test_a_query_that_could_not_be_embedded_is_refused(memory: Memory) -> None:
 
 
 def test_impossible_sizes_are_refused() -> None:
-    with pytest.raises(ValueError, match="global_pool_size must be >= 0 or null, got -1"):
-        ByScope(global_pool_size=-1)
+    assert_refused(ByScope, "be >= 0 or null", global_pool_size=-1)
     with pytest.raises(ValueError, match="the pool sizes must not all be 0: raise one"):
         ByScope(0, 0, 0, 0, 0, 0)
 

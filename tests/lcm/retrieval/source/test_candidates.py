@@ -41,16 +41,6 @@ def test_rows_that_only_words_found_stand_last_with_their_own_query() -> None:
     ]
 
 
-def test_a_document_of_two_queries_keeps_the_scores_of_each() -> None:
-    rows = merged([(["a"], [0.9]), (["a"], [0.1])], [([], []), (["a"], [5.0])], "q", "r")
-    assert rows == [("q", "a", 0.9, None, 1, None), ("r", "a", 0.1, 5.0, 1, 1)]
-
-
-def test_a_single_query_has_its_dense_rows_first() -> None:
-    rows = merged([(["z", "y"], [0.2, 0.1])], [(["x", "z"], [2.0, 1.0])], "q")
-    assert [row[1] for row in rows] == ["z", "y", "x"]
-
-
 def test_an_id_named_twice_keeps_its_first_place_and_takes_its_last_score_and_rank() -> None:
     frame = branch([(["a", "b", "a"], [0.9, 0.5, 0.3]), (["a"], [0.8])], "cosine", "dense_rank")
     assert frame.rows() == [(0, "a", 0.3, 3), (0, "b", 0.5, 2), (1, "a", 0.8, 1)]

@@ -1,8 +1,9 @@
 """Which children of summaries are shown: worked cases."""
 
-import pytest
+import math
 
 from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
+from tests.lcm.retrieval.refusals import assert_refused
 
 CHILDREN = {
     "sure": [
@@ -38,9 +39,6 @@ def test_nothing_is_opened_once_nothing_is_left() -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    with pytest.raises(ValueError, match="depth must be >= 1, got 0"):
-        SummaryExpansion(depth=0)
-    with pytest.raises(ValueError, match="token_budget must be >= 0 or null, got -1"):
-        SummaryExpansion(token_budget=-1)
-    with pytest.raises(ValueError, match="confidence_threshold must be in"):
-        SummaryExpansion(confidence_threshold=float("nan"))
+    assert_refused(SummaryExpansion, "be >= 1", depth=0)
+    assert_refused(SummaryExpansion, "be >= 0 or null", token_budget=-1)
+    assert_refused(SummaryExpansion, "be in [0, 1]", confidence_threshold=math.nan)

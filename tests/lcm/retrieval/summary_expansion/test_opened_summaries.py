@@ -46,26 +46,14 @@ def opened(scores: dict[str, float], policy: SummaryExpansion, batch: Batch | No
 
 
 def test_a_summary_brings_what_was_said_beneath_it_for_a_share_of_its_score() -> None:
-    assert opened({"low": 0.8, "c": 0.5}, SummaryExpansion()) == {
-        "low": 0.8,
-        "a": 0.8 * 0.85,
-        "b": 0.8 * 0.85,
-        "c": 0.5,
-    }
-
-
-def test_an_exchange_is_what_was_said() -> None:
+    share = 0.8 * 0.85
     batch = workspace()
     kinds = pl.col("kind").replace("message", "exchange")
-    assert opened({"low": 0.8}, SummaryExpansion(), replace(batch, documents=batch.documents.with_columns(kinds))) == {
-        "low": 0.8,
-        "a": 0.8 * 0.85,
-        "b": 0.8 * 0.85,
-    }
-
-
-def test_a_vague_summary_stays_closed() -> None:
-    assert opened({"vague": 0.8}, SummaryExpansion()) == {"vague": 0.8}
+    for around in (batch, replace(batch, documents=batch.documents.with_columns(kinds))):
+        found = opened({"low": 0.8, "vague": 0.6, "c": 0.5}, SummaryExpansion(), around)
+        assert found == {"low": 0.8, "a": share, "b": share, "vague": 0.6, "c": 0.5}
+    assert opened({"low": 0.8, "a": 0.9}, SummaryExpansion(token_budget=100))["a"] == 0.9  # a row stays as it is
+    assert set(opened({"low": 0.8}, SummaryExpansion(token_budget=15))) == {"low", "a"}  # what fits
 
 
 def test_one_level_down_summaries_stay_closed() -> None:
@@ -73,22 +61,9 @@ def test_one_level_down_summaries_stay_closed() -> None:
     assert set(opened({"high": 0.8}, SummaryExpansion(depth=2))) == {"high", "a", "b", "c"}
 
 
-def test_only_what_fits_is_added() -> None:
-    assert set(opened({"low": 0.8}, SummaryExpansion(token_budget=15))) == {"low", "a"}
-
-
-def test_a_row_stays_as_it_is() -> None:
-    assert opened({"low": 0.8, "a": 0.9}, SummaryExpansion(token_budget=100))["a"] == 0.9
-
-
 def test_what_lies_beneath_two_summaries_comes_with_the_better_one_alone() -> None:
-    assert opened({"high": 0.8, "low": 0.6}, SummaryExpansion(depth=9)) == {
-        "high": 0.8,
-        "a": 0.8 * 0.85,
-        "b": 0.8 * 0.85,
-        "c": 0.8 * 0.85,
-        "low": 0.6,
-    }
+    found = opened({"high": 0.8, "low": 0.6}, SummaryExpansion(depth=9))
+    assert found == {"high": 0.8, "a": 0.8 * 0.85, "b": 0.8 * 0.85, "c": 0.8 * 0.85, "low": 0.6}
 
 
 def test_what_is_hidden_behind_a_summary_lies_beneath_it_too() -> None:
