@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.slow import is_slow, slow_tests
+pytest_plugins = tuple(f"tests.support.{name}" for name in ("cost", "looked_at", "models", "ray_of_two"))
 
 settings.register_profile("all", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", settings.get_profile("all"), max_examples=10)
@@ -41,15 +41,6 @@ class _FailuresAtOnce:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and (reporter := config.pluginmanager.get_plugin("terminalreporter")):
         config.pluginmanager.register(_FailuresAtOnce(reporter))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is recorded as slow is left out of `make test`."""
-    slow = slow_tests()
-    for item in items:
-        if is_slow(item.nodeid, slow):
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

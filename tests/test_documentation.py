@@ -18,7 +18,6 @@ from pipelines.config.command_line import command, multirun
 from pipelines.config.composition import composed
 from pipelines.steps.point import parts_of
 from tests.conftest import ROOT
-from tests.lcm.retrieval.embedder.conftest import exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
 from tests.support.small_locomo import write_small_locomo
 
@@ -73,13 +72,12 @@ def test_no_two_pages_write_the_same_folder() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.xdist_group("exported models")
 @pytest.mark.parametrize("page", [page for page in EXECUTED if command_lines(page)], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(
     page: Path,
     lcm: Lcm,  # noqa: F811
     tmp_path: Path,
-    minilm_cache: Path,  # noqa: F811
+    minilm_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a dataset of a page, where they ask for one of thousands of messages."""

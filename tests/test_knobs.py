@@ -17,8 +17,6 @@ from onnx import numpy_helper
 
 from eval.dataset.sample import bundled_directory
 from pipelines.config import conf_folder
-from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
-from tests.lcm.retrieval.embedder.conftest import build_model, exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.component_results import Given, result
 from tests.support.knobs.changed import CHANGED, profiles
@@ -27,7 +25,7 @@ from tests.support.knobs.frames import FRAMES
 from tests.support.knobs.knob import FIRST, KNOBS, PLACES, SMALL, Knob
 from tests.support.knobs.reasons import REASONS
 from tests.support.knobs.small_datasets import SMALL_DATASETS
-from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
+from tests.support.ray_of_two import RAY_OF_TWO
 
 GROUPS = frozenset(conf_folder.groups())
 MARKS: Mapping[str, Iterable[pytest.MarkDecorator]] = {

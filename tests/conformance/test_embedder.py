@@ -5,8 +5,8 @@ import pytest
 
 from lcm.protocols.models import Embedder
 from pipelines.config import building, conf_folder
-from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_minilm, minilm_cache  # noqa: F401 - fixtures
 from tests.support.composing import composed
+from tests.support.models import BuildModel
 
 TEXTS = ["a kettle", "the goats escaped", "", "来週の火曜日", "x " * 1500, "the goats escaped", "\x00 \ud800 é"]
 STAND_INS = {
@@ -16,16 +16,8 @@ STAND_INS = {
 """Choices that need a folder, and what points them to one."""
 
 
-IN_ONE_WORKER = [pytest.mark.full, pytest.mark.xdist_group("exported models")]
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(choice, marks=IN_ONE_WORKER if choice == "minilm" else [])
-        for choice in conf_folder.groups()["embedder"]
-    ]
-)
-def embedder(request: pytest.FixtureRequest, build_model: BuildModel) -> Embedder:  # noqa: F811
+@pytest.fixture(params=conf_folder.groups()["embedder"])
+def embedder(request: pytest.FixtureRequest, build_model: BuildModel) -> Embedder:
     overrides = [f"embedder={request.param}"]
     if request.param == "minilm":
         request.getfixturevalue("minilm_cache")

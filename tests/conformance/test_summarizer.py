@@ -10,7 +10,6 @@ import pytest
 from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import SummaryRequest
 from pipelines.config import building, conf_folder
-from tests.lcm.compaction.summarizer.conftest import built_t5, tiny_t5  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 from tests.support.composing import composed
 
@@ -61,10 +60,7 @@ def built(choice: str, *settings: str) -> Any:
     return building.build(composed([f"{GROUP}={choice}", *settings]), "summarizer")
 
 
-IN_ONE_WORKER = {"t5": [pytest.mark.full, pytest.mark.xdist_group("exported models")]}
-
-
-@pytest.fixture(params=[pytest.param(choice, marks=IN_ONE_WORKER.get(choice, [])) for choice in CHOICES])
+@pytest.fixture(params=CHOICES)
 def summarizer(request: pytest.FixtureRequest, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Summarizer:
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path))
     return built(request.param, *settings_of(request.param, url, request))

@@ -3,8 +3,6 @@
 Each runs, or is refused in one line before any work. The models are tiny and the servers are on this machine.
 """
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -17,12 +15,11 @@ from eval.dataset.sample import Sample
 from lcm.errors import LcmError
 from pipelines.config import building, composition, conf_folder
 from pipelines.steps.point import evaluated
-from tests.lcm.compaction.summarizer.conftest import TinyT5, built_t5  # noqa: F401 - fixtures
-from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model, exported_minilm  # noqa: F401 - fixtures
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.support.local_server import said, served
+from tests.support.models import BuildModel, TinyT5, linked
 
 CONF = conf_folder.conf_dir()
 APART = {
@@ -69,16 +66,11 @@ def test_a_group_that_is_not_mixed_is_named() -> None:
 
 
 @pytest.fixture(scope="module")
-def exported(
-    built_t5: TinyT5,  # noqa: F811
-    exported_minilm: Path,  # noqa: F811
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def exported(built_t5: TinyT5, exported_minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that holds the models that other tests have exported."""
     cache = tmp_path_factory.mktemp("exported")
     for made in (built_t5.cache, exported_minilm):
-        not_models = shutil.ignore_patterns("replies", "no-hub")
-        shutil.copytree(made, cache, dirs_exist_ok=True, copy_function=os.link, ignore=not_models)
+        linked(made, cache)
     return cache
 
 
@@ -121,8 +113,7 @@ def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5 | None, build: BuildMod
 def _marks(number: int) -> Iterable[pytest.MarkDecorator]:
     if number in FAST:
         return []
-    needs_models = not OF_EXPORTED_MODELS.isdisjoint(MIXES[number].values())
-    return [pytest.mark.full, *([pytest.mark.xdist_group("exported models")] if needs_models else [])]
+    return [pytest.mark.full]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +126,7 @@ def test_a_mix_runs_or_is_refused_in_one_line(
     server: None,
     talk: Dataset,
     request: pytest.FixtureRequest,
-    build_model: BuildModel,  # noqa: F811
+    build_model: BuildModel,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mix = MIXES[number]

@@ -9,7 +9,7 @@ import pytest
 
 from eval.executor.ray import Ray
 
-RAY_OF_TWO = (pytest.mark.full, pytest.mark.xdist_group("ray"))
+RAY_OF_TWO = (pytest.mark.slow, pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture(scope="session")

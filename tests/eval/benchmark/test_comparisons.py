@@ -41,7 +41,7 @@ from lcm.retrieval.text_index.fts5 import Fts5
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from tests.lcm.retrieval.embedder.conftest import BuildModel, build_model  # noqa: F401 - a fixture
+from tests.support.models import BuildModel
 from tests.support.numpy_twins import stages as numpy_stages
 from tests.support.numpy_twins.fused import fused
 from tests.support.numpy_twins.post_fusion import DiversityWalk, OneByOne, PostFusion
@@ -105,7 +105,7 @@ def test_a_comparison_agrees_and_gives_finite_ratios(choice: Any, names: list[st
 
 
 @pytest.mark.parametrize("settings", [{}, {"pooling": "cls", "layer_norm": True, "truncate_dim": 8}])
-def test_the_bare_session_gives_the_embedders_vectors(build_model: BuildModel, settings: dict[str, Any]) -> None:  # noqa: F811
+def test_the_bare_session_gives_the_embedders_vectors(build_model: BuildModel, settings: dict[str, Any]) -> None:
     embedder = Onnx(str(build_model()), max_tokens=64, overlap_tokens=8, document_prefix="a: ", **settings)
     (found,) = Embedding(embedder, texts=6).run(1, 0)
     assert found.facts["texts"] > 6  # letters are tokens there: texts have several windows

@@ -17,7 +17,7 @@ from eval.executor.ray import Ray
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError
 from lcm.redaction import redacted
-from tests.support.ray_of_two import RAY_OF_TWO, ray_of_two  # noqa: F401 - fixture
+from tests.support.ray_of_two import RAY_OF_TWO
 from tests.support.secrets import SECRETS
 
 EXECUTORS = [

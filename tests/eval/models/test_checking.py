@@ -8,8 +8,8 @@ from eval.models.checking import BATCHES, BEAMS, Agreement, check
 from eval.models.texts import sample_texts, texts_of
 from lcm.compaction.summarizer.t5_writing import CLOSE_CALL_NATS, WindowSummary
 from lcm.errors import LcmError
-from tests.lcm.compaction.summarizer import tiny_t5 as toy
-from tests.lcm.compaction.summarizer.conftest import TinyT5, built_t5, tiny_t5  # noqa: F401 - fixtures
+from tests.support import tiny_t5 as toy
+from tests.support.models import TinyT5
 
 TEXTS = [example.text for example in toy.examples(seed=1000, count=6)]
 PREFIX = "summarize: "
@@ -20,8 +20,7 @@ def unseen(*_: object) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.xdist_group("exported models")
-def test_the_same_model_says_the_same_in_every_way(tiny_t5: TinyT5) -> None:  # noqa: F811
+def test_the_same_model_says_the_same_in_every_way(tiny_t5: TinyT5) -> None:
     steps: list[tuple[str, int, int]] = []
     found = check(str(tiny_t5.trained), TEXTS, 14, PREFIX, lambda *step: steps.append(step))
     ways = [(p, beams, batch) for p in ("fp32", "int8") for beams in BEAMS for batch in BATCHES[p]]

@@ -22,7 +22,7 @@ from lcm.retrieval.embedder import export as export_module
 from lcm.retrieval.embedder import minilm as minilm_module
 from lcm.retrieval.embedder.export import models_dir
 from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256, MiniLM
-from tests.lcm.retrieval.embedder.conftest import export_minilm
+from tests.support.models import export_minilm
 
 BuildModel = Callable[..., Path]
 

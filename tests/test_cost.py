@@ -1,9 +1,9 @@
-"""Which tests are slow is recorded, and what is recorded is there."""
+"""Which tests are slow is recorded by processor time, and what is recorded is there."""
 
 from types import SimpleNamespace
 from typing import Any
 
-from tests.support.slow import Recorder, is_slow, slow_tests
+from tests.support.cost import Bill, is_slow, slow_tests
 
 
 def test_what_is_recorded_is_there(root: Any) -> None:
@@ -15,7 +15,7 @@ def test_what_is_recorded_is_there(root: Any) -> None:
 
 
 def test_a_test_is_slow_by_itself_or_where_what_its_file_shares_is() -> None:
-    recorder = Recorder()
+    bill = Bill()
     for nodeid, when, seconds in (
         ("a.py::one", "setup", 0.1),
         ("a.py::one", "call", 0.3),
@@ -25,8 +25,8 @@ def test_a_test_is_slow_by_itself_or_where_what_its_file_shares_is() -> None:
         ("b.py::two@group", "call", 1.2),
         ("c.py::one", "call", 0.2),
     ):
-        recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, when=when, duration=seconds))  # type: ignore[arg-type]
+        bill.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, when=when, processor_s=seconds))  # type: ignore[arg-type]
     kept = {"a.py::three", "d.py", "d.py::one"}
-    slow = recorder.recorded({"a.py::one", "c.py", "c.py::one", *kept})
+    slow = bill.recorded({"a.py::one", "c.py", "c.py::one", *kept})
     assert slow == {"a.py::two[x@y]", "b.py", *kept}
     assert [is_slow(nodeid, slow) for nodeid in ("a.py::one", "a.py::two[x@y]", "b.py::other")] == [False, True, True]
