@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Transcript
 from lcm.transcript.claude_code import ClaudeCodeReader, beside
-from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from tests.lcm.store.contents import json_objects, json_values
+from tests.lcm.transcript.recordings import columns, rebuilt, write
 
 READER = ClaudeCodeReader()
 
@@ -44,12 +41,6 @@ ANSWERED = {
 }  # fmt: skip
 
 
-def write(path: Path, *lines: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n")
-    return path
-
-
 def read(path: Path) -> tuple[dict[str, Transcript], RecordedFile]:
     file = RecordedFile(path)
     return {found.conversation_id: found for found in joined(read_pieces(file, READER))}, file
@@ -57,10 +48,6 @@ def read(path: Path) -> tuple[dict[str, Transcript], RecordedFile]:
 
 def said(uuid: str, **fields: Any) -> dict[str, Any]:
     return {"type": "user", "uuid": uuid, "message": {"role": "user", "content": f"I am {uuid}"}} | fields
-
-
-def detected(path: Path, *lines: Any) -> bool:
-    return READER.detects(RecordedFile(write(path / "any.jsonl", *lines)))
 
 
 def test_user_and_assistant_records_are_messages(tmp_path: Path) -> None:
@@ -73,19 +60,13 @@ def test_user_and_assistant_records_are_messages(tmp_path: Path) -> None:
     assert [m.content for m in (asked, called, answered)] == ["List the files", "I look.", "a\nb"]
     assert asked.created_at == datetime(2026, 1, 5, 9, 0, 1, 500_000, tzinfo=UTC)
     assert called.created_at is None
-    assert [part.part_type for part in called.parts] == ["reasoning", "reasoning", "text", "tool"]
-    call = called.parts[3]
-    assert (call.tool_call_id, call.tool_name, call.tool_input) == ("t1", "Bash", '{"command":"ls"}')
-    assert [(part.part_type, part.tool_call_id) for part in answered.parts] == [("tool", "t1")]
+    assert [row[0] for row in columns(called)] == ["reasoning", "reasoning", "text", "tool"]
+    assert columns(called)[3] == ("tool", None, "t1", "Bash", '{"command":"ls"}', None)
+    assert [row[::2] for row in columns(answered)] == [("tool", "t1", None)]
+    assert rebuilt(transcripts["s1"]) == list(map(json.dumps, (ASKED, CALLED, ANSWERED)))
 
 
-def test_records_come_back_exactly(tmp_path: Path) -> None:
-    transcripts, _ = read(write(tmp_path / "s.jsonl", ASKED, CALLED, ANSWERED))
-    rebuilt = [json.dumps(rebuild_record(m)) for m in transcripts["s1"].messages]
-    assert rebuilt == [json.dumps(record) for record in (ASKED, CALLED, ANSWERED)]
-
-
-def test_a_message_without_role_is_said_by_its_type_and_gains_none(tmp_path: Path) -> None:
+def test_a_message_is_said_by_its_role_or_else_by_its_type_and_gains_none(tmp_path: Path) -> None:
     records = [{"type": kind, "message": {"content": kind}} for kind in ("user", "assistant")]
     transcripts, _ = read(write(tmp_path / "night.jsonl", *records))
     messages = transcripts["night"].messages
@@ -93,10 +74,7 @@ def test_a_message_without_role_is_said_by_its_type_and_gains_none(tmp_path: Pat
         ("night:1", "user", "night"),
         ("night:2", "assistant", "night"),
     ]
-    assert [rebuild_record(m) for m in messages] == records
-
-
-def test_a_recorded_role_wins_over_the_type(tmp_path: Path) -> None:
+    assert rebuilt(transcripts["night"]) == list(map(json.dumps, records))
     transcripts, _ = read(write(tmp_path / "s.jsonl", {"type": "user", "message": {"role": "system", "content": "x"}}))
     assert transcripts["s"].messages[0].role == "system"
 
@@ -220,25 +198,24 @@ def test_what_is_read_along_is_told_before_and_after(session: Path) -> None:
     subagents = session.parent / "s1" / "subagents"
     names = ["agent-a.jsonl", "agent-a.meta.json", "agent-b.jsonl", "agent-b.meta.json"]
     assert sorted(beside(session)) == [subagents / name for name in names]
-    assert read(session)[1].read_along == [subagents / name for name in names]
+    _, file = read(session)
+    assert file.read_along == [subagents / name for name in names]
+    files = [session, subagents / names[0], subagents / names[2]]
+    assert file.bytes_read == sum(path.stat().st_size for path in files)  # they count towards the size of a piece
     assert beside(subagents / "agent-b.jsonl") == [subagents / "agent-b.meta.json"]
     assert beside(subagents / "agent-b.meta.json") == []
 
 
 def test_a_packed_session_and_packed_sub_agents_are_read_as_plain_ones(session: Path) -> None:
     plain, _ = read(session)
-    packed_agent = pack(session.parent / "s1" / "subagents" / "agent-a.jsonl")
+    agent = session.parent / "s1" / "subagents" / "agent-a.jsonl"
+    agent.with_name("agent-a.jsonl.gz").write_bytes(gzip.compress(agent.read_bytes() * 2))
+    assert read(session)[0] == plain  # of both the plain one is read
+    packed_agent = pack(agent)
     assert read(session)[0] == plain
     transcripts, file = read(pack(session))
     assert transcripts == plain
     assert file.read_along[0] == packed_agent
-
-
-def test_of_a_sub_agent_plain_and_packed_the_plain_one_is_read(session: Path) -> None:
-    plain, _ = read(session)
-    path = session.parent / "s1" / "subagents" / "agent-a.jsonl"
-    path.with_name("agent-a.jsonl.gz").write_bytes(gzip.compress(path.read_bytes() * 2))
-    assert read(session)[0] == plain
 
 
 def test_the_title_of_a_session_is_not_that_of_its_sub_agents(session: Path) -> None:
@@ -249,12 +226,6 @@ def test_the_title_of_a_session_is_not_that_of_its_sub_agents(session: Path) -> 
     assert titles == {"s1": "Mine", "s1/sidechain-q1": None, "s1/agent-a": None, "s1/agent-b": "search files"}
 
 
-def test_sub_agents_count_towards_the_size_of_a_piece(session: Path) -> None:
-    files = [session, *(session.parent / "s1" / "subagents").glob("agent-[ab].jsonl")]
-    _, file = read(session)
-    assert file.bytes_read == sum(path.stat().st_size for path in files)
-
-
 def test_a_damaged_meta_file_is_put_aside(session: Path) -> None:
     meta = session.parent / "s1" / "subagents" / "agent-a.meta.json"
     meta.write_text("{")
@@ -263,93 +234,3 @@ def test_a_damaged_meta_file_is_put_aside(session: Path) -> None:
     assert [(lost.path.name, lost.line) for lost in file.quarantine] == [("agent-a.meta.json", 1), ("agent-b.jsonl", 2)]
     with pytest.raises(TranscriptError, match=r"agent-a\.meta\.json:1-end: "):
         list(read_pieces(RecordedFile(session, strict=True), READER))
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ('"words"', "a record must be a JSON object, got str"),
-        ("[1]", "a record must be a JSON object, got list"),
-        ({"type": "user", "message": "words"}, "a record of type user needs a `message` object"),
-        ({"type": "assistant"}, "a record of type assistant needs a `message` object"),
-        ({"type": "user", "message": {"role": ["user"]}}, "the `role` of a message must be text, got list"),
-        (said("u9", timestamp="noon"), "an instant must be ISO 8601 text or an epoch number, got 'noon'"),
-    ],
-)
-def test_a_bad_line_is_put_aside_with_the_reason(tmp_path: Path, line: Any, reason: str) -> None:
-    transcripts, file = read(write(tmp_path / "s.jsonl", ASKED, line, ANSWERED))
-    assert [(lost.line, lost.reason) for lost in file.quarantine] == [(2, reason)]
-    assert len(transcripts["s1"].messages) == 2
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [ASKED],
-        ["{broken", "7", ASKED, CALLED, ANSWERED],
-        [{"type": "summary", "summary": "About", "leafUuid": "u1"}],
-        [{"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}}],
-        [{"type": "attachment", "isSidechain": False}],
-        [{"type": "user", "message": {"content": "x"}}],
-    ],
-)
-def test_it_is_detected_behind_summaries_and_damage(tmp_path: Path, lines: list[Any]) -> None:
-    assert detected(tmp_path, *lines)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"uuid": "1", "parentUuid": None, "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}},
-        {"uuid": "1", "type": "assistant", "message": {"role": "model", "parts": [{"text": "x"}]}},
-        {"type": "message", "id": "m1", "message": {"role": "user", "content": "x"}},
-        {"type": "user.message", "data": {"content": "x"}},
-        {"type": "system", "sessionId": "s", "subtype": "init"},
-        {"type": "user", "id": "1", "content": [{"text": "x"}]},
-        {"timestamp": "2026-01-05T09:00:01Z", "type": "response_item", "payload": {}},
-        {"role": "user", "content": "x"},
-        {"type": "user", "message": "words"},
-        {"type": ["user"], "message": {}},
-    ],
-)
-def test_other_formats_are_not_taken(tmp_path: Path, line: Any) -> None:
-    assert not detected(tmp_path, line)
-
-
-_records = st.one_of(
-    json_values,
-    st.builds(
-        lambda known, message, other: known | message | other,
-        st.fixed_dictionaries(
-            {"type": st.sampled_from(["user", "assistant", "summary", "custom-title", "system"]) | json_values},
-            optional={
-                "uuid": st.sampled_from(["a", "b"]) | json_values,
-                "parentUuid": st.sampled_from(["a", "b"]) | json_values,
-                "sessionId": json_values,
-                "isSidechain": st.booleans() | json_values,
-                "agentId": json_values,
-                "timestamp": json_values,
-                "summary": json_values,
-            },
-        ),
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "message": st.fixed_dictionaries({}, optional={"role": json_values, "content": json_values})
-                | json_values
-            },
-        ),
-        json_objects,
-    ),
-)
-
-
-@given(st.lists(_records, max_size=5))
-def test_whatever_stands_there_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, records: list[Any]) -> None:
-    records = [{"type": "mode"}, *records]  # a first line that is a list would be a document
-    path = write(tmp_path_factory.mktemp("any") / "s.jsonl", *map(json.dumps, records))
-    transcripts, file = read(path)
-    kept = [json.dumps(rebuild_record(m)) for found in transcripts.values() for m in found.messages]
-    kept += [json.dumps(event.native) for found in transcripts.values() for event in found.events]
-    kept += [json.dumps(records[lost.line - 1]) for lost in file.quarantine]
-    assert sorted(kept) == sorted(map(json.dumps, records))

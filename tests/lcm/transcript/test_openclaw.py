@@ -9,9 +9,9 @@ import pytest
 
 from lcm.records.conversation import Event, Transcript
 from lcm.transcript.openclaw import Branches, OpenClawReader
-from lcm.transcript.parts import rebuild, rebuild_record
-from lcm.transcript.reading import joined, read_pieces
-from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.parts import rebuild
+from tests.lcm.transcript import recordings
+from tests.lcm.transcript.recordings import columns, rebuilt, write
 
 HEADER = {"type": "session", "version": 3, "id": "0a1b", "timestamp": "2026-01-05T09:00:00.000Z", "cwd": "/home/ada"}
 ASKED = {"role": "user", "content": [{"type": "text", "text": "List the files"}], "timestamp": 1767603601000}
@@ -31,9 +31,8 @@ SAID = [ASKED, CALLED, ANSWERED, RAN]
 
 
 def read(path: Path, branches: Branches = "apart") -> list[Transcript]:
-    file = RecordedFile(path)
-    transcripts = joined(read_pieces(file, OpenClawReader(branches)))
-    assert file.quarantine == []
+    transcripts, aside = recordings.read(path, OpenClawReader(branches))
+    assert aside == []
     return transcripts
 
 
@@ -45,11 +44,6 @@ def entry(message: dict[str, Any], number: int) -> dict[str, Any]:
         "message": message,
         "timestamp": f"2026-01-05T09:00:0{number}.500Z",
     }
-
-
-def write(path: Path, *lines: Any) -> Path:
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n")
-    return path
 
 
 @pytest.fixture
@@ -66,7 +60,6 @@ def session(tmp_path: Path) -> Path:
 
 
 def test_message_entries_are_messages_and_all_others_events_in_their_places(session: Path) -> None:
-    assert OpenClawReader().detects(RecordedFile(session))
     (transcript,) = read(session)
     others = [json.loads(line) for line in session.read_text().splitlines() if '"type": "message"' not in line]
     assert [event.native for event in transcript.events] == others
@@ -82,23 +75,13 @@ def test_message_entries_are_messages_and_all_others_events_in_their_places(sess
     assert transcript.messages[0].created_at == datetime(2026, 1, 5, 9, 0, 1, 500_000, tzinfo=UTC)
 
 
-def test_call_and_result_share_their_id(session: Path) -> None:
-    _, called, answered, _ = read(session)[0].messages
-    call = called.parts[1]
-    assert (call.part_type, call.tool_call_id, call.tool_name, call.tool_input) == (
-        "tool",
-        "c1",
-        "bash",
-        '{"command":"ls"}',
-    )
-    assert [(part.text, part.tool_call_id, part.tool_name) for part in answered.parts] == [("a\nb", "c1", "bash")]
-
-
-def test_messages_and_whole_entries_come_back_exactly(session: Path) -> None:
-    messages = read(session)[0].messages
-    assert [json.dumps(rebuild(m)) for m in messages] == [json.dumps(message) for message in SAID]
-    entries = [json.dumps(entry(message, number)) for number, message in enumerate(SAID, start=1)]
-    assert [json.dumps(rebuild_record(m)) for m in messages] == entries
+def test_call_and_result_share_their_id_and_all_comes_back_exactly(session: Path) -> None:
+    (transcript,) = read(session)
+    _, called, answered, _ = transcript.messages
+    assert columns(called)[1] == ("tool", None, "c1", "bash", '{"command":"ls"}', None)
+    assert columns(answered) == [("text", "a\nb", "c1", "bash", None, None)]
+    assert [json.dumps(rebuild(m)) for m in transcript.messages] == list(map(json.dumps, SAID))
+    assert rebuilt(transcript) == [json.dumps(entry(message, number)) for number, message in enumerate(SAID, start=1)]
 
 
 def test_the_early_form_without_entry_ids_counts_its_messages(tmp_path: Path) -> None:
@@ -120,55 +103,43 @@ def test_a_header_without_id_leaves_the_file_name(tmp_path: Path) -> None:
     assert (transcript.conversation_id, len(transcript.messages)) == ("night", 1)
 
 
-def branch(name: str, parent: str | None, kind: str = "message") -> dict[str, Any]:
+def branch(name: str, parent: Any, kind: str = "message") -> dict[str, Any]:
     return {"type": kind, "id": name, "parentId": parent} | ({"message": ASKED} if kind == "message" else {})
 
 
-def ids(transcripts: list[Transcript]) -> dict[str, list[str]]:
-    return {t.conversation_id: [m.message_id.rpartition(":")[2] for m in t.messages] for t in transcripts}
+def ids(transcripts: list[Transcript]) -> dict[str, str]:
+    return {t.conversation_id: "".join(m.message_id.rpartition(":")[2] for m in t.messages) for t in transcripts}
 
 
-def test_an_abandoned_branch_is_a_conversation_of_its_own(tmp_path: Path) -> None:
-    lines = [
-        branch("a", None),
-        branch("b", "a"),
-        branch("c", "b"),
-        branch("d", "b"),  # back to b; c is left behind
-        branch("x", "d", "label"),
-        branch("e", "a"),  # back to a; b and d are left behind
-        branch("f", "e"),
-    ]
+@pytest.mark.parametrize(
+    ("entries", "conversations"),
+    [
+        ("a- ba cb db ea fe", {"0a1b": "aef", "0a1b~b": "bc", "0a1b~d": "d"}),  # back to b, then to a
+        ("a- ba c- dc", {"0a1b~a": "ab", "0a1b": "cd"}),  # back to the beginning
+        ("a- b- c-", {"0a1b": "abc"}),  # no parents, no branches
+        # Back to c, then to b: c to f are left behind, in which e is a branch of its own.
+        ("a- ba cb dc ec fe gb hg", {"0a1b": "abgh", "0a1b~c": "cd", "0a1b~e": "ef"}),
+        ("a- bz cb", {"0a1b": "abc"}),  # an unknown parent: it follows the one before it
+        ("a- bc cb", {"0a1b": "abc"}),  # a parent that comes later
+    ],
+)
+def test_an_abandoned_branch_is_a_conversation_of_its_own(
+    entries: str, conversations: dict[str, str], tmp_path: Path
+) -> None:
+    """Each entry is its name and its parent's."""
+    lines = [branch(name, None if parent == "-" else parent) for name, parent in entries.split()]
     path = write(tmp_path / "s.jsonl", HEADER, *lines)
-    assert ids(read(path)) == {"0a1b": ["a", "e", "f"], "0a1b~b": ["b", "c"], "0a1b~d": ["d"]}
-    assert ids(read(path, "in_file_order")) == {"0a1b": ["a", "b", "c", "d", "e", "f"]}
-    main = next(transcript for transcript in read(path) if transcript.conversation_id == "0a1b")
-    assert main.events == (Event("session", HEADER, 0), Event("label", lines[4], 1))
+    assert ids(read(path)) == conversations
+    assert ids(read(path, "in_file_order")) == {"0a1b": "".join(line["id"] for line in lines)}
     assert {m.session_id for transcript in read(path) for m in transcript.messages} == {"0a1b"}
 
 
-def test_going_back_to_the_beginning_leaves_all_of_it_behind(tmp_path: Path) -> None:
-    lines = [branch("a", None), branch("b", "a"), branch("c", None), branch("d", "c")]
-    assert ids(read(write(tmp_path / "s.jsonl", HEADER, *lines))) == {"0a1b~a": ["a", "b"], "0a1b": ["c", "d"]}
-
-
-def test_a_file_that_names_no_parents_has_no_branches(tmp_path: Path) -> None:
-    lines = [branch(name, None) for name in "abc"]
-    assert ids(read(write(tmp_path / "s.jsonl", HEADER, *lines))) == {"0a1b": ["a", "b", "c"]}
-
-
-def test_a_fork_inside_an_abandoned_branch_takes_nothing_from_it_twice(tmp_path: Path) -> None:
-    lines = [
-        branch("a", None),
-        branch("b", "a"),
-        branch("c", "b"),
-        branch("d", "c"),
-        branch("e", "c"),  # back to c; d is left behind
-        branch("f", "e"),
-        branch("g", "b"),  # back to b; c to f are left behind, in which e is a branch of its own
-        branch("h", "g"),
-    ]
-    path = write(tmp_path / "s.jsonl", HEADER, *lines)
-    assert ids(read(path)) == {"0a1b": ["a", "b", "g", "h"], "0a1b~c": ["c", "d"], "0a1b~e": ["e", "f"]}
+def test_an_event_is_left_in_no_branch_and_a_parent_may_be_no_name(tmp_path: Path) -> None:
+    label = branch("x", "c", "label")
+    lines = [branch("a", None), branch("b", 7), branch("c", "0a1b"), label, branch("d", "a")]
+    main, left = sorted(read(write(tmp_path / "s.jsonl", HEADER, *lines)), key=lambda found: found.conversation_id)
+    assert ids([main, left]) == {"0a1b": "ad", "0a1b~b": "bc"}
+    assert (main.events, left.events) == ((Event("session", HEADER, 0), Event("label", label, 1)), ())
 
 
 def test_a_later_header_renames_nothing(tmp_path: Path) -> None:
@@ -177,23 +148,6 @@ def test_a_later_header_renames_nothing(tmp_path: Path) -> None:
     assert transcript.conversation_id == "0a1b"
     assert [(m.message_id, m.session_id) for m in transcript.messages] == [("0a1b:e1", "0a1b"), ("0a1b:e2", "0a1b")]
     assert transcript.events == (Event("session", HEADER, 0), Event("session", later, 1))
-
-
-@pytest.mark.parametrize("header", ["{damaged", ""])
-def test_entries_are_recognised_without_their_header(tmp_path: Path, header: str) -> None:
-    early = {"type": "message", "timestamp": "2025-12-08T22:41:05.306Z", "message": ASKED}
-    for lines in ([entry(ASKED, 1)], [{"type": "model_change", "id": "x"}, entry(ASKED, 1)], [early]):
-        file = RecordedFile(write(tmp_path / "s.jsonl", header, *lines))
-        assert OpenClawReader().detects(file)
-        (transcript,) = joined(read_pieces(file, OpenClawReader()))
-        assert (transcript.conversation_id, len(transcript.messages)) == ("s", 1)
-        assert len(file.quarantine) == bool(header)
-
-
-@pytest.mark.parametrize("parent", ["nobody", "0a1b", "later", 7])
-def test_an_entry_without_a_known_parent_follows_the_one_before_it(tmp_path: Path, parent: Any) -> None:
-    lines = [branch("a", None), branch("b", parent), branch("later", "b")]
-    assert ids(read(write(tmp_path / "s.jsonl", HEADER, *lines))) == {"0a1b": ["a", "b", "later"]}
 
 
 def test_a_name_given_to_the_session_is_its_title(tmp_path: Path) -> None:
@@ -206,22 +160,3 @@ def test_a_name_given_to_the_session_is_its_title(tmp_path: Path) -> None:
 def test_another_treatment_of_branches_is_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match=f"branches must be one of: apart, in_file_order, got {wrong!r}"):
         OpenClawReader(wrong)
-
-
-@pytest.mark.parametrize(
-    ("lines", "line", "reason"),
-    [
-        ([HEADER, "{broken"], 2, "not JSON: "),
-        ([HEADER, "", "7"], 3, "an entry must be a JSON object, got int"),
-        ([HEADER, {"type": "message", "message": "words"}], 2, "a message entry needs a `message` object"),
-        ([HEADER, {"type": "message", "message": {"content": ""}}], 2, "a message entry needs"),
-        ([HEADER, entry(ASKED, 1) | {"timestamp": "noon"}], 2, "an instant must be ISO 8601 text"),
-    ],
-)
-def test_a_bad_line_is_put_aside_and_the_rest_is_read(tmp_path: Path, lines: list[Any], line: int, reason: str) -> None:
-    file = RecordedFile(write(tmp_path / "s.jsonl", *lines, entry(ASKED, 2)))
-    (transcript,) = joined(read_pieces(file, OpenClawReader()))
-    ((path, found, _, told),) = file.quarantine
-    assert (path.name, found) == ("s.jsonl", line)
-    assert told.startswith(reason)
-    assert [m.message_id for m in transcript.messages] == ["0a1b:e2"]

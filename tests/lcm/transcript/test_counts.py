@@ -1,4 +1,4 @@
-"""Recorded sessions of agents, counted by plain Python as a line of jq would, and by the readers.
+"""Real recordings of every format, counted by plain Python as a line of jq would, and by the readers.
 
 Every record comes back exactly after a trip through the store. Needs LCM_DATASETS_DIR.
 """
@@ -25,7 +25,12 @@ FORMATS = {
     "codex": ["minimal_parser_cases/codex*", "multi_agent_fixtures/codex/*"],
     "gemini": ["minimal_parser_cases/gemini*", "multi_agent_fixtures/gemini/*"],
     "openclaw": ["multi_agent_fixtures/openclaw/*", "multi_agent_fixtures/pi/*", "pi_session/*"],
+    "chat": ["swe_agent/*.json"],
+    "sharegpt": ["sharegpt/*"],
+    "swe_agent": ["swe_agent/*.traj", "swe_agent/*.traj.gz"],
+    "tau_bench": ["openai_chat_tools/*"],
 }
+AGENTS = ("claude_code", "codex", "gemini", "openclaw")
 CASES = [
     (name, path) for name, globs in FORMATS.items() for pattern in globs for path in sorted(TRANSCRIPTS.glob(pattern))
 ]
@@ -61,20 +66,26 @@ class Counted(NamedTuple):
 
 
 def records(path: Path) -> list[tuple[str, int, Any]]:
-    """Each record of a file, and of the files that belong to it, with its place."""
+    """Each record of a file, and of the files that belong to it, with its place; sessions are unfolded."""
     found = []
     beside = [*path.parent.glob(f"{path.stem}.meta.json"), *sorted(path.with_suffix("").rglob("*.json*"))]
     for part in [path, *beside]:
-        data = gzip.decompress(part.read_bytes()) if part.suffix == ".gz" else part.read_bytes()
-        if part.suffix == ".json" and part.name.count(".") == 1:
-            document = json.loads(data)
-            key = "messages" if "messages" in document else "history"
-            values = [{**document, key: None}, *document[key]]
-        else:
-            values = [json.loads(line) if line.strip() else None for line in data.decode().split("\n")]
+        text = (gzip.decompress(part.read_bytes()) if part.suffix == ".gz" else part.read_bytes()).decode()
+        try:
+            document = json.loads(text)
+            values = document if isinstance(document, list) else unfolded(document)
+        except json.JSONDecodeError:
+            values = [json.loads(line) if line.strip() else None for line in text.split("\n")]
+            if path.parent.name == "openai_chat_tools":
+                values = [record for session in values if session for record in unfolded(session)]
         name = str(part.relative_to(TRANSCRIPTS))
         found += [(name, line, value) for line, value in enumerate(values, start=1) if value is not None]
     return found
+
+
+def unfolded(session: dict[str, Any]) -> list[Any]:
+    lists = {key: held for key, held in session.items() if isinstance(held, list) and held}
+    return [session | dict.fromkeys(lists), *(element for held in lists.values() for element in held)]
 
 
 def count_claude_code(found: list[Any]) -> Counted:
@@ -121,17 +132,45 @@ def count_openclaw(found: list[Any]) -> Counted:
     )
 
 
+def count_chat(found: list[Any]) -> Counted:
+    names = {"human": "user", "gpt": "assistant"}
+    told = [record for record in found if "role" in record or "from" in record]
+    return Counted(
+        Counter(record.get("role") or names[record["from"]] for record in told),
+        sum(len(record.get("tool_calls") or []) for record in told),
+    )
+
+
 COUNT: dict[str, Callable[[list[Any]], Counted]] = {
     "claude_code": count_claude_code,
     "codex": count_codex,
     "gemini": count_gemini,
     "openclaw": count_openclaw,
+    **dict.fromkeys(("chat", "sharegpt", "swe_agent", "tau_bench"), count_chat),
 }
 
 
 def test_there_are_sessions_of_every_format() -> None:
-    assert Counter(name for name, _ in CASES) == {"claude_code": 11, "codex": 8, "gemini": 8, "openclaw": 5}
+    cases = Counter(name for name, _ in CASES)
+    assert [cases[name] for name in FORMATS] == [11, 8, 8, 5, 2, 1, 12, 1]
     assert len(FOREIGN) > 30
+
+
+def test_known_files_are_of_their_known_size() -> None:
+    """The counting itself, once against figures of the datasets' own description."""
+    known = {"sharegpt_test_7uOhOjo.json.gz": 916, "mini_local.traj.json": 6, "tau_airline_dev.jsonl.gz": 3136}
+    counted = {
+        path.name: COUNT[name]([value for *_, value in records(path)]).roles.total()
+        for name, path in CASES
+        if path.name in known
+    }
+    assert counted == known
+
+
+def test_no_markup_is_among_the_words_of_a_reply() -> None:
+    file = RecordedFile(next(path for name, path in CASES if name == "sharegpt"))
+    said = [m for transcript in read_pieces(file, reader_of(file)) for m in transcript.messages]
+    assert not any("</" in m.content or "<p>" in m.content for m in said if m.role == "assistant")
 
 
 @pytest.mark.parametrize(("name", "path"), CASES, ids=[str(path.relative_to(TRANSCRIPTS)) for _, path in CASES])
@@ -161,4 +200,4 @@ def test_a_recorded_session_is_read_whole(name: str, path: Path) -> None:
 @pytest.mark.parametrize("path", FOREIGN, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_agents_reader_takes_another_format(path: Path) -> None:
     file = RecordedFile(path)
-    assert [reader.name for reader in READERS if reader.name in FORMATS and reader.detects(file)] == []
+    assert [reader.name for reader in READERS if reader.name in AGENTS and reader.detects(file)] == []
