@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from lcm.compaction.harm import is_cut, lost_rules, rules_of_messages, rules_of_summaries, summary_harm
 from lcm.records.conversation import Part
 from tests.lcm.compaction.contexts import message
@@ -18,20 +16,14 @@ def test_a_summary_as_long_as_its_source_is_no_smaller() -> None:
     assert not summary_harm("words", SOURCE, (), 5, 0), "of a source that costs nothing there is nothing to save"
 
 
-@pytest.mark.parametrize(
-    ("summary", "cut"),
-    [
-        (SOURCE[:60], True),
-        (f"{SOURCE[:60]}\n[Truncated from 30 tokens]", True),
-        (f"{SOURCE[:60]}\n[Truncated for context management]", True),
-        (f"{SOURCE[:60]}\n[LCM fallback summary; truncated for context management]", True),
-        (SOURCE.replace("\n", "  "), False),  # all of it is another harm
-        ("user: Mend the parser.", False),
-        ("", False),
-    ],
-)
-def test_the_beginning_of_the_source_is_no_summary(summary: str, cut: bool) -> None:
-    assert is_cut(summary, SOURCE) is cut
+def test_the_beginning_of_the_source_is_no_summary() -> None:
+    notes = (
+        *("", "\n[Truncated from 30 tokens]", "\n[Truncated for context management]"),
+        "\n[LCM fallback summary; truncated for context management]",
+    )
+    assert all(is_cut(SOURCE[:60] + note, SOURCE) for note in notes)
+    for whole in (SOURCE.replace("\n", "  "), "user: Mend the parser.", ""):  # all of it is another harm
+        assert not is_cut(whole, SOURCE)
 
 
 def test_a_rule_is_kept_where_a_line_holds_three_of_five_of_its_words() -> None:

@@ -38,13 +38,6 @@ def counted(heat: Heat) -> dict[str, int]:
     return {message_id: known.heat for message_id, known in heat.of_all().items()}
 
 
-def test_each_later_message_counts_once_however_much_it_repeats() -> None:
-    messages = said(["See src/app.py and src/db.py", "src/app.py, src/db.py, src/app.py", "Thanks", "src/db.py it is"])
-    heat = Heat()
-    heat.follow(messages, {one.message_id for one in messages})
-    assert counted(heat) == {"c-m1": 2, "c-m2": 1, "c-m3": 0, "c-m4": 0}
-
-
 @given(texts=SAID, data=st.data())
 @settings(deadline=None)
 def test_heat_is_that_of_all_pairs_and_equal_when_read_at_once(texts: list[str], data: st.DataObject) -> None:

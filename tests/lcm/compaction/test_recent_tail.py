@@ -5,55 +5,24 @@ from hypothesis import strategies as st
 
 from lcm.compaction.recent_tail import RecentTail, Turn
 
-TURNS = st.lists(
-    st.builds(
-        Turn,
-        st.integers(0, 40),
-        st.sampled_from(["user", "assistant", "tool", "system"]),
-        st.sampled_from(["", "b", "c"]),
-    ),
-    max_size=14,
-)
-
-
-def talk(n: int, roles: tuple[str, str] = ("user", "assistant")) -> list[Turn]:
-    return [Turn(10, roles[place % 2]) for place in range(n)]
+ROLES = st.sampled_from(["user", "assistant", "tool", "system"])
+TURNS = st.lists(st.builds(Turn, st.integers(0, 40), ROLES, st.sampled_from(["", "b", "c"])), max_size=14)
 
 
 def tokens(turns: list[Turn], first: int) -> float:
     return sum(turn.tokens for turn in turns[first:])
 
 
-def test_turns_are_added_while_they_fit() -> None:
-    tail = RecentTail(min_turns=2, budget_fraction=None)
-    choice = tail.select(talk(10, ("user", "user")), 45)
-    assert (choice.recent, choice.base) == (10 - 45 // 10, 10 - 2)
-
-
-def test_the_base_stands_whatever_it_costs() -> None:
-    tail = RecentTail(min_turns=3, budget_fraction=None)
-    assert tail.select(talk(10, ("user", "user")), 5).recent == 10 - 3
-
-
-def test_without_bound_an_alternating_session_is_swallowed_whole() -> None:
-    assert RecentTail(min_turns=1).select(talk(10), 0, rules="1.4.4").recent == 0
-
-
-def test_one_unit_completes_one_exchange() -> None:
-    tail = RecentTail(min_turns=1)
-    assert tail.select(talk(10), 0).recent == 10 - 2  # the answer's question comes along
-    assert tail.select(talk(10), 35).recent == 10 - 4  # three fit, and the third has its question
-    assert tail.select(talk(10), 35, room_tokens=39).recent == 10 - 3  # for which there is no room
-
-
-def test_one_unit_keeps_a_bundle_together() -> None:
-    turns = [Turn(10, "user"), *(Turn(10, "user", "b") for _ in range(3)), Turn(10, "user")]
-    assert RecentTail(min_turns=2).select(turns, 0).recent == 1
-
-
-def test_results_never_stand_without_their_call() -> None:
-    turns = [Turn(10, "assistant"), Turn(10, "tool"), Turn(10, "tool"), Turn(10, "assistant")]
-    assert RecentTail(min_turns=2).select(turns, 0).base == 0
+def test_one_unit_completes_one_exchange_a_bundle_and_results_with_their_call() -> None:
+    talk, tail = [Turn(10, "user"), Turn(10, "assistant")] * 5, RecentTail(min_turns=1)
+    assert tail.select(talk, 0).recent == 10 - 2  # the answer's question comes along
+    assert tail.select(talk, 35).recent == 10 - 4  # three fit, and the third has its question
+    assert tail.select(talk, 35, room_tokens=39).recent == 10 - 3  # for which there is no room
+    assert tail.select(talk, 0, rules="1.4.4").recent == 0  # without bound it is swallowed whole
+    bundle = [Turn(10, "user"), *(Turn(10, "user", "b") for _ in range(3)), Turn(10, "user")]
+    assert RecentTail(min_turns=2).select(bundle, 0).recent == 1
+    results = [Turn(10, "assistant"), Turn(10, "tool"), Turn(10, "tool"), Turn(10, "assistant")]
+    assert RecentTail(min_turns=2).select(results, 0).base == 0
 
 
 @given(turns=TURNS, min_turns=st.integers(0, 6), budget=st.integers(0, 200), room=st.integers(0, 300))
@@ -69,15 +38,11 @@ def test_laws_of_one_unit(turns: list[Turn], min_turns: int, budget: int, room: 
         assert turns[choice.recent].role != "tool"
 
 
-@given(
-    turns=TURNS,
-    min_turns=st.integers(0, 6),
-    budgets=st.tuples(st.integers(0, 200), st.integers(0, 200)).map(sorted),
-    more_room=st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted),
-)
-def test_a_larger_budget_never_shortens_the_tail(
-    turns: list[Turn], min_turns: int, budgets: list[int], more_room: list[int]
-) -> None:
+PAIRS = st.tuples(st.integers(0, 200), st.integers(0, 200)).map(sorted)
+
+
+@given(turns=TURNS, min_turns=st.integers(0, 6), budgets=PAIRS, more_room=PAIRS)
+def test_a_larger_budget_never_shortens_the_tail(turns, min_turns, budgets, more_room):
     tail = RecentTail(min_turns=min_turns)
     less, more = (tail.select(turns, b, b + r).recent for b, r in zip(budgets, more_room, strict=True))
     assert more <= less

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.compaction.resummarising import Resummariser, harmful_summaries
+from lcm.compaction.resummarising import Resummarised, Resummariser, harmful_summaries
 from lcm.compaction.summarizer.extractive import Extractive
 from lcm.errors import LcmError, StoreError
 from lcm.protocols.compaction import Summarizer
@@ -54,8 +54,8 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def resummariser(summarizer: Summarizer) -> Resummariser:
-    return Resummariser(summarizer, TOKENS, 120, 80)
+def made_again(store: Store, summarizer: Summarizer) -> Resummarised:
+    return Resummariser(summarizer, TOKENS, 120, 80).apply(store, incidents=Counter())
 
 
 def test_harmful_summaries_are_found_with_what_is_wrong(store: Store) -> None:
@@ -68,7 +68,7 @@ def test_harmful_summaries_are_found_with_what_is_wrong(store: Store) -> None:
 
 def test_they_are_made_again_and_the_rule_reaches_the_top(store: Store) -> None:
     with store:
-        done = resummariser(EXTRACTIVE).apply(store, incidents=Counter())
+        done = made_again(store, EXTRACTIVE)
         assert done.made == ("a", "b", "c")
         assert done.left == ()
         assert harmful_summaries(store) == []
@@ -80,7 +80,7 @@ def test_they_are_made_again_and_the_rule_reaches_the_top(store: Store) -> None:
             checks = scan(connection)
         assert [check.name for check in checks if check.status == "fail" and "total" in check.name] == []
         assert [check.name for check in checks if check.status != "pass" and "fts" in check.name] == []
-        again = resummariser(EXTRACTIVE).apply(store, incidents=Counter())
+        again = made_again(store, EXTRACTIVE)
         assert (again.made, again.left) == ((), ())
 
 
@@ -101,7 +101,7 @@ class Saying:
 def test_where_the_summarizer_has_nothing_better_they_stay(store: Store, summarizer: Summarizer) -> None:
     with store:
         before = store.summaries()
-        done = resummariser(summarizer).apply(store, incidents=Counter())
+        done = made_again(store, summarizer)
         assert done.made == ()
         assert set(done.left) == {"a", "b"}
         assert store.summaries() == before
@@ -117,7 +117,7 @@ def test_nothing_is_written_where_another_writer_was_there_meanwhile(store: Stor
 
     with store:
         with pytest.raises(StoreError, match="summary 'b' is no longer what was to be made again; try again"):
-            resummariser(Meddling()).apply(store, incidents=Counter())
+            made_again(store, Meddling())
         assert store.summaries_by_id(["a"])["a"].content == "The parser loops."
 
 
@@ -129,7 +129,7 @@ def test_a_write_that_breaks_off_leaves_all_as_it_was(store: Store, monkeypatch:
     with store:
         before = store.summaries()
         with pytest.raises((sqlite3.OperationalError, LcmError)):
-            resummariser(EXTRACTIVE).apply(store, incidents=Counter())
+            made_again(store, EXTRACTIVE)
         assert store.summaries() == before
 
 
@@ -141,7 +141,7 @@ def test_the_document_of_a_summary_follows_it(store: Store) -> None:
                 "importance, confidence, temporal_type, access_count, decay_tier, tokens, created_at) VALUES "
                 "('a', 1, 's', 'summary', 'old', 'other', 'x', 0.5, 1.0, 'static', 0, 'working', 1, '2026-01-01')"
             )
-        resummariser(EXTRACTIVE).apply(store, incidents=Counter())
+        made_again(store, EXTRACTIVE)
         with store.reading() as connection:
             (text,) = connection.execute("SELECT text FROM documents WHERE document_id = 'a'").fetchone()
         assert text == store.summaries_by_id(["a"])["a"].content

@@ -1,31 +1,23 @@
 """Which summarizer a cluster reaches, and what refused credentials stop."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import pytest
 
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.lockstep import run
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
-from lcm.compaction.window import StoredWindow
 from lcm.errors import AuthError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Admission, Assessment, Neighbours
-from lcm.records.conversation import Message
-from lcm.records.document import Candidate
+from lcm.protocols.writing import Admission, Assessment
 from lcm.records.rules import VersionedRules
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition
-from tests.lcm.compaction.contexts import NOW, Stub, conversation
+from tests.lcm.compaction.contexts import Stub, compacted, conversation
 from tests.support.workspaces import system, transcript
 
 EMBEDDER = Hashing()
@@ -46,24 +38,8 @@ class UsersAlone:
     score: float
     is_off = False
 
-    def assess(
-        self,
-        candidate: Candidate,
-        vector: Vectors | None,
-        neighbours: Neighbours,
-        messages: Sequence[Message],
-        now: datetime,
-        *,
-        incidents: Counter[str],
-    ) -> Assessment:
+    def assess(self, candidate: Any, vector: Any, neighbours: Any, messages: Any, now: Any, *, incidents: Any) -> Any:
         return Assessment(True, "said", self.score if messages[-1].role == "user" else None)
-
-
-def gate() -> Admission:
-    """The gate of libravdb memory."""
-    config = composition.composed(["system=libravdb", "embedder=hashing"])
-    admission: Admission = building.build(config, "admission")
-    return admission
 
 
 def clustering(routed: Routed, **fields: Any) -> Clustering:
@@ -83,10 +59,11 @@ def asked(said: str, admission: Admission, rules: VersionedRules = "corrected") 
 
 
 def test_a_technical_dialogue_reaches_the_abstractive_summarizer_and_a_plain_one_does_not() -> None:
-    technical = asked(TECHNICAL, gate())
+    gate = building.build(composition.composed(["system=libravdb", "embedder=hashing"]), "admission")
+    technical = asked(TECHNICAL, gate)
     assert technical
     assert min(technical) >= 0.6
-    assert asked(PLAIN, gate()) == []
+    assert asked(PLAIN, gate) == []
 
 
 def test_among_all_turns_those_without_a_score_count_as_none() -> None:
@@ -104,26 +81,16 @@ def test_the_threshold_is_the_mean_of_the_scores_that_there_are(score: float, is
 def test_without_a_score_nothing_is_technical() -> None:
     abstractive = Stub(lambda _: "a short summary")
     compaction = clustering(Routed(Centroid(EMBEDDER), abstractive, threshold=0.01), min_turns=0)
-    store = conversation([PLAIN.format(n=n) for n in range(20)])
-    assert run(
-        compaction.compact(StoredWindow(store, "c"), NOW, incidents=Counter()),
-        compaction.summarizer,
-        incidents=Counter(),
-    ).is_compacted
+    assert compacted(conversation([PLAIN.format(n=n) for n in range(20)]), compaction).is_compacted
     assert abstractive.requests == []
 
 
 def test_refused_credentials_end_the_run_and_are_told_and_the_model_is_asked_once() -> None:
     abstractive = Stub(lambda _: "", AuthError("the key is refused"))
-    routed = Routed(Centroid(EMBEDDER), abstractive, threshold=0.0)
-    compaction = clustering(routed, min_turns=0, target_cluster_size=5)
+    compaction = clustering(Routed(Centroid(EMBEDDER), abstractive, threshold=0.0), min_turns=0, target_cluster_size=5)
     store = conversation([PLAIN.format(n=n) for n in range(20)])
     for _ in range(2):
-        report = run(
-            compaction.compact(StoredWindow(store, "c"), NOW, incidents=Counter()),
-            compaction.summarizer,
-            incidents=Counter(),
-        )
+        report = compacted(store, compaction)
         assert (report.reason, report.has_failed_auth, report.is_compacted) == ("provider auth failure", True, False)
     assert abstractive.batches == [1]
     assert store.summaries() == []

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.compaction.lockstep import run
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.compaction.window import StoredWindow
@@ -21,16 +19,16 @@ from lcm.errors import AuthError, ModelError
 from lcm.protocols.compaction import Guidance, Summarizer
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
-from lcm.records.summary import GuidanceShard, SummaryRequest, SummaryResult
+from lcm.records.summary import CompactionReport, GuidanceShard, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
 from lcm.store.guidance import read_undocumented_shards
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from tests.lcm.compaction.contexts import NOW, Stub, conversation, message
+from tests.lcm.compaction import contexts
+from tests.lcm.compaction.contexts import NOW, Stub, after_turn, conversation, message
 
-FEW = settings(max_examples=25, deadline=None)
 EMBEDDER = Hashing()
 TALK = [f"turn {number}: the parser reads file {number % 7} and the weather is fine again" for number in range(60)]
 
@@ -38,9 +36,7 @@ TALK = [f"turn {number}: the parser reads file {number % 7} and the weather is f
 class Marked:
     """Protects what begins with an exclamation mark."""
 
-    def shards(
-        self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
-    ) -> list[GuidanceShard | None]:
+    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Any) -> list[Any]:
         return [
             GuidanceShard(one.message_id, conversation_id, one.content, now, "words", 0.5, "session_turn", 3)
             if one.content.startswith("!")
@@ -60,35 +56,13 @@ def clustering(summarizer: Summarizer | None = None, guidance: Guidance | None =
     return Clustering(summarizer or Centroid(EMBEDDER), guidance or NoGuidance(), Utf16Units(), EMBEDDER, **fields)
 
 
-def compacted(
-    compaction: Clustering,
-    store: Store,
-    window: StoredWindow | None = None,
-    incidents: Counter[str] | None = None,
-    **how: Any,
-) -> Any:
-    incidents = Counter() if incidents is None else incidents
-    work = compaction.compact(window or StoredWindow(store, "c"), NOW, **how, incidents=incidents)
-    return run(work, compaction.summarizer, incidents=incidents)
+def compacted(compaction: Clustering, store: Store, *more: Any) -> CompactionReport:
+    return contexts.compacted(store, compaction, *more)
 
 
 def shards_of(store: Store) -> list[str]:
     with store.reading() as connection:
         return [shard.message_id for shard in read_undocumented_shards(connection)]
-
-
-def require_clean(store: Store) -> None:
-    assert [check for check in scan(store._connection) if check.status != "pass"] == []
-
-
-@given(count=st.integers(0, 500), size=st.integers(1, 60))
-def test_clusters_are_neighbours_cover_all_and_differ_by_one_at_most(count: int, size: int) -> None:
-    clusters = partition(count, size)
-    assert [place for cluster in clusters for place in cluster] == list(range(count))
-    assert len(clusters) == -(-count // size)
-    assert all(place * len(clusters) // count == i for i, cluster in enumerate(clusters) for place in cluster)
-    sizes = {len(cluster) for cluster in clusters}
-    assert not sizes or max(sizes) - min(sizes) <= 1
 
 
 WORDS = st.lists(
@@ -109,66 +83,57 @@ SETTINGS = st.fixed_dictionaries(
         "prior_context_tokens": st.integers(0, 60),
     }
 )
-NONSENSE = st.sampled_from(["centroid", "echo", "empty", "short", "failing", "longer"])
 
 
-def summarizer(name: str) -> Summarizer:
-    if name == "centroid":
-        return Centroid(EMBEDDER)
-    if name == "failing":
-        return Stub(lambda _: "", ModelError("the model is gone"))
-    answers = {"echo": lambda r: r.text, "empty": lambda _: "", "short": lambda _: "s", "longer": lambda r: r.text * 2}
-    return Stub(answers[name])
+NONSENSE: dict[str, Summarizer] = {
+    "centroid": Centroid(EMBEDDER),
+    "failing": Stub(lambda _: "", ModelError("the model is gone")),
+    "echo": Stub(lambda request: request.text),
+    "empty": Stub(lambda _: ""),
+    "short": Stub(lambda _: "s"),
+    "longer": Stub(lambda request: request.text * 2),
+}
 
 
-@FEW
-@given(words=WORDS, numbers=SETTINGS, who=NONSENSE)
+@given(words=WORDS, numbers=SETTINGS, who=st.sampled_from(sorted(NONSENSE)))
 def test_nothing_is_lost_and_a_second_run_changes_nothing(words: list[str], numbers: dict[str, Any], who: str) -> None:
-    compaction = clustering(summarizer(who), Marked(), **numbers)
-    store = conversation(["begin", *words])
+    compaction, store = clustering(NONSENSE[who], Marked(), **numbers), conversation(["begin", *words])
     raw, tokens = store.messages("c"), {one.item_id: one.tokens for one in store.context("c")}
-    window = StoredWindow(store, "c")
-    planned = [[entry.item_id for entry in cluster] for cluster in compaction.clusters(window)]
-    tail = [one.message_id for one in raw][len(raw) - numbers["min_turns"] :] if numbers["min_turns"] else []
+    planned = [[entry.item_id for entry in one] for one in compaction.clusters(StoredWindow(store, "c"))]
+    names = [one.message_id for one in raw]
     report = compacted(compaction, store)
     assert store.messages("c") == raw
-    context = store.context("c")
+    context, summaries, kept = store.context("c"), store.summaries("c"), shards_of(store)
     standing = [entry.item_id for entry in context if entry.is_message]
-    summaries = store.summaries("c")
-    assert set(tail) <= set(standing)
+    assert set(names[max(0, len(raw) - numbers["min_turns"]) :]) <= set(standing)
     below = [one for summary in summaries for one in summary.source_ids]
-    kept = shards_of(store)
-    assert sorted([*standing, *below, *kept]) == sorted(one.message_id for one in raw), "each is reached once"
-    assert kept == [] or all(raw[[m.message_id for m in raw].index(one)].content.startswith("!") for one in kept)
+    assert sorted([*standing, *below, *kept]) == sorted(names), "each is reached once"
+    assert all(raw[names.index(one)].content.startswith("!") for one in kept)
     for summary in summaries:
         assert summary.source_ids
         assert 0 <= summary.confidence <= 1
         with store.reading() as connection:
             assert messages_beneath(connection, [summary.summary_id]) == list(summary.source_ids)
         cluster = next((one for one in planned if set(summary.source_ids) <= set(one)), None)
-        if cluster is not None:
-            assert summary.token_count < sum(tokens[one] for one in cluster)
+        assert cluster is None or summary.token_count < sum(tokens[one] for one in cluster)
     assert report.tokens_after == sum(entry.tokens for entry in context) <= report.tokens_before
-    require_clean(store)
+    assert [check for check in scan(store._connection) if check.status != "pass"] == []
     again = compacted(replace(compaction), store)
     assert (again.is_compacted, store.context("c"), shards_of(store)) == (False, context, kept)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(words=WORDS, numbers=SETTINGS)
-def test_equal_histories_give_equal_summaries_and_a_staged_run_gives_the_same(
-    words: list[str], numbers: dict[str, Any]
-) -> None:
+def test_a_staged_run_gives_the_same_and_is_forgotten_where_it_is_not_applied(words, numbers):
     compaction = clustering(None, Marked(), **numbers)
     plain, staged = conversation(["begin", *words]), conversation(["begin", *words])
-    before = staged.context("c")
+    before, window = staged.context("c"), StoredWindow(staged, "c")
     compacted(compaction, plain)
-    window = StoredWindow(staged, "c")
     with window.staged():
-        run(compaction.compact(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter())
-    assert list(window.entries) == before, "what is not applied is forgotten"
+        compacted(compaction, staged, window)
+    assert list(window.entries) == before
     with window.staged():
-        run(compaction.compact(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter())
+        compacted(compaction, staged, window)
         assert staged.summaries() == []
         window.apply()
     assert staged.summaries() == plain.summaries()
@@ -196,35 +161,35 @@ def test_shards_and_summary_are_written_together_or_not_at_all(monkeypatch: pyte
 def test_a_model_failure_keeps_the_cluster_and_its_guidance() -> None:
     store = conversation(["!never push on friday", *TALK[:20]])
     before = store.context("c")
-    report = compacted(clustering(Stub(lambda _: "", ModelError("the model is gone")), Marked()), store)
-    assert (report.reason, report.failure, store.context("c")) == ("the model is gone", "the model is gone", before)
+    report = compacted(clustering(Stub(lambda _: "", ModelError("gone")), Marked()), store)
+    assert (report.reason, report.failure, store.context("c")) == ("gone", "gone", before)
 
 
 def test_a_failing_abstractive_summarizer_lets_the_turns_words_stand_in() -> None:
     routed = Routed(Centroid(EMBEDDER), Stub(lambda _: "", ModelError("gone")), threshold=0.0)
-    store = conversation(TALK[:24])
-    incidents = Counter[str]()
-    assert compacted(clustering(routed), store, incidents=incidents).is_compacted
+    store, incidents = conversation(TALK[:24]), Counter[str]()
+    assert compacted(clustering(routed), store, None, incidents).is_compacted
     assert {one.method for one in store.summaries()} == {"extractive"}
     assert incidents == {"abstractive gave no summary: extractive stood in": 1}
 
 
-def test_a_run_of_guidance_alone_leaves_shards_and_no_summary() -> None:
+def test_a_run_of_guidance_alone_leaves_shards_and_no_summary_and_a_single_message_stays() -> None:
     store = conversation(["!never push", "!always test", *TALK[:4]])
     compaction = clustering(guidance=Marked(), target_cluster_size=2, min_turns=4, tail_budget_tokens=1)
     compacted(compaction, store)
     assert (shards_of(store), store.summaries(), len(store.context("c"))) == (["c-m1", "c-m2"], [], 4)
+    single = clustering(target_cluster_size=1, min_turns=1, tail_budget_tokens=1)
+    assert compacted(single, conversation(TALK[:6])).reason == "nothing to compact"
 
 
 def test_turns_without_words_are_covered_and_never_chosen() -> None:
     said = [text for turn in TALK[:6] for text in ("", turn, " \n")]
-    store = conversation(said)
-    incidents = Counter[str]()
-    assert compacted(clustering(min_turns=0), store, incidents=incidents).reason == "compacted"
+    store, incidents = conversation(said), Counter[str]()
+    assert compacted(clustering(min_turns=0), store, None, incidents).reason == "compacted"
     [summary] = store.summaries()
-    assert [text for text in TALK[:6] if text in summary.content] and not incidents
     assert len(summary.source_ids) == len(said) == 18
     assert len([text for text in TALK[:6] if text in summary.content]) == 3  # ceil(6 * 0.4), of those with words
+    assert not incidents
 
 
 def test_a_cluster_without_words_is_counted_once_and_warned_of_never(caplog: pytest.LogCaptureFixture) -> None:
@@ -241,10 +206,10 @@ def test_a_cluster_without_words_is_counted_once_and_warned_of_never(caplog: pyt
 
 
 def test_failing_clusters_of_a_conversation_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    compaction = clustering(Stub(lambda _: "", ModelError("the model is gone")), target_cluster_size=5)
+    compaction = clustering(Stub(lambda _: "", ModelError("gone")), target_cluster_size=5)
     store = conversation(TALK[:24])
     window = StoredWindow(store, "c")
-    assert [compacted(compaction, store, window).failure for _ in range(2)] == ["the model is gone"] * 2
+    assert [compacted(compaction, store, window).failure for _ in range(2)] == ["gone"] * 2
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert len(store.compactions().filter(event="failure")) == 2 * 4  # each is noted
 
@@ -287,57 +252,31 @@ def test_a_cluster_of_which_nothing_is_less_is_not_asked_for_again() -> None:
 def test_what_guidance_survives_is_counted_with_what_compaction_does() -> None:
     guidance = ProtectedGuidance(ByteScanner(), booster_embedder=Silent())
     compaction, incidents = clustering(guidance=guidance, tail_budget_tokens=1), Counter[str]()
-    compacted(compaction, conversation(["we should consider the weather", *TALK[:8]]), incidents=incidents)
+    compacted(compaction, conversation(["we should consider the weather", *TALK[:8]]), None, incidents)
     assert set(incidents) == {"guidance prototype not embedded"}
 
 
-def test_a_single_message_is_declined() -> None:
-    store = conversation(TALK[:6])
-    report = compacted(clustering(target_cluster_size=1, min_turns=1, tail_budget_tokens=1), store)
-    assert (report.is_compacted, report.reason) == (False, "nothing to compact")
-
-
-def alternating() -> Store:
+def test_the_original_tail_swallows_a_dialogue_that_the_corrected_one_compacts() -> None:
     store = Store(opened_at=NOW)
     said = [message(i, text, "assistant" if i % 2 else "user") for i, text in enumerate(TALK)]
     store.append("c", said, Utf16Units())
-    return store
-
-
-def test_the_original_tail_swallows_a_dialogue_that_the_corrected_one_compacts() -> None:
-    found = {
-        rules: len(clustering(rules=rules).clusters(StoredWindow(alternating(), "c")))
-        for rules in ("corrected", "original", "1.4.4")
-    }
-    assert found == {"corrected": 3, "original": 3, "1.4.4": 0}
+    rules = ("corrected", "original", "1.4.4")
+    assert [len(clustering(rules=one).clusters(StoredWindow(store, "c"))) for one in rules] == [3, 3, 0]
 
 
 def test_a_turn_compacts_from_the_budget_of_a_session_on() -> None:
     store = conversation(TALK)
     waiting = sum(entry.tokens for run_ in clustering()._runs(StoredWindow(store, "c")) for entry in run_)
-    for budget, is_due in ((waiting + 1, False), (0, False), (waiting, True)):
-        compaction = clustering(session_token_budget=budget)
-        report = run(
-            compaction.after_turn(StoredWindow(store, "c"), NOW, incidents=Counter()),
-            compaction.summarizer,
-            incidents=Counter(),
-        )
-        assert (report.is_compacted, report.reason) == ((True, "compacted") if is_due else (False, "below threshold"))
-    compaction = clustering(session_token_budget=1)
-    assert not run(
-        compaction.after_turn(StoredWindow(store, "c"), NOW, incidents=Counter()),
-        compaction.summarizer,
-        incidents=Counter(),
-    ).is_compacted
+    reasons = [
+        after_turn(clustering(session_token_budget=budget), StoredWindow(store, "c")).reason
+        for budget in (waiting + 1, 0, waiting, 1)
+    ]
+    assert reasons == ["below threshold", "below threshold", "compacted", "below threshold"]
 
 
 def test_a_single_message_does_not_start_a_run_whatever_it_costs() -> None:
     store = conversation(["a very long turn " * 200, *TALK[:4]])
     compaction = clustering(session_token_budget=1, tail_budget_tokens=0)
     assert [len(one) for one in compaction._runs(StoredWindow(store, "c"))] == [1]
-    report = run(
-        compaction.after_turn(StoredWindow(store, "c"), NOW, incidents=Counter()),
-        compaction.summarizer,
-        incidents=Counter(),
-    )
+    report = after_turn(compaction, StoredWindow(store, "c"))
     assert (report.reason, report.rounds) == ("below threshold", 0)

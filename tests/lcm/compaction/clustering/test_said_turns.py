@@ -62,11 +62,13 @@ def test_a_tail_is_that_of_the_whole_list(roles: list[str], budget: int, min_tur
     assert tail.select(said(context, rules), budget, rules=rules) == tail.select(turns, budget, rules=rules)
 
 
-def test_what_no_tail_looks_at_is_not_read() -> None:
+def test_what_no_tail_looks_at_is_not_read_and_what_is_remembered_does_not_pile_up() -> None:
     context = window(["user", "assistant", ""] * 4000)
     choice = RecentTail(4, 30, None).select(said(context), 30)
     assert len(context.read) <= 2 * (8000 - choice.recent) + 16
     assert str(len(context.entries) - 2) in context.read  # the newest: the last entry is a summary
+    list(said(context))
+    assert len(context.turns) <= 1024 + 8
 
 
 def test_what_the_tail_before_looked_at_is_not_read_again() -> None:
@@ -78,12 +80,6 @@ def test_what_the_tail_before_looked_at_is_not_read_again() -> None:
     tail.select(said(context), 30)
     assert context.read[len(first) :][:1] == ["80"]
     assert len(context.read) == len(set(context.read))
-
-
-def test_turns_that_are_remembered_do_not_pile_up() -> None:
-    context = window(["user", "assistant"] * 1000)
-    list(said(context))
-    assert len(context.turns) <= 1024 + 8
 
 
 def test_places_are_those_of_a_list() -> None:
