@@ -1,25 +1,21 @@
 """What becomes findable beside what was said: summaries, protected messages, authored blocks; and who finds it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.compaction.summary_documents.searchable import Covered, SearchableSummaries
 from lcm.compaction.window import StoredWindow
+from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import LcmError
 from lcm.memory.live_documents import DocumentChange
 from lcm.memory.memory import Memory
-from lcm.memory.system import System
-from lcm.protocols.context import ContextRequest
-from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Assessment, Neighbours
-from lcm.records.context import Context
-from lcm.records.conversation import Message
+from lcm.protocols.writing import Assessment
 from lcm.records.document import AuthoredNode, Candidate
 from lcm.records.query import Query
 from lcm.records.summary import GuidanceShard, Summary
@@ -29,13 +25,16 @@ from lcm.retrieval.recovery.fetch import Fetch
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.store.guidance import read_nodes
 from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.memory.test_turns import compacting, turns
+from tests.lcm.writing.admission.tables import Deciding
 from tests.support.workspaces import LINES, minute, system, transcript
 
 ASKED = Query("q", "kitchen goats", minute(60))
 
 
-def fold(memory: Memory, first: int, count: int, words: str, confidence: float = 0.25, at: int = 9) -> Summary:
+def fold(memory: Memory, first: int, count: int, words: str = "goats in the kitchen") -> Summary:
+    """Put a summary in the place of some entries of the context."""
     entries = memory.store.context("talk")[first : first + count]
     summary = Summary(
         summary_id=f"sum_{first}_{count}",
@@ -44,11 +43,11 @@ def fold(memory: Memory, first: int, count: int, words: str, confidence: float =
         depth=0,
         content=words,
         token_count=4,
-        created_at=minute(at),
+        created_at=minute(9),
         latest_at=minute(2),
         source_ids=tuple(entry.item_id for entry in entries),
         method="test",
-        confidence=confidence,
+        confidence=0.25,
     )
     memory.store.replace_range("talk", entries[0].ordinal, entries[-1].ordinal, summary)
     return summary
@@ -60,10 +59,18 @@ def opened(path: Path | str = ":memory:", **parts: object) -> Memory:
     return memory
 
 
-def test_summaries_are_found_from_their_making_on_and_stand_for_what_lies_beneath() -> None:
-    with opened(summary_documents=SearchableSummaries()) as memory:
-        fold(memory, 0, 3, "goats in the kitchen")
+@contextmanager
+def folded(covered: Covered | None = None) -> Iterator[Memory]:
+    """A memory whose first three messages were folded at minute 9."""
+    parts = {"summary_documents": SearchableSummaries(covered)} if covered else {}
+    with opened(**parts) as memory:
+        fold(memory, 0, 3)
         memory.catch_up()
+        yield memory
+
+
+def test_summaries_are_found_from_their_making_on_and_stand_for_what_lies_beneath() -> None:
+    with folded("searchable") as memory:
         found = memory.rank([ASKED])["document_id"].to_list()
         assert "sum_0_3" in found
         (row,) = memory.documents.filter(document_id="sum_0_3").to_dicts()
@@ -73,27 +80,15 @@ def test_summaries_are_found_from_their_making_on_and_stand_for_what_lies_beneat
         assert "sum_0_3" not in before
         memory.catch_up()
         assert memory.documents.filter(kind="summary").height == 1
-
-
-def test_summaries_are_no_documents_where_they_are_not_wanted() -> None:
-    with opened() as memory:
-        fold(memory, 0, 3, "goats in the kitchen")
-        memory.catch_up()
-        assert memory.documents.filter(kind="summary").is_empty()
+    with folded() as memory:
+        assert memory.documents.filter(kind="summary").is_empty(), "where they are not wanted"
 
 
 def test_a_replacing_summary_hides_what_it_was_made_of_and_nothing_else() -> None:
-    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
-        fold(memory, 0, 3, "goats in the kitchen")
-        memory.catch_up()
+    with folded("hidden") as memory:
         found = memory.rank([replace(ASKED, query_id="all")])["document_id"].to_list()
-        by_source = {
-            sources[0]: document_id
-            for document_id, kind, sources in memory.documents.select(
-                "document_id", "kind", "source_message_ids"
-            ).iter_rows()
-            if kind == "message"
-        }
+        messages = memory.documents.filter(kind="message").select("source_message_ids", "document_id")
+        by_source = {sources[0]: document_id for sources, document_id in messages.iter_rows()}
         assert not {by_source[f"talk:{i}"] for i in range(3)} & set(found)
         assert {by_source[f"talk:{i}"] for i in range(3, 8)} <= set(found)
         then = memory.rank([replace(ASKED, asked_at=minute(8))])["document_id"].to_list()
@@ -101,9 +96,7 @@ def test_a_replacing_summary_hides_what_it_was_made_of_and_nothing_else() -> Non
 
 
 def test_what_a_summary_hides_can_be_recovered_by_who_may_read_it() -> None:
-    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
-        fold(memory, 0, 3, "goats in the kitchen")
-        memory.catch_up()
+    with folded("hidden") as memory:
         hidden = [["talk:0"], ["talk:1"], ["talk:2"]]
 
         def turns(query: Query) -> list[list[str]]:
@@ -123,11 +116,9 @@ def test_what_a_summary_hides_can_be_recovered_by_who_may_read_it() -> None:
 
 def test_a_failed_answer_gets_the_turns_behind_its_summary() -> None:
     fetch = Fetch(RawTurnRecovery(Hashing(), failure=FailureRule(min_top_k=1)))  # an unsure summary at the top is vague
-    with opened(summary_documents=SearchableSummaries("hidden")) as memory:
+    with folded("hidden") as memory:
         stages = {**memory.system.ranking.stages, "recovery": fetch}  # type: ignore[attr-defined]
         ranking = replace(memory.system.ranking, stages=stages)  # type: ignore[type-var]
-        fold(memory, 0, 3, "goats in the kitchen")
-        memory.catch_up()
 
         def recovered(query: Query) -> set[str]:
             found = memory.recalled(memory.rank([query], ranking))["q"]
@@ -155,9 +146,8 @@ def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_pat
         window = StoredWindow(memory.store, "talk")
         shard = GuidanceShard("talk:5", "talk", LINES[5], minute(9), "words", 0.5, "session_turn", 8)
         first, last = window.entries[4].ordinal, window.entries[6].ordinal
-        summary = replace(
-            fold_of(memory, ("talk:4", "talk:6")), content="no tea", source_ids=("talk:4", "talk:6"), summary_id="s"
-        )
+        sources = ("talk:4", "talk:6")
+        summary = Summary("s", "talk", "leaf", 0, "no tea", 2, minute(9), source_ids=sources, method="test")
         window.replace(first, last, summary, [shard])
         memory.catch_up()
         kept = memory.documents.filter(kind="guidance").to_dicts()
@@ -175,10 +165,6 @@ def protected(store: Store) -> list[str]:
     with store.reading() as connection:
         rows = connection.execute("SELECT message_key FROM guidance_shards JOIN messages USING (message_id)")
         return [message_id for (message_id,) in rows]
-
-
-def fold_of(memory: Memory, sources: Sequence[str]) -> Summary:
-    return Summary("x", "talk", "leaf", 0, "words", 2, minute(9), source_ids=tuple(sources), method="test")
 
 
 def test_protecting_what_another_writer_has_folded_changes_nothing(tmp_path: Path) -> None:
@@ -210,19 +196,10 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Recalls:
-    """Shows documents; contexts are not what these tests are about."""
+class Recalls(LosslessAssembly):
+    """Shows documents beside the context."""
 
-    reads_prompts = False
     shows_documents = True
-
-    def rendered(self, message: Message) -> str:
-        return message.content
-
-    def assemble(
-        self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
-    ) -> list[Context]:
-        return []
 
 
 def test_what_must_be_shown_is_refused_where_no_context_shows_it() -> None:
@@ -233,40 +210,27 @@ def test_what_must_be_shown_is_refused_where_no_context_shows_it() -> None:
 def test_authored_blocks_are_found_where_they_are_variant_and_follow_their_files(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     first = Files(("kitchen rule", "kitchen wish", "kitchen lore", "goat lore"))
-    with opened(path, assembly=Recalls(), authored=first) as memory:
+    with opened(path, assembly=Recalls(Utf16Units()), authored=first) as memory:
         found = memory.rank([ASKED])["document_id"].to_list()
         assert {"a.md#000002", "a.md#000003"} <= set(found)
         assert not {"a.md#000000", "a.md#000001"} & set(memory.documents["document_id"])
         (row,) = memory.documents.filter(document_id="a.md#000002").to_dicts()
         assert (row["kind"], row["authority"], row["source_message_ids"], row["role"]) == ("authored", 1.0, [], None)
     edited = Files(("kitchen rule", "kitchen wish", "barn lore"))
-    with Memory.open(replace(system(), assembly=Recalls(), authored=edited), path) as again:
+    with Memory.open(replace(system(), assembly=Recalls(Utf16Units()), authored=edited), path) as again:
         texts = again.documents.filter(kind="authored")["text"].to_list()
         assert texts == ["barn lore"]
         with again.store.reading() as connection:
             assert [node.text for node in read_nodes(connection)] == ["kitchen rule", "kitchen wish", "barn lore"]
 
 
-class OnlyTheFirst:
-    """Promotes what the first message says."""
-
-    is_off = False
-
-    def assess(
-        self,
-        candidate: Candidate,
-        vector: Vectors | None,
-        neighbours: Neighbours,
-        messages: Sequence[Message],
-        now: datetime,
-        *,
-        incidents: Counter[str],
-    ) -> Assessment:
-        return Assessment(True, "as it stands", 0.5, is_durable=candidate.source_message_ids == ("talk:0",))
+def only_the_first(candidate: Candidate) -> Assessment:
+    """Promote what the first message says."""
+    return Assessment(True, "as it stands", 0.5, is_durable=candidate.source_message_ids == ("talk:0",))
 
 
 def test_what_was_not_promoted_is_found_from_its_own_session_alone() -> None:
-    with opened(admission=OnlyTheFirst()) as memory:
+    with opened(admission=Deciding(only_the_first)) as memory:
 
         def found(query: Query) -> set[str]:
             ids = memory.rank([query])["document_id"].implode()
@@ -284,19 +248,16 @@ def test_what_was_not_promoted_is_found_from_its_own_session_alone() -> None:
         assert batch.turns is not None and len(batch.turns) == 7
 
 
-def test_what_the_asker_sees_already_is_not_returned() -> None:
+def test_what_the_asker_sees_already_is_not_returned_and_a_scope_class_tells_whose_the_rest_is() -> None:
     with opened() as memory:
-        shown = replace(ASKED, shown_message_ids=("talk:0", "talk:2"))
-        found = memory.rank([shown])["document_id"]
-        sources = memory.documents.filter(pl.col("document_id").is_in(found.implode()))["source_message_ids"].to_list()
-        assert ["talk:0"] not in sources and ["talk:2"] not in sources and len(sources) == 6
-
-
-def test_a_scope_class_tells_the_askers_session_from_what_everybody_may_read() -> None:
-    with opened() as memory:
-        everything = memory.rank([ASKED])
-        assert set(everything["scope_class"]) == {"durable"}
+        found = memory.rank([ASKED])
+        assert set(found["scope_class"]) == {"durable"}
         assert set(memory.rank([replace(ASKED, scopes=("global",))])["scope_class"]) == {"global"}
+        shown = memory.rank([replace(ASKED, shown_message_ids=("talk:0", "talk:2"))]).join(
+            memory.documents, on="document_id"
+        )
+        sources = shown["source_message_ids"].explode().to_list()
+        assert sorted(sources) == [f"talk:{i}" for i in range(8) if i not in (0, 2)]
 
 
 def test_a_context_is_what_is_assembled_for_a_query() -> None:
@@ -312,7 +273,6 @@ def test_a_context_is_what_is_assembled_for_a_query() -> None:
 def test_a_system_names_the_part_that_is_none() -> None:
     with pytest.raises(TypeError, match=r"authored must have nodes\(\)"):
         replace(system(), authored="AGENTS.md")  # type: ignore[arg-type]
-    assert isinstance(system(), System)
 
 
 def test_a_replacing_summary_hides_what_was_said_in_turns_that_no_document_was_made_of_yet() -> None:

@@ -33,11 +33,7 @@ def gated(base: System | None = None) -> System:
 
 def told(memory: Memory) -> tuple[object, ...]:
     queries = [Query(f"q{i}", name, minute(500)) for i, name in enumerate(NAMES)]
-    return (
-        memory.documents.rows(),
-        memory.store.decisions().rows(),
-        memory.rank(queries).rows(),
-    )
+    return memory.documents.rows(), memory.store.decisions().rows(), memory.rank(queries).rows()
 
 
 def take(memory: Memory, messages: tuple[Message, ...]) -> None:
@@ -45,36 +41,27 @@ def take(memory: Memory, messages: tuple[Message, ...]) -> None:
     memory.catch_up()
 
 
-def test_turn_by_turn_gives_the_same_as_at_once_and_as_opening_anew_for_every_turn(tmp_path: Path) -> None:
-    messages = said(40)
-    with Memory.open(gated()) as at_once:
-        at_once.ingest(Transcript("talk", messages))
-        expected = told(at_once)
-    with Memory.open(gated()) as kept:
-        for i in range(0, 40, 2):
-            take(kept, messages[i : i + 2])
-        assert told(kept) == expected
-    for i in range(0, 40, 2):
-        with Memory.open(gated(), tmp_path / "anew.db") as anew:
-            take(anew, messages[i : i + 2])
-    with Memory.open(gated(), tmp_path / "anew.db") as anew:
-        assert told(anew) == expected
-        assert anew.documents["is_durable"].n_unique() == 2
-
-
-def test_with_compaction_too_it_is_as_if_opened_anew_for_every_turn(tmp_path: Path) -> None:
-    messages = said(60)
-    with Memory.open(gated(compacting())) as kept:
-        for i in range(0, 60, 2):
+@pytest.mark.parametrize("base", [system(), compacting()], ids=["plain", "compacting"])
+def test_turn_by_turn_gives_the_same_as_opening_anew_for_every_turn(base: System, tmp_path: Path) -> None:
+    messages, parts = said(48), gated(base)
+    with Memory.open(parts) as kept:
+        for i in range(0, len(messages), 2):
             take(kept, messages[i : i + 2])
             assert_frame_equal(kept.documents, kept.store.documents())
         expected = told(kept)
-        assert kept.documents["invalidated_at"].drop_nulls().len() > 10
-    for i in range(0, 60, 2):
-        with Memory.open(gated(compacting()), tmp_path / "anew.db") as anew:
+        assert kept.documents["is_durable"].n_unique() == 2
+        folded = len(kept.documents["invalidated_at"].drop_nulls())
+    for i in range(0, len(messages), 2):
+        with Memory.open(parts, tmp_path / "anew.db") as anew:
             take(anew, messages[i : i + 2])
-    with Memory.open(gated(compacting()), tmp_path / "anew.db") as anew:
+    with Memory.open(parts, tmp_path / "anew.db") as anew:
         assert told(anew) == expected
+    if not base.compaction.is_off:
+        assert folded > 10
+    else:
+        with Memory.open(parts) as at_once:
+            at_once.ingest(Transcript("talk", messages))
+            assert told(at_once) == expected
 
 
 def test_conversations_of_the_same_hours_are_known_in_the_order_of_the_store() -> None:
@@ -91,7 +78,7 @@ def test_conversations_of_the_same_hours_are_known_in_the_order_of_the_store() -
 
 
 def test_a_turn_reads_no_more_rows_the_longer_the_conversation_is() -> None:
-    messages = said(160)
+    messages = said(120)
     rows: list[int] = []
 
     def counted(_: sqlite3.Cursor, row: tuple[object, ...]) -> tuple[object, ...]:
@@ -100,13 +87,13 @@ def test_a_turn_reads_no_more_rows_the_longer_the_conversation_is() -> None:
 
     with Memory.open(gated()) as memory:
         memory.store._connection.row_factory = counted
-        for i in range(0, 160, 2):
+        for i in range(0, 120, 2):
             rows.append(0)
             take(memory, messages[i : i + 2])
             if i == 20:
                 fold(memory, 0, 3, "goats in the kitchen")
-        assert memory.documents.height == 161
-    assert max(rows) < 80  # of 160 messages and 161 documents
+        assert memory.documents.height == 121
+    assert max(rows) < 80  # of 120 messages and 121 documents
 
 
 def test_a_turn_that_folds_nothing_takes_no_more_steps_the_more_was_folded() -> None:

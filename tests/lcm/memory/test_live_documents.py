@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,6 @@ STEPS = st.lists(
     max_size=12,
 )
 """What is written, and whether another process writes it."""
-SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def document(number: int, words: str, scope: str, at: int, kind: str, supersedes: str | None = None) -> Document:
@@ -94,7 +93,7 @@ def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> Documen
 
 
 @contextmanager
-def after(steps: Steps, compared: Scopes = None) -> Iterator[tuple[Memory, Path]]:
+def after(steps: Steps, compared: Scopes) -> Iterator[tuple[Memory, Path]]:
     """A memory whose documents were written step by step, by it and by another process, and compared with each time."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memory.db"
@@ -127,43 +126,48 @@ def told(live: LiveDocuments) -> tuple[object, ...]:
     return ids, live.indexes.vector_index.vectors_of(ids).tolist(), texts
 
 
-@pytest.mark.full
-@SLOW
-@given(steps=STEPS, compared=st.sampled_from(READABLE))
-def test_documents_that_grew_step_by_step_are_those_of_a_store_opened_anew(steps: Steps, compared: Scopes) -> None:
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    steps=STEPS,
+    compared=st.sampled_from(READABLE),
+    readable=st.sampled_from(READABLE),
+    at=st.integers(-1, 13),
+    later_us=st.sampled_from((0, 400)),
+)
+def test_documents_that_grew_step_by_step_and_their_views_are_those_of_the_store(
+    steps: Steps, compared: Scopes, readable: Scopes, at: int, later_us: int
+) -> None:
     with after(steps, compared) as (memory, path), Store(path) as store:
         anew = Memory(system(), store).live
         assert_frame_equal(memory.documents, anew.frame)
         assert told(memory.live) == told(anew)
         assert neighbours(memory.live, compared) == neighbours(anew, compared)
         assert len(memory.vector_index) == len(memory.text_index) == len(anew.frame)
+        assert_view_is_the_stores(memory, readable, minute(at) + timedelta(microseconds=later_us))
 
 
-@SLOW
-@given(steps=STEPS, readable=st.sampled_from(READABLE), at=st.integers(-1, 13), later_us=st.sampled_from((0, 400)))
-def test_a_view_is_what_the_store_would_answer(steps: Steps, readable: Scopes, at: int, later_us: int) -> None:
-    instant = minute(at) + timedelta(microseconds=later_us)
-    with after(steps) as (memory, _):
-        view, known = memory.live.view(instant, readable), memory.store.documents()
-        assert_frame_equal(view.visible, standing_documents(memory.store, readable, instant))
-        replaced = {row["supersedes"] for row in known.to_dicts() if row["valid_from"] <= instant}
-        folded = [
-            row["document_id"]
-            for row in known.to_dicts()
-            if row["kind"] == "message"
-            and row["valid_from"] <= instant
-            and row["invalidated_at"] is not None
-            and row["invalidated_at"] <= instant
-            and row["document_id"] not in replaced
-            and (readable is None or row["scope"] in readable)
-        ]
-        assert view.folded["document_id"].to_list() == folded
-        everything = view.visible.height == known.height
-        assert view.allowed_ids(view.visible) == (None if everything else tuple(view.visible["document_id"]))
-        is_of_all = everything or readable is None or set(known["scope"]) <= set(readable)
-        words = memory.live.text_index(None if is_of_all else readable)
-        assert view.text_index(view.visible) is words
-        assert len(words) == (known if everything else standing_documents(memory.store, readable)).height
+def assert_view_is_the_stores(memory: Memory, readable: Scopes, instant: datetime) -> None:
+    """What stands then, what was folded, and the words to search, are those that the store answers with."""
+    view, known = memory.live.view(instant, readable), memory.store.documents()
+    assert_frame_equal(view.visible, standing_documents(memory.store, readable, instant))
+    replaced = {row["supersedes"] for row in known.to_dicts() if row["valid_from"] <= instant}
+    folded = [
+        row["document_id"]
+        for row in known.to_dicts()
+        if row["kind"] == "message"
+        and row["valid_from"] <= instant
+        and row["invalidated_at"] is not None
+        and row["invalidated_at"] <= instant
+        and row["document_id"] not in replaced
+        and (readable is None or row["scope"] in readable)
+    ]
+    assert view.folded["document_id"].to_list() == folded
+    everything = view.visible.height == known.height
+    assert view.allowed_ids(view.visible) == (None if everything else tuple(view.visible["document_id"]))
+    is_of_all = everything or readable is None or set(known["scope"]) <= set(readable)
+    words = memory.live.text_index(None if is_of_all else readable)
+    assert view.text_index(view.visible) is words
+    assert len(words) == (known if everything else standing_documents(memory.store, readable)).height
 
 
 def test_what_was_rolled_back_is_not_applied() -> None:

@@ -21,32 +21,34 @@ from lcm.errors import ModelError
 from lcm.memory.memory import Memory
 from lcm.memory.session.rules import SessionRules
 from lcm.memory.system import System
+from lcm.protocols.compaction import Guidance
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TextKind, Vectors
 from lcm.records.conversation import Message, Part
-from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.parts import decompose
+from tests.lcm.compaction.contexts import Stub
 from tests.support.workspaces import LINES, minute, system, transcript
 
 TOKENS = Utf16Units()
 CUT = "a summary is the cut beginning of its source"
 NO_SMALLER = "a summary is no smaller than its source"
 """With what stands around it; the talks are short."""
+SMALL = {
+    "budget_tokens": 60,
+    "fresh_tail_count": 2,
+    "leaf_chunk_tokens": 24,
+    "min_leaf_tokens": 0,
+    "leaf_target_tokens": 10,
+    "condensed_target_tokens": 10,
+    "leaf_min_fanout": 2,
+}
+"""Settings under which a short talk is compacted."""
 
 
 def compacting(**changes: object) -> System:
-    settings = {
-        "budget_tokens": 60,
-        "fresh_tail_count": 2,
-        "leaf_chunk_tokens": 24,
-        "min_leaf_tokens": 0,
-        "leaf_target_tokens": 10,
-        "condensed_target_tokens": 10,
-        "leaf_min_fanout": 2,
-    }
-    compaction = Lossless(Truncate(max_units=40, aggressive_max_units=20), TOKENS, **settings | changes)  # type: ignore[arg-type]
+    compaction = Lossless(Truncate(max_units=40, aggressive_max_units=20), TOKENS, **SMALL | changes)  # type: ignore[arg-type]
     return replace(system(), compaction=compaction, assembly=LosslessAssembly(TOKENS, fresh_tail_count=2))
 
 
@@ -104,15 +106,9 @@ def test_a_deadline_ends_compaction_between_two_passes() -> None:
         assert unhurried.reason == "compacted"
 
 
-class _Broken:
-    """A summarizer whose model is gone."""
-
-    def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
-        return [SummaryResult("", 0.0, "broken", failure=ModelError("gone")) for _ in requests]
-
-
 def test_a_summarizer_that_stood_in_is_counted_in_the_memory() -> None:
-    chain = Chain({"broken": _Broken(), "truncate": Truncate(max_units=40)}, order=["broken", "truncate"])
+    broken = Stub(lambda _: "", failure=ModelError("gone"))
+    chain = Chain({"broken": broken, "truncate": Truncate(max_units=40)}, order=["broken", "truncate"])
     made = compacting()
     with Memory.open(replace(made, compaction=replace(made.compaction, summarizer=chain))) as memory:  # type: ignore[type-var]
         assert any(turns(memory, LINES * 2))
@@ -126,13 +122,15 @@ class _Speechless(Hashing):
         raise ModelError("gone")
 
 
+def clustering(guidance: Guidance, **settings: int) -> System:
+    settings = {"min_turns": 2, "tail_budget_tokens": 1} | settings
+    return replace(system(), compaction=Clustering(Centroid(Hashing()), guidance, TOKENS, Hashing(), **settings))
+
+
 def test_what_compaction_survives_is_counted_in_the_memory_that_was_compacted_alone() -> None:
     guidance = ProtectedGuidance(ByteScanner(), booster_embedder=_Speechless())
-    compaction = Clustering(
-        Centroid(Hashing()), guidance, TOKENS, Hashing(), min_turns=2, tail_budget_tokens=1, session_token_budget=20
-    )
     hinting = [f"we should consider plan {number}, and the one before it" for number in range(6)]
-    made = replace(system(), compaction=compaction)
+    made = clustering(guidance, session_token_budget=20)
     with Memory.open(made) as one, Memory.open(made) as other:
         assert any(turns(one, hinting))
         after_turns = Counter(one.incidents)
@@ -145,10 +143,7 @@ def test_what_compaction_survives_is_counted_in_the_memory_that_was_compacted_al
 
 
 def test_memories_of_one_system_do_not_know_what_the_other_tried_in_vain() -> None:
-    compaction = Clustering(
-        Centroid(Hashing()), NoGuidance(), TOKENS, Hashing(), min_turns=2, tail_budget_tokens=1, target_cluster_size=3
-    )
-    made = replace(system(), compaction=compaction)
+    made = clustering(NoGuidance(), target_cluster_size=3)
     with Memory.open(made) as one, Memory.open(made) as other:
         for memory in (one, other):
             memory.ingest(transcript(["", "...", "", "goats", "kettles"]))
@@ -157,10 +152,9 @@ def test_memories_of_one_system_do_not_know_what_the_other_tried_in_vain() -> No
             assert memory.incidents == {"cluster without words: left as it is": 1}
 
 
-@pytest.mark.parametrize(
-    "rules", [SessionRules(ignore_patterns=("agent:*:cron",)), SessionRules(stateless_patterns=("agent:*:cron",))]
-)
-def test_a_session_that_the_rules_leave_out_is_not_stored(rules: SessionRules) -> None:
+@pytest.mark.parametrize("patterns", ["ignore_patterns", "stateless_patterns"])
+def test_a_session_that_the_rules_leave_out_is_not_stored(patterns: str) -> None:
+    rules = SessionRules(**{patterns: ("agent:*:cron",)})
     with Memory.open(replace(compacting(), session=rules)) as memory:
         left_out = transcript(name="agent:ann:cron")
         assert memory.ingest(left_out) == 0

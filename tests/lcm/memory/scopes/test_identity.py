@@ -53,10 +53,9 @@ def test_where_a_request_and_its_host_name_others_the_host_counts() -> None:
 
 
 @pytest.mark.parametrize("name", ["agent_id", "session_id", "session_key"])
-@pytest.mark.parametrize(
-    "value", ["", " ", "\u200b", "system", "undefined", "SYSTEM", "\uff53ystem", "sys\u200btem", "agent:system:x"]
-)
-def test_blank_and_reserved_names_of_a_request_are_refused(name: str, value: str) -> None:
+def test_blank_and_reserved_names_of_a_request_are_refused(name: str) -> None:
+    reserved = ("system", "undefined", "SYSTEM", "\uff53ystem", "sys\u200btem", "agent:system:x")
     for host in (identified(RULES), identified(RULES, "ada"), identified(RULES, "system")):
-        with pytest.raises(LcmError, match=f"{name} of a request must"):
-            host.narrowed({name: value})
+        for value in ("", " ", "\u200b", *reserved):
+            with pytest.raises(LcmError, match=f"{name} of a request must"):
+                host.narrowed({name: value})

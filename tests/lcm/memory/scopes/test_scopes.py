@@ -1,6 +1,7 @@
 """Laws of scopes; the vectors of the original are in tests/golden."""
 
 import logging
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,22 +31,22 @@ SETTINGS = st.builds(
     agent_access=st.dictionaries(IDS, st.lists(NAMES, max_size=4), max_size=3),
     shared=st.lists(NAMES, max_size=2),
 )
+TEAM = Scopes(definitions={"team": None})
 
 
-@given(SETTINGS, IDS)
+@given(SETTINGS, IDS, NAMES)
 def test_an_agent_reads_what_its_entry_names_what_is_shared_and_its_own_reflections(
-    settings: Scopes, agent_id: str
+    settings: Scopes, agent_id: str, scope: str
 ) -> None:
     known = agent_id.strip()
     entries = {name.strip(): entry for name, entry in settings.agent_access.items()}
     named = entries.get(known, ["global", f"agent:{known}"])
-    assert set(settings.accessible(agent_id)) == {*named, *settings.shared, f"reflection:agent:{known}"}
-    assert settings.readable(agent_id) == settings.accessible(agent_id)
-
-
-@given(SETTINGS, IDS, NAMES)
-def test_a_scope_is_accessible_where_it_is_named(settings: Scopes, agent_id: str, scope: str) -> None:
-    assert settings.is_accessible(scope, agent_id) == (scope in settings.accessible(agent_id))
+    found = settings.accessible(agent_id)
+    assert set(found) == {*named, *settings.shared, f"reflection:agent:{known}"}
+    assert settings.readable(agent_id) == found
+    assert settings.is_accessible(scope, agent_id) == (scope in found)
+    repeated = entries.get(known, [])  # no scope is read twice but where an entry repeats it
+    assert len(found) - len(set(found)) == len(repeated) - len(set(repeated))
 
 
 @given(SETTINGS, st.sampled_from([None, "", "  ", *BYPASS_IDS]))
@@ -63,36 +64,9 @@ def test_an_agent_writes_into_its_own_scope_where_it_can_reach_it_else_into_the_
     own = agent_scope(agent_id)
     expected = own if own in settings.accessible(agent_id) else settings.default
     assert settings.default_write(agent_id) == expected
-
-
-@given(SETTINGS, IDS.filter(lambda agent_id: agent_id == agent_id.strip()))
-def test_an_agent_without_an_entry_reads_what_it_writes(settings: Scopes, agent_id: str) -> None:
-    settings = without_access(settings, agent_id)
-    assert settings.default_write(agent_id) in settings.accessible(agent_id)
-
-
-@given(IDS)
-def test_an_unknown_agent_reads_its_own_three_scopes_alone(agent_id: str) -> None:
-    known = agent_id.strip()
-    others = {"someone": ["custom:secret", "global"]}
-    assert Scopes(agent_access=others).readable(agent_id) == (
-        "global",
-        f"agent:{known}",
-        f"reflection:agent:{known}",
-    )
-
-
-def test_an_empty_entry_leaves_the_own_reflections() -> None:
-    settings = Scopes(agent_access={"main": []})
-    assert settings.readable("main") == (reflection_scope("main"),)
-    assert not settings.is_accessible("global", "main")
-
-
-@given(SETTINGS, IDS)
-def test_no_scope_is_read_twice_but_where_an_entry_repeats_it(settings: Scopes, agent_id: str) -> None:
-    entry = {name.strip(): scopes for name, scopes in settings.agent_access.items()}.get(agent_id.strip(), [])
-    found = settings.accessible(agent_id)
-    assert len(found) - len(set(found)) == len(entry) - len(set(entry))
+    if agent_id == agent_id.strip():
+        bare = without_access(settings, agent_id)
+        assert bare.default_write(agent_id) in bare.accessible(agent_id)
 
 
 def test_shared_scopes_are_defined_and_read_by_everybody() -> None:
@@ -103,53 +77,35 @@ def test_shared_scopes_are_defined_and_read_by_everybody() -> None:
     assert settings.default_write("bob") == "agent:bob"
 
 
-@pytest.mark.parametrize("agent_id", BYPASS_IDS)
-def test_a_reserved_id_must_name_what_it_writes_to(agent_id: str) -> None:
-    with pytest.raises(ValueError, match="must name the scope"):
-        Scopes().default_write(agent_id)
+def test_nobody_in_particular_writes_into_the_default_and_a_reserved_id_must_name_what_it_writes_to() -> None:
+    written = [Scopes(default="team", definitions={"team": None}).default_write(nobody) for nobody in (None, "", "  ")]
+    assert written == ["team"] * 3
+    for agent_id in BYPASS_IDS:
+        with pytest.raises(ValueError, match="must name the scope"):
+            Scopes().default_write(agent_id)
+    assert Scopes().readable("system ") == ("global", "agent:system", "reflection:agent:system"), "taken as written"
 
 
-@pytest.mark.parametrize("agent_id", [None, "", "  "])
-def test_nobody_in_particular_writes_into_the_default(agent_id: str | None) -> None:
-    assert Scopes(default="team", definitions={"team": None}).default_write(agent_id) == "team"
-
-
-def test_a_reserved_id_is_taken_as_written() -> None:
-    assert Scopes().readable("system ") == ("global", "agent:system", "reflection:agent:system")
+def test_a_valid_scope_is_defined_or_of_a_built_in_type() -> None:
+    valid = {"global", " team ", "agent:", "reflection:agent:x", "user:1"}
+    assert {scope for scope in valid | {"Global", "agent", "  ", "nowhere"} if TEAM.is_valid(scope)} == valid
 
 
 @pytest.mark.parametrize(
-    ("scope", "is_valid"),
+    ("settings", "message"),
     [
-        ("global", True),
-        (" team ", True),
-        ("agent:", True),
-        ("reflection:agent:x", True),
-        ("user:1", True),
-        ("Global", False),
-        ("agent", False),
-        ("  ", False),
-        ("nowhere", False),
+        (
+            {"default": "nope", "definitions": {"team": None}},
+            r"default must be one of the definitions \(global, team\), got 'nope'",
+        ),
+        ({"agent_access": {"system": ["global"]}}, "must not name a reserved id"),
+        ({"agent_access": {" undefined ": ["global"]}}, "must not name a reserved id"),
+        ({"agent_access": {"main": "global"}}, "must be a list of scopes, got 'global'"),
     ],
 )
-def test_a_valid_scope_is_defined_or_of_a_built_in_type(scope: str, is_valid: bool) -> None:
-    assert Scopes(definitions={"team": None}).is_valid(scope) is is_valid
-
-
-def test_a_default_that_is_not_defined_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"default must be one of the definitions \(global, team\), got 'nope'"):
-        Scopes(default="nope", definitions={"team": None})
-
-
-@pytest.mark.parametrize("agent_id", ["system", " undefined "])
-def test_access_of_a_reserved_id_is_refused(agent_id: str) -> None:
-    with pytest.raises(ValueError, match="must not name a reserved id"):
-        Scopes(agent_access={agent_id: ["global"]})
-
-
-def test_an_entry_that_is_no_list_is_refused() -> None:
-    with pytest.raises(ValueError, match="must be a list of scopes, got 'global'"):
-        Scopes(agent_access={"main": "global"})
+def test_settings_of_nothing_that_is_defined_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Scopes(**settings)
 
 
 def test_an_entry_of_unknown_scopes_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -160,33 +116,17 @@ def test_an_entry_of_unknown_scopes_is_logged(caplog: pytest.LogCaptureFixture) 
     ]
 
 
-@pytest.mark.parametrize(
-    ("key", "agent_id"),
-    [
-        (" agent:main:chat:1", "main"),
-        ("agent: main ", "main"),
-        ("agent:", None),
-        ("agent:system:1", None),
-        ("Agent:main", None),
-        ("main", None),
-    ],
-)
-def test_a_session_key_names_its_agent(key: str, agent_id: str | None) -> None:
-    assert parse_agent_id(key) == agent_id
+def test_a_session_key_names_its_agent() -> None:
+    agents = {" agent:main:chat:1": "main", "agent: main ": "main"}
+    nobody = ("agent:", "agent:system:1", "Agent:main", "main")
+    assert {key: parse_agent_id(key) for key in (*agents, *nobody)} == agents | dict.fromkeys(nobody)
 
 
 @given(IDS)
-def test_the_scope_of_an_agent_is_read_back(agent_id: str) -> None:
+def test_a_scope_is_read_back(agent_id: str) -> None:
     assert parse_scope(agent_scope(agent_id)) == ("agent", agent_id)
     assert parse_scope(reflection_scope(agent_id)) == ("reflection", f"agent:{agent_id}")
-
-
-def test_a_scope_without_a_type_is_global_or_none() -> None:
-    assert parse_scope("global") == ("global", "")
-    assert parse_scope("team") is None
-
-
-def test_shared_scopes_are_separated_by_commas() -> None:
+    assert (parse_scope("global"), parse_scope("team")) == (("global", ""), None)
     assert parse_shared(" a ,, b:c,") == ("a", "b:c")
 
 
@@ -198,19 +138,16 @@ def test_what_is_defined_is_valid_until_it_is_taken_back(settings: Scopes, scope
         assert without_definition(defined, scope) == settings
 
 
-@pytest.mark.parametrize("scope", ["", "a b", "ä", "x" * 101, "x\n"])
-def test_a_name_of_other_characters_or_too_long_is_refused(scope: str) -> None:
-    with pytest.raises(ValueError, match="at most 100 letters"):
-        with_definition(Scopes(), scope)
+def test_a_name_of_other_characters_or_too_long_is_refused() -> None:
+    for scope in ("", "a b", "ä", "x" * 101, "x\n"):
+        with pytest.raises(ValueError, match="at most 100 letters"):
+            with_definition(Scopes(), scope)
 
 
-def test_a_scope_is_taken_back_from_every_agent() -> None:
+def test_a_scope_is_taken_back_from_every_agent_but_the_global_one_and_the_default_stay() -> None:
     settings = Scopes(definitions={"team": "ours"}, agent_access={"main": ["team", "global"], "bob": ["team"]})
     assert without_definition(settings, "team") == Scopes(agent_access={"main": ["global"], "bob": []})
     assert without_definition(settings, "other") is settings
-
-
-def test_the_global_scope_and_the_default_cannot_be_taken_back() -> None:
     with pytest.raises(ValueError, match="the global scope cannot be removed"):
         without_definition(Scopes(), "global")
     with pytest.raises(ValueError, match="default must be one of"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from lcm.errors import ModelError
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import DocumentSort, Neighbour, Neighbours
+from lcm.protocols.writing import Assessment, DocumentSort, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import GLOBAL_SCOPE, Candidate, Document
 from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
@@ -123,3 +123,14 @@ def around(table: Table, *words: str) -> IntakeContext:
     said = messages(*words or ("hello",))
     places = {message.message_id: place for place, message in enumerate(said)}
     return IntakeContext(said, table, document_of, embed, places)
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """Admission that assesses each candidate as a function does."""
+
+    decide: Callable[[Candidate], Assessment]
+    is_off = False
+
+    def assess(self, candidate: Candidate, *_: object, **__: object) -> Assessment:
+        return self.decide(candidate)

@@ -39,26 +39,22 @@ def memory(name: str, cosine: float, **values: Any) -> tuple[Any, float]:
     return turn(name, cosine, **{"is_durable": True} | values)
 
 
-@given(WORDS, COSINES, COSINES)
-def test_every_signal_is_in_the_unit_interval_and_g_between_its_parts(
-    text: str, turns: list[float], memories: list[float]
+@given(st.lists(st.tuples(WORDS, COSINES, COSINES), min_size=1, max_size=4))
+def test_every_signal_is_in_the_unit_interval_g_between_its_parts_and_no_batch_matters(
+    rows: list[tuple[str, list[float], list[float]]],
 ) -> None:
     for gate in (GATE, Gating(rules="original")):
-        (found,) = gate.signals([text], [(turns, memories)])
-        assert all(0 <= value <= 1 for value in [*found.features.values(), found.g])
-        low, high = sorted([found.gconv, found.gtech])
-        assert low - 1e-12 <= found.g <= high + 1e-12
-        assert found.t > 0 or found.g == found.gconv
-        assert found.t < 1 or found.g == found.gtech
-        assert memories or found.h == 1
-        assert found.s < 1 or found.r == 0
-        assert found.is_passed == (found.g >= gate.threshold)
-
-
-@given(st.lists(st.tuples(WORDS, COSINES, COSINES), max_size=4))
-def test_a_signal_does_not_depend_on_the_batch(rows: list[tuple[str, list[float], list[float]]]) -> None:
-    found = GATE.signals([text for text, _, _ in rows], [(turns, memories) for _, turns, memories in rows])
-    assert found == [GATE.signals([text], [(turns, memories)])[0] for text, turns, memories in rows]
+        together = gate.signals([text for text, _, _ in rows], [known for _, *known in rows])
+        for found, (text, turns, memories) in zip(together, rows, strict=True):
+            assert [found] == gate.signals([text], [(turns, memories)])
+            assert all(0 <= value <= 1 for value in [*found.features.values(), found.g])
+            low, high = sorted([found.gconv, found.gtech])
+            assert low - 1e-12 <= found.g <= high + 1e-12
+            assert found.t > 0 or found.g == found.gconv
+            assert found.t < 1 or found.g == found.gtech
+            assert memories or found.h == 1
+            assert found.s < 1 or found.r == 0
+            assert found.is_passed == (found.g >= gate.threshold)
 
 
 def test_g_mixes_both_gates_by_the_technical_density() -> None:
@@ -92,13 +88,13 @@ def test_what_is_new_is_promoted_and_what_is_known_only_where_all_is() -> None:
     assert (always.score, always.features) == (known.score, known.features)
 
 
-@pytest.mark.parametrize("role", ["assistant", "tool", "system"])
-def test_what_others_said_is_admitted_and_never_promoted(role: str) -> None:
-    for promotion in ("gated", "always"):
-        found = assessed(Gating(promotion=promotion), Table(), role=role)
-        assert (found.is_admitted, found.is_durable, found.score, found.features) == (True, False, None, {})
-        assert found.reason == f"said by the {role}: not gated"
-    assert assessed(Gating(roles=["user", role]), Table(), role=role).is_durable
+def test_what_others_said_is_admitted_and_promoted_only_where_their_role_is_named() -> None:
+    for role in ("assistant", "tool", "system"):
+        for promotion in ("gated", "always"):
+            found = assessed(Gating(promotion=promotion), Table(), role=role)
+            assert (found.is_admitted, found.is_durable, found.score, found.features) == (True, False, None, {})
+            assert found.reason == f"said by the {role}: not gated"
+        assert assessed(Gating(roles=["user", role]), Table(), role=role).is_durable
 
 
 def test_the_last_source_message_says_whose_a_candidate_is() -> None:
