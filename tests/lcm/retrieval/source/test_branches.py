@@ -29,7 +29,7 @@ from lcm.retrieval.text_index.bm25s import Bm25s
 from lcm.retrieval.text_index.fts5 import Fts5
 from tests.golden.components import documents_batch
 from tests.support import talk
-from tests.support.workspaces import lived_in, minute, queries, questions, system, transcript
+from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
 
 MANY: Mapping[str, Branch] = {
     "dense": Dense(pool_size=9),
@@ -201,8 +201,8 @@ def test_what_is_no_branch_is_refused() -> None:
 def test_an_index_of_ones_own_gives_what_that_of_the_memory_gives_and_follows_what_is_added() -> None:
     lexical, dense = Lexical(text_index=Fts5()), Dense(embedder=Hashing())
     with Memory.open(system()) as memory:
-        for name in ("talk", "more"):
-            memory.ingest(transcript(name=name))
+        for name, lines in (("talk", LINES), ("more", ("A second kitchen with goats",))):
+            memory.ingest(transcript(lines, name=name))
             batch = batch_of(memory, queries())
             assert lexical.candidates(batch).equals(Lexical().candidates(batch))
             assert dense.candidates(batch).equals(Dense().candidates(batch))
