@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from lcm.context.assembly.tail_turns import entry_of
 from lcm.errors import LcmError
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
-from lcm.records.rules import VersionedRules
+from lcm.records.query import Recalled
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition
@@ -23,16 +22,14 @@ from tests.lcm.context.assembly.remembered import node, recalled
 
 PLAIN = Continuity(Utf16Units(), tail=RecentTail(min_turns=2, budget_tokens=0, budget_fraction=None))
 TALK = [user("where is it", "u1"), assistant("in the attic", "a1"), user("and now", "u2"), assistant("gone", "a2")]
-ORIGINAL = Continuity(
-    Utf16Units(),
-    token_budget_fraction=0.25,
-    tail=RecentTail(budget_fraction=None),
-    rules="1.4.4",
-)
+ORIGINAL = Continuity(Utf16Units(), token_budget_fraction=0.25, tail=RecentTail(budget_fraction=None), rules="1.4.4")
 
 
 class Wide:
     dim = 8
+
+
+RECOVERING = replace(PLAIN, recovery=RawTurnRecovery(Wide()))
 
 
 def ids(context: Context, tier: str) -> list[str]:
@@ -42,31 +39,23 @@ def ids(context: Context, tier: str) -> list[str]:
 def test_everything_stands_in_its_section_once() -> None:
     nodes = [node("hard", "Use metric units.", "h"), node("soft", "Be brief.", "s")]
     found = [recalled("r", "the key is blue"), recalled("g", "never push", "guidance")]
-    [context] = PLAIN.assemble(TALK, [ContextRequest(1000, "key", found)], nodes)
+    [context] = PLAIN.assemble([summary("old"), *TALK], [ContextRequest(1000, "key", found)], nodes)
     assert [item.item_id for item in context.items] == ["h", "s", "u2", "a2", "g", "r"]
+    assert context.evicted == 1 + 2, "summaries are no turns"
     assert [said["content"] for said in context.messages] == ["and now", [{"type": "text", "text": "gone"}]]
-    lines = context.system_note.splitlines()
-    assert [line for line in lines if line.startswith(("<", "["))] == [
-        "<authored_context>",
-        "[A1] Use metric units.",
-        "[A2] Be brief.",
-        "</authored_context>",
-        "<elevated_guidance>",
-        "[E1] never push",
-        "</elevated_guidance>",
+    assert [line for line in context.system_note.splitlines() if line.startswith(("<", "["))] == [
+        *("<authored_context>", "[A1] Use metric units.", "[A2] Be brief.", "</authored_context>"),
+        *("<elevated_guidance>", "[E1] never push", "</elevated_guidance>"),
         "<recalled_memories>",
         '[M1] <entry role="user" source="recalled">the key is blue</entry>',
         "</recalled_memories>",
     ]
-    assert Utf16Units().count([context.system_note])[0] <= context.tokens - sum(
-        item.tokens for item in context.items if item.in_tail
-    )
+    in_tail = sum(item.tokens for item in context.items if item.in_tail)
+    assert Utf16Units().count([context.system_note])[0] <= context.tokens - in_tail
 
 
 @pytest.mark.parametrize(("rules", "shows_calls"), [("corrected", True), ("original", False), ("1.4.4", False)])
-def test_a_call_beside_words_stands_in_the_tail_by_the_corrected_rules(
-    rules: VersionedRules, shows_calls: bool
-) -> None:
+def test_a_call_beside_words_stands_in_the_tail_by_the_corrected_rules(rules, shows_calls):
     blocks = [{"type": "text", "text": "I look it up"}, {"type": "toolCall", "id": "read-1", "name": "read"}]
     said = message({"role": "assistant", "content": blocks}, "a1")
     [context] = Continuity(Utf16Units(), rules=rules).assemble([user("where?", "u1"), said], [ContextRequest(1000)])
@@ -75,21 +64,8 @@ def test_a_call_beside_words_stands_in_the_tail_by_the_corrected_rules(
     assert ("read-1" in shown) is shows_calls
 
 
-def test_the_original_shows_everything_twice() -> None:
-    [context] = ORIGINAL.assemble(
-        TALK, [ContextRequest(4000, "key", [recalled("r", "a < b")])], [node("hard", "Use mm.", "h")]
-    )
-    entries = [str(said["content"]) for said in context.messages]
-    assert {said["role"] for said in context.messages} == {"system"}
-    assert entries[0] == "Use mm."
-    assert entries[-1] == '<entry role="user" source="recalled">a &lt; b</entry>'
-    assert entries[1] == '<entry role="user" source="session">where is it</entry>'
-    assert all(entry in context.system_note for entry in entries)
-
-
-def test_an_entry_of_a_message_that_holds_only_calls_shows_them() -> None:
-    talk = [user("look", "u"), call("c", message_id="call"), result("c", "found", "r")]
-    assert talk[1].content == ""
+def test_an_entry_of_a_message_that_holds_only_calls_shows_them_and_one_of_nothing_has_no_text() -> None:
+    talk = [user("look", "u"), call("c", message_id="call"), result("c", "found", "r"), user("", "nothing")]
     shown = '<entry role="assistant" source="session">[tool read] p: 1</entry>'
     [context] = ORIGINAL.assemble(talk, [ContextRequest(4000, "key")])
     items = {item.item_id: item for item in context.items}
@@ -97,19 +73,13 @@ def test_an_entry_of_a_message_that_holds_only_calls_shows_them() -> None:
     assert shown in context.system_note
     assert shown in [said["content"] for said in context.messages]
     assert items["call"].tokens == Utf16Units().count([shown])[0]
-
-
-def test_an_item_of_a_message_that_says_nothing_has_no_text() -> None:
-    [context] = ORIGINAL.assemble([user("", "nothing"), user("here", "u")], [ContextRequest(4000, "key")])
-    assert [bool(item.text) for item in context.items] == [False, True]
+    assert items["nothing"].text == ""
 
 
 def test_hard_text_that_is_too_large_is_refused_with_its_size_and_the_budget() -> None:
-    nodes = [node("hard", "x" * 400, "h")]
-    with pytest.raises(
-        OversizedHardError, match=r"hard authored text .*takes \d+ tokens.*, more than the 50 "
-    ) as caught:
-        PLAIN.assemble(TALK, [ContextRequest(50)], nodes)
+    said = r"hard authored text .*takes \d+ tokens.*, more than the 50 "
+    with pytest.raises(OversizedHardError, match=said) as caught:
+        PLAIN.assemble(TALK, [ContextRequest(50)], [node("hard", "x" * 400, "h")])
     assert isinstance(caught.value, LcmError)
     assert caught.value.tokens > 100  # 400 / 4, and the frame of its section
     assert caught.value.budget_tokens == 50
@@ -125,52 +95,35 @@ def test_the_original_degrades_where_hard_text_is_too_large_and_says_so() -> Non
 
 
 def test_turns_that_do_not_fit_are_shown_and_the_context_says_that_it_is_degraded() -> None:
-    [context] = PLAIN.assemble(
-        [user("x" * 400, "u"), user("y" * 400, "v")], [ContextRequest(150, "k", [recalled("r")])]
-    )
-    assert ids(context, "tail") == ["u", "v"]
-    assert context.tokens == 100 + 100
-    assert context.is_degraded
-    assert ids(context, "recalled") == []
+    talk = [user("x" * 400, "u"), user("y" * 400, "v")]
+    [context] = PLAIN.assemble(talk, [ContextRequest(150, "k", [recalled("r")])])
+    assert [item.item_id for item in context.items] == ids(context, "tail") == ["u", "v"]
+    assert (context.tokens, context.is_degraded) == (100 + 100, True)
 
 
-def test_soft_text_is_the_longest_prefix_that_fits() -> None:
-    nodes = [node("soft", "x" * 40, "s1"), node("soft", "x" * 4000, "s2"), node("soft", "x", "s3")]
-    [context] = PLAIN.assemble([], [ContextRequest(1000)], nodes)
-    assert ids(context, "soft") == ["s1"]
-
-
-def test_guidance_takes_its_share_and_no_more() -> None:
+def test_guidance_takes_its_share_and_no_more_and_recall_is_starved_before_it() -> None:
     rules = [recalled(f"g{place}", "x" * 200, "guidance") for place in range(9)]  # 50 tokens and its label each
     [context] = PLAIN.assemble([], [ContextRequest(1000, "k", rules)])
-    used = sum(item.tokens for item in context.items)
-    assert 0 < used <= 0.15 * 1000
+    assert sum(item.tokens for item in context.items) <= 0.15 * 1000
     assert ids(context, "guidance") == ["g0", "g1"]  # 3 * ceil((200 + 6) / 4) = 156 > 150
-
-
-def test_recall_is_starved_before_guidance() -> None:
     found = [recalled("m", "x" * 100), recalled("g", "rule", "guidance")]
     whole = PLAIN.assemble([], [ContextRequest(1000, "k", found)])[0]
-    cost = {item.item_id: item.tokens for item in whole.items}
+    cost = sum(item.tokens for item in whole.items)
     tight = replace(PLAIN, shares=BudgetShares(guidance_fraction=1.0))
-    [context] = tight.assemble([], [ContextRequest(cost["g"] + cost["m"] - 1, "k", found)])
+    [context] = tight.assemble([], [ContextRequest(cost - 1, "k", found)])
     assert (ids(context, "guidance"), ids(context, "recalled")) == (["g"], [])
 
 
-def test_what_stands_only_for_turns_that_are_shown_is_left_out() -> None:
+def test_what_stands_only_for_turns_and_rules_that_are_shown_is_left_out() -> None:
     found = [
         recalled("shown", source_message_ids=("u2",)),
         recalled("half", source_message_ids=("u1", "u2")),
         recalled("older", source_message_ids=("u1",)),
+        recalled("of a rule", source_message_ids=("x",)),
+        recalled("g", kind="guidance", source_message_ids=("x",)),
     ]
     [context] = PLAIN.assemble(TALK, [ContextRequest(1000, "k", found)])
-    assert ids(context, "recalled") == ["half", "older"]
-
-
-def test_a_rule_is_not_recalled_again_as_a_message() -> None:
-    found = [recalled("m", source_message_ids=("x",)), recalled("g", kind="guidance", source_message_ids=("x",))]
-    [context] = PLAIN.assemble([], [ContextRequest(1000, "k", found)])
-    assert [item.item_id for item in context.items] == ["g"]
+    assert (ids(context, "recalled"), ids(context, "guidance")) == (["half", "older"], ["g"])
 
 
 def test_a_summary_is_nobodys_words_but_where_its_record_names_a_role() -> None:
@@ -179,28 +132,17 @@ def test_a_summary_is_nobodys_words_but_where_its_record_names_a_role() -> None:
         assert f'<entry role="{shown}" source="recalled">told</entry>' in context.system_note
 
 
-def test_a_question_about_dreams_is_answered_by_authored_text_and_dreams_alone() -> None:
+def test_a_question_about_dreams_is_answered_by_authored_text_and_dreams_alone_where_there_are_any() -> None:
     found = [recalled("m"), recalled("d", kind="dream"), recalled("g", kind="guidance")]
     nodes = [node("hard", "h", "h"), node("soft", "s", "s")]
-    [dreaming] = PLAIN.assemble(TALK, [ContextRequest(1000, "what did I dream?", found)], nodes)
-    assert [item.item_id for item in dreaming.items] == ["h", "s", "d"]
-    [awake] = PLAIN.assemble(TALK, [ContextRequest(1000, "what did I dreamt?", found)], nodes)
-    assert "d" not in [item.item_id for item in awake.items]
 
+    def shown(assembly: Continuity, prompt: str, found: list[Recalled]) -> list[str]:
+        return [item.item_id for item in assembly.assemble(TALK, [ContextRequest(1000, prompt, found)], nodes)[0].items]
 
-def test_a_question_about_dreams_is_answered_as_any_other_where_no_dream_is_recalled() -> None:
-    found = [recalled("m"), recalled("g", kind="guidance")]
-    dreaming, awake = PLAIN.assemble(
-        TALK, [ContextRequest(1000, "what did I dream?", found), ContextRequest(1000, "what did I?", found)]
-    )
-    assert [item.item_id for item in dreaming.items] == ["u2", "a2", "g", "m"]
-    assert dreaming == awake
-
-
-def test_the_code_of_the_original_has_no_answer_but_dreams_to_a_question_about_them() -> None:
-    found = [recalled("m"), recalled("g", kind="guidance")]
-    [dreaming] = ORIGINAL.assemble(TALK, [ContextRequest(1000, "what did I dream?", found)], [node("hard", "h", "h")])
-    assert [item.item_id for item in dreaming.items] == ["h"]
+    awake = ["h", "s", "u2", "a2", "g", "m"]
+    assert shown(PLAIN, "what did I dream?", found) == ["h", "s", "d"]
+    assert shown(PLAIN, "what did I dreamt?", found) == shown(PLAIN, "what did I dream?", found[::2]) == awake
+    assert shown(ORIGINAL, "what did I dream?", found[::2]) == ["h", "s"], "its code knows nothing but dreams then"
 
 
 def test_the_code_of_the_original_weighs_a_turn_as_if_it_were_recalled() -> None:
@@ -208,11 +150,12 @@ def test_the_code_of_the_original_weighs_a_turn_as_if_it_were_recalled() -> None
     talk = [user("x" * (4 * 10 - len('<entry role="user" source="session"></entry>') % 4), f"u{i}") for i in range(3)]
     of_one = Utf16Units().count([entry_of(talk[0])])[0]
     assert Utf16Units().count([entry_of(talk[0], "recalled")]) == [of_one + 1]
-    for more, shown in ((0, 1), (1, 2)):
-        tail = RecentTail(min_turns=1, budget_tokens=2 * of_one + 2 * more, budget_fraction=None)
-        for rules, turns in (("original", 2), ("1.4.4", shown)):
-            assembly = replace(ORIGINAL, tail=tail, rules=rules)
-            assert len(assembly.tail_message_ids(talk, 10_000)) == turns
+    shown = {}
+    for more in (0, 2):
+        tail = RecentTail(min_turns=1, budget_tokens=2 * of_one + more, budget_fraction=None)
+        for rules in ("original", "1.4.4"):
+            shown[rules, more] = len(replace(ORIGINAL, tail=tail, rules=rules).tail_message_ids(talk, 10_000))
+    assert shown == {("original", 0): 2, ("1.4.4", 0): 1, ("original", 2): 2, ("1.4.4", 2): 2}
 
 
 def test_the_code_of_the_original_recovers_by_its_reserve_whatever_is_left() -> None:
@@ -256,10 +199,8 @@ def test_the_original_injects_soft_text_between_the_base_of_the_tail_and_the_res
 def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversation() -> None:
     """Its answer has not failed, and its context has a session: that it was fetched tells that it names none."""
     fetched = recalled("raw", "the key is blue", is_recovered=True, cosine=0.9)
-    assembly = replace(PLAIN, recovery=RawTurnRecovery(Wide()))
-    with_it, without = assembly.assemble(
-        TALK, [ContextRequest(500, "key", [recalled("r"), fetched]), ContextRequest(500, "key", [recalled("r")])]
-    )
+    asked = [ContextRequest(500, "key", [recalled("r"), *more]) for more in ([fetched], [])]
+    with_it, without = RECOVERING.assemble(TALK, asked)
     assert not with_it.notes["has_failed"]
     assert (with_it.notes["is_elsewhere"], with_it.notes["reserve_tokens"]) == (True, 500 // 10)
     assert (ids(with_it, "recalled"), ids(with_it, "recovered")) == (["r"], ["raw"])
@@ -267,15 +208,11 @@ def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversat
 
 
 def test_the_first_entry_of_a_section_pays_for_its_frame_where_nothing_else_was_recalled() -> None:
-    fetched = [recalled(f"raw {i}", "the key is blue", is_recovered=True, cosine=0.9) for i in range(2)]
-    fetched[1] = replace(fetched[1], text="the key is gone")
-    [context] = replace(PLAIN, recovery=RawTurnRecovery(Wide())).assemble(TALK, [ContextRequest(2000, "key", fetched)])
-    frame, line = Utf16Units().count(
-        [
-            opening("recalled_memories") + closing("recalled_memories"),
-            '[M1] <entry role="user" source="recalled">the key is blue</entry>\n',
-        ]
-    )
+    said = ("the key is blue", "the key is gone")
+    fetched = [recalled(f"raw {i}", text, is_recovered=True, cosine=0.9) for i, text in enumerate(said)]
+    [context] = RECOVERING.assemble(TALK, [ContextRequest(2000, "key", fetched)])
+    around = opening("recalled_memories") + closing("recalled_memories")
+    frame, line = Utf16Units().count([around, f'[M1] <entry role="user" source="recalled">{said[0]}</entry>\n'])
     assert ids(context, "recovered") == ["raw 0", "raw 1"]
     assert [item.tokens for item in context.items if item.context_tier == "recovered"] == [frame + line, line]
 
@@ -283,23 +220,19 @@ def test_the_first_entry_of_a_section_pays_for_its_frame_where_nothing_else_was_
 def test_the_reserve_is_kept_for_what_was_recovered() -> None:
     vague = [recalled(f"s{place}", "x" * 400, "summary", scope_class="session") for place in range(4)]
     lost = recalled("raw", "the key is blue", is_recovered=True, scope_class="session", cosine=0.9)
-    assembly = replace(PLAIN, recovery=RawTurnRecovery(Wide()))
-    [context] = assembly.assemble(TALK, [ContextRequest(500, "key", [*vague, lost])])
+    asked = [ContextRequest(500, "key", [*vague, lost])]
+    [context], [without] = RECOVERING.assemble(TALK, asked), PLAIN.assemble(TALK, asked)
     assert context.notes["has_failed"]
     assert context.notes["reserve_tokens"] == 500 // 10
-    assert ids(context, "recovered") == ["raw"]
-    without = PLAIN.assemble(TALK, [ContextRequest(500, "key", [*vague, lost])])[0]
     assert len(ids(without, "recalled")) == len(ids(context, "recalled")) == 3
-    assert ids(without, "recovered") == []
+    assert (ids(context, "recovered"), ids(without, "recovered")) == (["raw"], [])
 
 
 def test_what_is_recovered_is_not_what_was_chosen_already() -> None:
     vague = [recalled(f"s{place}", "x", "summary", scope_class="session") for place in range(4)]
     turn = recalled("doc", "the key", scope_class="session", source_message_ids=("m7",))
     again = replace(turn, document_id="raw", is_recovered=True)
-    [context] = replace(PLAIN, recovery=RawTurnRecovery(Wide())).assemble(
-        TALK, [ContextRequest(2000, "key", [*vague, turn, again])]
-    )
+    [context] = RECOVERING.assemble(TALK, [ContextRequest(2000, "key", [*vague, turn, again])])
     assert "doc" in ids(context, "recalled")
     assert ids(context, "recovered") == []
 
@@ -309,12 +242,6 @@ def test_a_result_brings_the_call_that_it_answers() -> None:
     [context] = replace(PLAIN, tail=replace(PLAIN.tail, min_turns=1)).assemble(talk, [ContextRequest(1000)])
     assert ids(context, "tail") == ["call", "r"]
     assert [said["role"] for said in context.messages] == ["assistant", "toolResult"]
-
-
-def test_summaries_of_the_conversation_are_no_turns() -> None:
-    [context] = PLAIN.assemble([summary("old"), *TALK], [ContextRequest(1000)])
-    assert ids(context, "tail") == ["u2", "a2"]
-    assert context.evicted == 1 + 2
 
 
 def test_the_tail_is_known_before_anything_is_recalled() -> None:
@@ -330,18 +257,3 @@ def test_the_section_of_the_tail_is_in_the_order_of_time_and_what_has_none_is_fi
     assert [line.body for line in shown["recent_session_tail"]] == [
         f'<entry role="user" source="session">{text}</entry>' for text in ("undated", "early", "late")
     ]
-
-
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (lambda: replace(PLAIN, token_budget_fraction=float("nan")), r"token_budget_fraction must be in \(0, 1\]"),
-        (lambda: replace(PLAIN, rules="1.4"), "rules must be one of: 1.4.4, corrected, original, got '1.4'"),
-        (lambda: BudgetShares(soft_fraction=1.5), r"soft_fraction must be in \[0, 1\], got 1.5"),
-        (lambda: RecentTail(min_turns=-1), "min_turns must be >= 0, got -1"),
-        (lambda: RecentTail(budget_fraction=float("nan")), "budget_fraction must be in"),
-    ],
-)
-def test_settings_out_of_range_are_refused(made: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        made()
