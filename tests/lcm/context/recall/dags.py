@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
 from lcm.compaction.summary_id import summary_id
 from lcm.context.answerer.extractive import Extractive
+from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.transcript.large_files import intercepted
+from lcm.transcript.parts import decompose
 
 TOKENS = Utf16Units()
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -30,6 +34,18 @@ def said(name: str, number: int, words: str) -> Message:
 def talk(store: Store, name: str, lines: Sequence[str]) -> None:
     messages = tuple(said(name, number, words) for number, words in enumerate(lines, start=1))
     store.ingest(Transcript(name, messages), TOKENS)
+
+
+def holding(name: str, file: str, text: str, least_tokens: int, explored: str) -> Message:
+    """A message with a file, which is intercepted from so many tokens on."""
+    native = decompose({"role": "user", "content": f'Look: <file name="{file}">{text}</file>'})
+    holder = Message(name, "user", native.content, "session", START, parts=native.parts, envelope=native.envelope)
+    return intercepted(holder, least_tokens, TOKENS, lambda *_: explored)
+
+
+def lent(configured: Recall, store: Store, conversations: Sequence[int] = (1,), **within: Any) -> Reader:
+    """A reader within a grant."""
+    return configured.grant_access(configured.on(store), conversations, lambda: START, **within)[1]
 
 
 def fold(store: Store, name: str, first: int, count: int, words: str) -> str:

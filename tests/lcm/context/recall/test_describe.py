@@ -4,11 +4,8 @@ import pytest
 
 from lcm.context.recall.describe import DescribedFile, DescribedSummary, file_description, summary_text
 from lcm.errors import StoreError
-from lcm.records.conversation import Message
 from lcm.store.store import Store
-from lcm.transcript.large_files import intercepted
-from lcm.transcript.parts import decompose
-from tests.lcm.context.recall.dags import START, TOKENS, fold, recall, talk
+from tests.lcm.context.recall.dags import TOKENS, fold, holding, recall, talk
 
 
 def test_a_subtree_goes_to_the_sources_or_as_the_original_to_what_was_derived() -> None:
@@ -16,18 +13,16 @@ def test_a_subtree_goes_to_the_sources_or_as_the_original_to_what_was_derived() 
         talk(store, "talk", ["one", "two"])
         first, second = fold(store, "talk", 0, 1, "of one"), fold(store, "talk", 1, 1, "of two")
         top = fold(store, "talk", 0, 2, "of both")
-        found = {}
-        for rules in ("corrected", "original"):
-            reader = recall(rules=rules).on(store)
-            for one in (top, second):
-                described = reader.describe(one)
-                assert isinstance(described, DescribedSummary)
-                places = [node.place for node in described.subtree]
-                found[rules, one] = [(p.summary_id, p.path, len(p.next_ids)) for p in places]
-        assert found["corrected", top] == [(top, "", 2), (first, "0000", 0), (second, "0001", 0)]
-        assert found["corrected", second] == [(second, "", 0)]
-        assert found["original", top] == [(top, "", 0)]
-        assert found["original", second] == [(second, "", 1), (top, "0001", 0)]
+
+        def subtree(rules: str, of: str) -> list[tuple[str, str, int]]:
+            described = recall(rules=rules).on(store).describe(of)
+            assert isinstance(described, DescribedSummary)
+            return [(one.place.summary_id, one.place.path, len(one.place.next_ids)) for one in described.subtree]
+
+        assert subtree("corrected", top) == [(top, "", 2), (first, "0000", 0), (second, "0001", 0)]
+        assert subtree("corrected", second) == [(second, "", 0)]
+        assert subtree("original", top) == [(top, "", 0)]
+        assert subtree("original", second) == [(second, "", 1), (top, "0001", 0)]
 
 
 def test_the_manifest_says_what_fits_the_budget() -> None:
@@ -42,19 +37,15 @@ def test_the_manifest_says_what_fits_the_budget() -> None:
 
 def test_a_large_file_is_had_whole_by_its_id() -> None:
     text = "row 1\nrow 2\n" * 500
-    said = decompose({"role": "user", "content": f'Look: <file name="rows.txt">{text}</file>'})
-    holder = Message("m", "user", said.content, "s", START, parts=said.parts, envelope=said.envelope)
-    holder = intercepted(holder, 100, TOKENS, lambda *_: "1000 rows")
+    holder = holding("m", "rows.txt", text, 100, "1000 rows")
     with Store() as store:
         store.append("talk", [holder], TOKENS)
         (file,) = holder.files
         reader = recall().on(store)
-        whole = reader.describe(file.file_id, content=True)
+        whole, brief = (reader.describe(file.file_id, content=content) for content in (True, False))
         assert isinstance(whole, DescribedFile)
-        assert whole.text == text
-        brief = reader.describe(file.file_id)
         assert isinstance(brief, DescribedFile)
-        assert brief.text is None
+        assert (whole.text, brief.text) == (text, None)
         assert "1000 rows" in file_description(brief)
         with pytest.raises(StoreError, match="no 'file_none' in the store"):
             reader.describe("file_none")

@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from lcm.context.answerer.answerer import Answer, GrantedReader, Question
+from lcm.context.answerer.extractive import Extractive
 from lcm.context.answerer.llm import Llm
-from lcm.context.recall.delegation import DelegationError
+from lcm.context.recall.delegation import DelegatedAnswer, DelegationError
 from lcm.context.recall.recall import Recall
 from lcm.errors import GrantError, LcmError, ModelError, StoreError
 from lcm.store.store import Store
@@ -36,6 +39,11 @@ def store() -> Store:
         yield made
 
 
+def asked(store: Store, prompt: str, answerer: Any = None, clock: Any = told, **how: Any) -> DelegatedAnswer:
+    configured = Recall(answerer or Extractive(), TOKENS)
+    return configured.expand_query(configured.on(store), prompt, clock, **how)
+
+
 @dataclass
 class Doing:
     """An answerer that does what a test wants."""
@@ -49,63 +57,52 @@ class Doing:
 
 
 def test_the_answer_quotes_the_sentences_that_speak_of_it(store: Store) -> None:
-    configured = recall()
-    answered = configured.expand_query(
-        configured.on(store), "Why did the migration fail on port 8443?", told, query="migration"
-    )
+    answered = asked(store, "Why did the migration fail on port 8443?", query="migration")
     lines = answered.answer.text.splitlines()
     assert "- The migration failed because port 8443 was taken by the old proxy. [msg#2]" in lines
     assert not any("rained" in line or "kettle" in line for line in lines)
     assert set(answered.answer.cited_messages) == {2, 4}
     assert set(answered.answer.cited_ids) <= {summary.summary_id for summary in store.summaries()}
-    assert answered.answer.expanded_summaries == 2
-    assert answered.conversations == (1,)
+    assert (answered.answer.expanded_summaries, answered.conversations) == (2, (1,))
     assert TOKENS.count([answered.answer.text])[0] <= 2000
 
 
-@pytest.mark.parametrize("max_tokens", [1, 20, 40])
-def test_an_answer_keeps_to_its_tokens(store: Store, max_tokens: int) -> None:
-    configured = recall()
-    answered = configured.expand_query(
-        configured.on(store), "migration port proxy goats", told, query="migration", max_tokens=max_tokens
-    )
-    if answered.answer.cited_messages:
-        assert TOKENS.count([answered.answer.text])[0] <= max_tokens
-    assert answered.answer.is_truncated
+def test_an_answer_keeps_to_its_tokens(store: Store) -> None:
+    for most in (1, 20, 40):
+        answer = asked(store, "migration port proxy goats", query="migration", max_tokens=most).answer
+        assert not answer.cited_messages or TOKENS.count([answer.text])[0] <= most
+        assert answer.is_truncated
 
 
 def test_messages_lead_to_their_leaves_and_those_of_no_summary_count_too(store: Store) -> None:
-    configured = recall()
-    answered = configured.expand_query(configured.on(store), "old proxy", told, query="taken by the old proxy")
-    assert answered.answer.cited_messages == (2,)
+    assert asked(store, "old proxy", query="taken by the old proxy").answer.cited_messages == (2,)
     talk(store, "fresh", ["The lantern is behind the harbor wall."])
-    answered = configured.expand_query(configured.on(store), "Where is the lantern?", told, query="lantern")
-    assert answered.answer.text == "- The lantern is behind the harbor wall. [msg#5]"
-    assert answered.answer.cited_ids == ()
+    answer = asked(store, "Where is the lantern?", query="lantern").answer
+    assert (answer.text, answer.cited_ids) == ("- The lantern is behind the harbor wall. [msg#5]", ())
     shallow = recall(rules="original")
     assert not shallow.expand_query(shallow.on(store), "Where?", told, query="lantern").answer.cited_messages
 
 
 def test_nothing_found_is_an_answer_and_lends_nothing(store: Store) -> None:
-    asked = Doing(lambda question, reader: "x")
-    configured = Recall(asked, TOKENS)
-    answered = configured.expand_query(configured.on(store), "What?", told, query="zeppelin")
+    answered = asked(store, "What?", doing := Doing(lambda question, reader: "x"), query="zeppelin")
     assert answered.answer.text == "Nothing was found for 'zeppelin': no summary or message holds these words."
     assert answered.route.action == "answer_directly"
-    assert asked.readers == []
+    assert doing.readers == []
 
 
 def test_what_is_named_must_be_there_and_of_one_conversation(store: Store) -> None:
     talk(store, "other", ["The migration of birds."])
     fold(store, "other", 0, 1, "A migration.")
-    configured = recall()
-    with pytest.raises(StoreError, match="no 'sum_none'"):
-        configured.expand_query(configured.on(store), "What?", told, summary_ids=["sum_none"])
-    with pytest.raises(StoreError, match=r"lies in 2 conversations \(1, 2\)"):
-        configured.expand_query(configured.on(store), "What?", told, query="migration")
-    assert configured.expand_query(
-        configured.on(store), "What birds?", told, query="migration", conversation="other"
-    ).conversations == (2,)
+    for problem, how in {
+        "no 'sum_none'": {"summary_ids": ["sum_none"]},
+        "no 'msg#99' in the store": {"summary_ids": ["msg#99"]},
+        r"lies in 2 conversations \(1, 2\)": {"query": "migration"},
+    }.items():
+        with pytest.raises(StoreError, match=problem):
+            asked(store, "What?", **how)
+    assert asked(store, "What birds?", query="migration", conversation="other").conversations == (2,)
+    for named in ("msg#2", "talk:2"):  # reading begins at what is named, by whichever id
+        assert asked(store, "Why did the migration fail?", summary_ids=[named]).answer.cited_messages == (2,)
 
 
 def fails(question: Question, reader: GrantedReader) -> str:
@@ -119,27 +116,21 @@ def breaks(question: Question, reader: GrantedReader) -> str:
 @pytest.mark.parametrize(
     ("deed", "error"), [(fails, ModelError), (breaks, KeyboardInterrupt), (lambda q, r: "fine", None)]
 )
-def test_the_grant_ends_on_every_exit(
-    store: Store, deed: Callable[[Question, GrantedReader], str], error: type[BaseException] | None
-) -> None:
-    asked = Doing(deed)
-    configured = Recall(asked, TOKENS)
+def test_the_grant_ends_on_every_exit(store: Store, deed: Any, error: Any) -> None:
+    doing = Doing(deed)
+    configured = Recall(doing, TOKENS)
     for _ in range(2):  # the slot is free again too
-        if error is None:
+        with nullcontext() if error is None else pytest.raises(error):
             configured.expand_query(configured.on(store), "What?", told, query="migration")
-        else:
-            with pytest.raises(error):
-                configured.expand_query(configured.on(store), "What?", told, query="migration")
     assert len(configured.delegations.grants) == 0
-    for reader in asked.readers:
+    for reader in doing.readers:
         assert reader.remaining_tokens == 0
         with pytest.raises(GrantError, match="Grant not found"):
             reader.expand([store.summaries()[0].summary_id])
 
 
 def test_an_answer_that_comes_too_late_is_none_and_its_grant_expires_meanwhile(store: Store) -> None:
-    now = [START]
-    first = store.summaries()[0].summary_id
+    now, first = [START], store.summaries()[0].summary_id
 
     def slow(question: Question, reader: GrantedReader) -> str:
         now[0] += timedelta(seconds=149)
@@ -149,9 +140,8 @@ def test_an_answer_that_comes_too_late_is_none_and_its_grant_expires_meanwhile(s
             reader.expand([first])
         return "late"
 
-    configured = Recall(Doing(slow), TOKENS)
     with pytest.raises(LcmError, match="longer than 120 seconds"):
-        configured.expand_query(configured.on(store), "What?", lambda: now[0], query="migration")
+        asked(store, "What?", Doing(slow), lambda: now[0], query="migration")
 
 
 def test_a_delegated_reader_does_not_delegate(store: Store) -> None:
@@ -203,54 +193,29 @@ class Scripted:
 
 def test_a_model_reads_asks_for_more_and_cites_what_it_was_shown(store: Store) -> None:
     first, second = (summary.summary_id for summary in store.summaries())
-    model = Scripted(
-        [
-            json.dumps({"answer": "", "citedIds": [], "expand": [first, "sum_made_up"]}),
-            f'Here:\n```json\n{{"answer": "Port 8443 was taken.", "citedIds": ["{first}", "sum_made_up"]}}\n```',
-        ]
-    )
-    configured = Recall(Llm(model), TOKENS)
-    answered = configured.expand_query(configured.on(store), "Why?", told, summary_ids=[first, second])
-    assert answered.answer.text == "Port 8443 was taken."
-    assert answered.answer.cited_ids == (first,)
-    assert "8443" not in model.prompts[0]
-    assert "8443" in model.prompts[1]
+    wants = json.dumps({"answer": "", "citedIds": [], "expand": [first, "sum_made_up"]})
+    told = f'Here:\n```json\n{{"answer": "Port 8443 was taken.", "citedIds": ["{first}", "sum_made_up"]}}\n```'
+    answer = asked(store, "Why?", Llm(model := Scripted([wants, told])), summary_ids=[first, second]).answer
+    assert (answer.text, answer.cited_ids) == ("Port 8443 was taken.", (first,))
+    assert ["8443" in prompt for prompt in model.prompts] == [False, True]
 
 
-@pytest.mark.parametrize("reply", ["I do not know.", '{"answer": ""}', '{"answer": 3}'])
-def test_a_reply_without_an_answer_is_an_error(store: Store, reply: str) -> None:
-    configured = Recall(Llm(Scripted([reply])), TOKENS)
-    with pytest.raises(ModelError, match="answer"):
-        configured.expand_query(configured.on(store), "Why?", told, query="migration")
-
-
-def test_a_long_reply_is_cut_after_a_sentence(store: Store) -> None:
-    words = "It was the port. " * 30
-    configured = Recall(Llm(Scripted([json.dumps({"answer": words})])), TOKENS)
-    answer = configured.expand_query(configured.on(store), "Why?", told, query="migration", max_tokens=10).answer
-    assert answer.text == "It was the port. It was the port."
-    assert answer.is_truncated
+def test_a_reply_without_an_answer_is_an_error_and_a_long_one_is_cut_after_a_sentence(store: Store) -> None:
+    for reply in ("I do not know.", '{"answer": ""}', '{"answer": 3}'):
+        with pytest.raises(ModelError, match="answer"):
+            asked(store, "Why?", Llm(Scripted([reply])), query="migration")
+    long = Llm(Scripted([json.dumps({"answer": "It was the port. " * 30})]))
+    answer = asked(store, "Why?", long, query="migration", max_tokens=10).answer
+    assert (answer.text, answer.is_truncated) == ("It was the port. It was the port.", True)
 
 
 def test_a_question_is_no_answer_where_a_statement_speaks_of_it() -> None:
-    configured = recall()
     with Store() as store:
         talk(store, "talk", ["Did they give you an adrenaline pen?", "Two adrenaline pens, one at school."])
         fold(store, "talk", 0, 2, "About pens.")
-        asked = configured.expand_query(configured.on(store), "Which adrenaline pens?", told, query="adrenaline")
-        assert asked.answer.text.splitlines()[0] == "- Two adrenaline pens, one at school. [msg#2]"
-        assert "Did they" not in asked.answer.text
+        answer = asked(store, "Which adrenaline pens?", query="adrenaline").answer.text
+        assert answer.splitlines()[0] == "- Two adrenaline pens, one at school. [msg#2]"
+        assert "Did they" not in answer
         store.append("other", [said("other", 1, "Where is the kettle?")], TOKENS)
-        alone = configured.expand_query(configured.on(store), "Where is the kettle?", told, query="kettle")
-        assert alone.answer.text == "- Where is the kettle? [msg#3]"
-
-
-def test_reading_begins_at_messages_that_are_named_by_any_id(store: Store) -> None:
-    configured = recall()
-    for named in ("msg#2", "talk:2"):
-        answered = configured.expand_query(
-            configured.on(store), "Why did the migration fail?", told, summary_ids=[named]
-        )
-        assert answered.answer.cited_messages == (2,)
-    with pytest.raises(StoreError, match="no 'msg#99' in the store"):
-        configured.expand_query(configured.on(store), "Why?", told, summary_ids=["msg#99"])
+        alone = asked(store, "Where is the kettle?", query="kettle").answer.text
+        assert alone == "- Where is the kettle? [msg#3]"
