@@ -16,15 +16,7 @@ from lcm.transcript.recorded_file import RecordedFile
 
 CHAT = json.dumps({"role": "user", "content": "hello"})
 SPOKEN = json.dumps({"type": "user", "sessionId": "s1", "message": {"role": "user", "content": "hello"}})
-AGENT = json.dumps(
-    {
-        "type": "user",
-        "sessionId": "s1",
-        "isSidechain": True,
-        "agentId": "a",
-        "message": {"role": "user", "content": "x"},
-    }
-)
+AGENT = json.dumps(json.loads(SPOKEN) | {"isSidechain": True, "agentId": "a"})
 
 
 @pytest.fixture
@@ -61,9 +53,6 @@ def test_a_sub_agent_is_left_to_a_session_of_the_same_walk(project: Path) -> Non
 def test_a_sub_agent_beside_a_file_that_is_no_such_session_is_read_by_itself(project: Path, content: str) -> None:
     (project / "s1.jsonl").write_text(content)
     assert found(project) == ["s1.jsonl", *ORPHANS]
-
-
-def test_a_sub_agent_beside_a_torn_session_is_read_by_itself(project: Path) -> None:
     (project / "s1.jsonl").unlink()
     (project / "s1.jsonl.gz").write_bytes(gzip.compress(SPOKEN.encode())[:12])
     assert found(project) == ["s1.jsonl.gz", *ORPHANS]
@@ -152,21 +141,16 @@ def test_what_is_whole_and_of_another_kind_is_passed_over_in_a_folder(
     assert not is_passed_over(RecordedFile(path), [tmp_path, path])
 
 
-def test_a_whole_parquet_file_of_other_columns_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "any.parquet"
-    pl.DataFrame({"text": ["a"]}).write_parquet(path)
-    assert is_passed_over(RecordedFile(path), [tmp_path])
-    path.write_bytes(path.read_bytes()[:-20])
-    assert not is_passed_over(RecordedFile(path), [tmp_path])
-
-
-def test_an_archive_of_transcripts_is_passed_over(tmp_path: Path) -> None:
+def test_parquet_of_other_columns_and_archives_are_passed_over_where_they_are_whole(tmp_path: Path) -> None:
+    parquet, archive = tmp_path / "any.parquet", tmp_path / "any.tar"
+    pl.DataFrame({"text": ["a"]}).write_parquet(parquet)
     (tmp_path / "talk.jsonl").write_text(f"\n{CHAT}\n")
-    path = tmp_path / "any.tar"
-    with tarfile.open(path, "w") as archive:
-        archive.add(tmp_path / "talk.jsonl", "talk.jsonl")
-    assert any(reader.detects(RecordedFile(path)) for reader in READERS)
-    assert is_passed_over(RecordedFile(path), [tmp_path])
+    with tarfile.open(archive, "w") as packed:
+        packed.add(tmp_path / "talk.jsonl", "talk.jsonl")
+    assert any(reader.detects(RecordedFile(archive)) for reader in READERS)
+    assert [is_passed_over(RecordedFile(path), [tmp_path]) for path in (parquet, archive)] == [True, True]
+    parquet.write_bytes(parquet.read_bytes()[:-20])
+    assert not is_passed_over(RecordedFile(parquet), [tmp_path])
 
 
 def test_what_cannot_be_opened_is_not_passed_over(tmp_path: Path) -> None:

@@ -12,14 +12,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.reading import READERS, read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
-from tests.lcm.store.contents import json_objects, json_values
 
 COPILOT = "a Copilot CLI session"
 DROID, DROID_LOG = "a Droid (Factory) session", "a Droid (Factory) stream-json log"
@@ -130,13 +127,6 @@ def test_the_refusal_names_what_it_is_and_what_can_be_read(tmp_path: Path) -> No
     path.write_text('{"some": "record"}')
     with pytest.raises(TranscriptError, match="not a known transcript format; lcm reads: "):
         read_transcripts(path)
-
-
-@given(values=st.lists(json_values | json_objects, min_size=1, max_size=3), head=st.binary(max_size=4))
-def test_any_file_has_a_name_or_none(tmp_path_factory: pytest.TempPathFactory, values: list[Any], head: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "any"
-    path.write_bytes(head + "\n".join(map(json.dumps, values)).encode())
-    assert isinstance(foreign_name(RecordedFile(path)), str | None)
 
 
 if os.environ.get("LCM_DATASETS_DIR"):

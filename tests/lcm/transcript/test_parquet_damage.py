@@ -16,7 +16,7 @@ from lcm.transcript.reading import read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.transcript.test_damage import items, taken
 
-ROWS, FILES_DAMAGED = 2000, 200
+ROWS, FILES_DAMAGED = 800, 80
 
 
 def in_row_groups(path: Path, rng: random.Random) -> bytes:
@@ -29,26 +29,22 @@ def in_row_groups(path: Path, rng: random.Random) -> bytes:
     return path.read_bytes()
 
 
-def cut_bytes(content: bytes, rng: random.Random) -> bytes:
-    return content[: rng.randrange(len(content))]
-
-
-def take_bytes_out(content: bytes, rng: random.Random) -> bytes:
+def damaged(content: bytes, number: int, rng: random.Random) -> bytes:
+    """The bytes cut, a few of them taken out or made zeros, or a bit flipped."""
     at = rng.randrange(len(content))
-    return content[:at] + content[at + rng.choice([1, 7, 500]) :]
+    head, tail = content[:at], content[at:]
+    match number % 4:
+        case 0:
+            return head
+        case 1:
+            return head + tail[rng.choice([1, 7, 500]) :]
+        case 2:
+            return head + bytes([tail[0] ^ 1 << rng.randrange(8)]) + tail[1:]
+        case _:
+            length = rng.choice([1, 16, 400])
+            return head + bytes(len(tail[:length])) + tail[length:]
 
 
-def flip_a_bit(content: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(len(content))
-    return content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
-
-
-def put_zeros(content: bytes, rng: random.Random) -> bytes:
-    at, length = rng.randrange(len(content)), rng.choice([1, 16, 400])
-    return content[:at] + b"\x00" * len(content[at : at + length]) + content[at + length :]
-
-
-@pytest.mark.full
 def test_damaged_parquet_is_refused_or_read_up_to_the_damage(tmp_path: Path) -> None:
     rng = random.Random("parquet")
     reader = ParquetReader()
@@ -56,13 +52,15 @@ def test_damaged_parquet_is_refused_or_read_up_to_the_damage(tmp_path: Path) -> 
     whole = in_row_groups(path, rng)
     outcomes: Counter[str] = Counter()
     for number in range(FILES_DAMAGED):
-        path.write_bytes([cut_bytes, take_bytes_out, flip_a_bit, put_zeros][number % 4](whole, rng))
+        path.write_bytes(damaged(whole, number, rng))
         file = RecordedFile(path)
         try:
             assert reader_of(file).name == "parquet"
         except TranscriptError as refusal:
             assert str(path) in str(refusal)
             outcomes["refused"] += 1
+        else:
+            outcomes["taken"] += 1
         pieces = list(read_pieces(file, reader))
         read = items(pieces)
         rows = {line for _, line, last, _ in file.quarantine if line == last}
@@ -75,7 +73,7 @@ def test_damaged_parquet_is_refused_or_read_up_to_the_damage(tmp_path: Path) -> 
         else:
             assert read + len(rows) == ROWS
             outcomes["all"] += 1
-    assert min(outcomes[what] for what in ("refused", "none", "in part", "all")) > 20
+    assert min(outcomes[what] for what in ("refused", "taken", "none", "in part", "all")) > 5
 
 
 ODD_COLUMNS: dict[str, pa.Array] = {

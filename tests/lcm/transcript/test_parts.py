@@ -10,19 +10,15 @@ from hypothesis import strategies as st
 
 from lcm.records.conversation import Message, Transcript
 from lcm.store.store import Store
+from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.parts import decompose, rebuild, tool_calls
-from lcm.transcript.reading import read_transcripts
 from tests.lcm.store.contents import TOKENS, json_objects, json_values
+from tests.lcm.transcript.recordings import columns, read_one, write
 
 
 def read(native: dict[str, Any]) -> Message:
     said = decompose(native)
     return Message("m1", said.role, said.content, "s1", parts=said.parts, envelope=said.envelope)
-
-
-def columns(native: dict[str, Any]) -> list[tuple[str | None, ...]]:
-    parts = decompose(native).parts
-    return [(p.part_type, p.text, p.tool_call_id, p.tool_name, p.tool_input, p.tool_output) for p in parts]
 
 
 _types = st.sampled_from(["text", "thinking", "reasoning", "image", "toolCall", "tool_use", "tool_result", "new"])
@@ -84,21 +80,15 @@ def test_a_message_from_elsewhere_cannot_be_rebuilt() -> None:
         rebuild(Message("m1", "user", "words", "s1"))
 
 
-@pytest.mark.parametrize(
-    ("recorded", "role"),
-    [
-        ("user", "user"), ("assistant", "assistant"), ("system", "system"), ("developer", "system"),
-        ("tool", "tool"), ("toolResult", "tool"), ("function", "tool"),
-        ("bashExecution", "assistant"), ("custom", "assistant"),
-    ],
-)  # fmt: skip
-def test_every_recorded_role_becomes_one_of_four(recorded: str, role: str) -> None:
-    assert decompose({"role": recorded, "content": "a"}).role == role
-
-
-def test_text_is_one_text_part() -> None:
-    assert columns({"role": "user", "content": "hello"}) == [("text", "hello", None, None, None, None)]
-    assert columns({"role": "assistant", "content": ""}) == [("text", "", None, None, None, None)]
+def test_every_recorded_role_becomes_one_of_four() -> None:
+    roles = {
+        **{name: name for name in ("user", "assistant", "system", "tool")},
+        "developer": "system",
+        "toolResult": "tool",
+        "function": "tool",
+        **dict.fromkeys(("bashExecution", "custom"), "assistant"),
+    }
+    assert {name: decompose({"role": name, "content": "a"}).role for name in roles} == roles
 
 
 def test_blocks_keep_their_order_and_kind() -> None:
@@ -112,7 +102,7 @@ def test_blocks_keep_their_order_and_kind() -> None:
         "bare",
         7,
     ]
-    assert [row[:2] for row in columns({"role": "assistant", "content": content})] == [
+    assert [row[:2] for row in columns(read({"role": "assistant", "content": content}))] == [
         ("reasoning", "ponder"),
         ("reasoning", "one\ntwo"),
         ("text", "done"),
@@ -124,58 +114,58 @@ def test_blocks_keep_their_order_and_kind() -> None:
     ]
 
 
+BOOK = [{"id": "c1", "type": "function", "function": {"name": "book", "arguments": '{"seat": "12A"}'}}]
+BOOKED = ("tool", None, "c1", "book", '{"seat": "12A"}', None)
+NOTHING = (None, None, None, None)
+NAMES = {"id": "c1", "name": "ls"}
+
+
 @pytest.mark.parametrize(
-    "block",
+    ("native", "content", "rows"),
     [
-        {"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"path": "é"}},
-        {"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "é"}},
-        {"type": "function_call", "call_id": "c1", "id": "other", "name": "ls", "arguments": {"path": "é"}},
-        {"type": "tool-use", "tool_use_id": "c1", "tool_name": "ls", "toolInput": {"path": "é"}},
-        {"type": "tool_call", "toolCallId": "c1", "toolName": "ls", "tool_input": '{"path":"é"}'},
+        ({"content": "hello"}, "hello", [("text", "hello", *NOTHING)]),
+        ({"content": ""}, "", [("text", "", *NOTHING)]),
+        ({"content": None, "tool_calls": BOOK}, "", [BOOKED]),
+        ({"content": "Booking.", "tool_calls": BOOK}, "Booking.", [("text", "Booking.", *NOTHING), BOOKED]),
+        (
+            {"role": "tool", "tool_call_id": "c1", "name": "book", "content": "booked"},
+            "booked",
+            [("text", "booked", "c1", "book", None, None)],
+        ),
+        (
+            {"role": "toolResult", "toolCallId": "c1", "toolName": "book", "content": [{"type": "text", "text": "a"}]},
+            "a",
+            [("text", "a", "c1", "book", None, None)],
+        ),
+        (
+            {"content": [{"type": "function_call_output", "call_id": "c1", "output": {"text": "ok"}}]},
+            "ok",
+            [("tool", None, "c1", None, None, '{"text":"ok"}')],
+        ),
+        (
+            {"role": "bashExecution", "command": "ls", "output": "a\nb", "exitCode": 0},
+            "$ ls\na\nb",
+            [("text", "$ ls\na\nb", *NOTHING)],
+        ),
+        ({"role": "x", "summary": "s"}, "", [("agent", None, *NOTHING)]),
+        ({"role": "x", "content": None}, "", [("agent", None, *NOTHING)]),
+        *(
+            ({"content": [block]}, "", [("tool", None, "c1", "ls", '{"path":"é"}', None)])
+            for block in (
+                {"type": "toolCall", **NAMES, "arguments": {"path": "é"}},
+                {"type": "tool_use", **NAMES, "input": {"path": "é"}},
+                {"type": "function_call", "call_id": "c1", "id": "other", "name": "ls", "arguments": {"path": "é"}},
+                {"type": "tool-use", "tool_use_id": "c1", "tool_name": "ls", "toolInput": {"path": "é"}},
+                {"type": "tool_call", "toolCallId": "c1", "toolName": "ls", "tool_input": '{"path":"é"}'},
+            )
+        ),
     ],
 )
-def test_tool_calls_of_every_spelling_have_id_name_and_input(block: dict[str, Any]) -> None:
-    native = {"role": "assistant", "content": [block]}
-    assert columns(native) == [("tool", None, "c1", "ls", '{"path":"é"}', None)]
-    assert decompose(native).content == ""
-
-
-def test_openai_tool_calls_are_tool_parts_after_the_text() -> None:
-    function = {"name": "book", "arguments": '{"seat": "12A"}'}
-    native = {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
-    }
-    assert columns(native) == [("tool", None, "c1", "book", '{"seat": "12A"}', None)]
-    assert columns({**native, "content": "Booking."})[0] == ("text", "Booking.", None, None, None, None)
-    assert [part.metadata["slot"] for part in decompose({**native, "content": "a"}).parts] == ["content", "tool_calls"]
-
-
-def test_a_tool_message_names_its_call_on_every_part() -> None:
-    for native in (
-        {"role": "tool", "tool_call_id": "c1", "name": "book", "content": "booked"},
-        {"role": "toolResult", "toolCallId": "c1", "toolName": "book", "content": [{"type": "text", "text": "booked"}]},
-    ):
-        assert columns(native) == [("text", "booked", "c1", "book", None, None)]
-        assert decompose(native).content == "booked"
-
-
-def test_a_result_block_keeps_its_output_as_json() -> None:
-    block = {"type": "function_call_output", "call_id": "c1", "output": {"ok": True}}
-    assert columns({"role": "user", "content": [block]}) == [("tool", None, "c1", None, None, '{"ok":true}')]
-
-
-def test_a_shell_command_is_text_with_its_output() -> None:
-    native = {"role": "bashExecution", "command": "ls", "output": "a\nb", "exitCode": 0}
-    assert columns(native) == [("text", "$ ls\na\nb", None, None, None, None)]
-    assert decompose(native).content == "$ ls\na\nb"
-
-
-@pytest.mark.parametrize("native", [{"role": "x", "summary": "s"}, {"role": "x", "content": None}])
-def test_a_message_without_blocks_is_one_agent_part(native: dict[str, Any]) -> None:
-    assert columns(native) == [("agent", None, None, None, None, None)]
-    assert decompose(native).content == ""
+def test_a_message_has_words_and_a_part_for_each_block_and_call(
+    native: dict[str, Any], content: str, rows: list[tuple[str | None, ...]]
+) -> None:
+    message = read({"role": "assistant"} | native)
+    assert (message.content, columns(message)) == (content, rows)
 
 
 CALL = {"type": "tool_use", "id": "t1", "name": "ls"}
@@ -198,11 +188,5 @@ def test_calls_are_counted_with_arguments_or_without_and_results_are_not(native:
 
 def test_a_call_that_holds_its_result_is_one_call(tmp_path: Path) -> None:
     call = {"id": "c1", "name": "ls", "args": {}, "result": [{"functionResponse": {"response": {"output": "a"}}}]}
-    told = [
-        {"id": "m1", "type": "user", "content": "hi"},
-        {"id": "m2", "type": "gemini", "content": "", "toolCalls": [call, {"id": "c2", "name": "pwd"}]},
-    ]
-    path = tmp_path / "session.json"
-    path.write_text(json.dumps({"sessionId": "s", "projectHash": "p", "messages": told}))
-    (transcript,) = read_transcripts(path, "gemini")
-    assert list(map(tool_calls, transcript.messages)) == [0, 2]
+    told = {"type": "gemini", "content": "", "toolCalls": [call, {"id": "c2", "name": "pwd"}]}
+    assert tool_calls(read_one(write(tmp_path / "s.json", told), GeminiReader()).messages[0]) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.transcript import reading
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.reader import RecordedItem
@@ -58,14 +58,15 @@ def test_another_reader_can_be_given(tmp_path: Path) -> None:
         def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
             for line, words in file.values():
                 yield RecordedItem(
-                    "side a", Message("", "user", words, "session", parts=(Part("text", words),)), f"line {line}"
+                    "side a", Message("", "user", words, "session"), f"line {line}" if line < 3 else None
                 )
 
     path = tmp_path / "old.tape"
-    path.write_text('"one"\n"two"')
+    path.write_text('"one"\n"two"\n"three"')
     (transcript,) = read_transcripts(path, readers=[Tape()])
-    assert [(m.message_id, m.content) for m in transcript.messages] == [("side a:1", "one"), ("side a:2", "two")]
-    assert transcript.title == "line 2"
+    said = [("side a:1", "one"), ("side a:2", "two"), ("side a:3", "three")]
+    assert [(m.message_id, m.content) for m in transcript.messages] == said
+    assert transcript.title == "line 2"  # which the third tells nothing of
 
 
 def test_pieces_are_small_by_count_and_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,26 +79,6 @@ def test_pieces_are_small_by_count_and_by_size(tmp_path: Path, monkeypatch: pyte
     (whole,) = joined(pieces)
     assert [m.message_id for m in whole.messages] == [f"talk:{n}" for n in range(1, 1201)]
     assert whole.workspace_id == "w1"
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TranscriptError, match=r"nowhere\.jsonl: cannot be read: .*No such file"):
-        read_transcripts(tmp_path / "nowhere.jsonl")
-
-
-def test_a_title_stays_where_later_records_tell_none(tmp_path: Path) -> None:
-    class Titled:
-        name = "titled"
-
-        def detects(self, file: RecordedFile) -> bool:
-            return True
-
-        def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
-            for title in ("first", "second", None):
-                yield RecordedItem("a", Message("", "user", "x", "a"), title)
-
-    (piece,) = read_pieces(RecordedFile(tmp_path / "any"), Titled())
-    assert piece.title == "second"
 
 
 def test_the_last_title_of_the_pieces_is_that_of_the_whole() -> None:

@@ -32,12 +32,6 @@ def test_lines_are_values_and_bad_ones_are_put_aside(tmp_path: Path) -> None:
     assert str(QuarantinedLines(file.path, 4, 9, "why")) == f"{file.path}:4-9: why"
 
 
-def test_a_strict_file_raises_at_the_first_bad_line(tmp_path: Path) -> None:
-    path = written(tmp_path, '{"a":1}\n{\n').path
-    with pytest.raises(TranscriptError, match=rf"{path}:2: not JSON"):
-        list(RecordedFile(path, strict=True).values())
-
-
 @pytest.mark.parametrize(
     ("content", "shape", "values"),
     [

@@ -1,100 +1,46 @@
-"""What transcripts say of their messages reaches compaction, guidance and the tail of an assembly."""
+"""What a transcript says of its messages is found beside the words, in their metadata, or in the envelope."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.clauses import ClauseRules
-from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.guidance.protected import ProtectedGuidance
-from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.window import StoredWindow
 from lcm.context.assembly.tail_turns import TailTurns
 from lcm.records.conversation import Message
-from lcm.retrieval.embedder.hashing import Hashing
-from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.reading import read_transcripts
 from lcm.transcript.recorded_metadata import recorded
+from tests.lcm.transcript.recordings import write
 from tests.support.workspaces import START
 
-RULE = "You must never push to main on a Friday."
-Lines = Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]]
+RULE = {"role": "user", "content": "You must never push to main on a Friday."}
 
 
-def chat(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    return messages
+@pytest.mark.parametrize("is_beside", [True, False])
+@pytest.mark.parametrize("is_chat", [True, False])
+def test_guidance_and_the_tail_follow_what_a_transcript_says(is_chat: bool, is_beside: bool, tmp_path: Path) -> None:
+    def saying(**said: Any) -> dict[str, Any]:
+        message = RULE | (said if is_beside else {"metadata": said})
+        return message if is_chat else {"type": "message", "timestamp": START.isoformat(), "message": message}
 
-
-def openclaw(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    entries = [
-        {"type": "message", "id": f"e{i}", "parentId": f"e{i - 1}" if i else None, "message": message}
-        for i, message in enumerate(messages)
+    lines = [
+        saying(stability_weight=0.0),
+        saying(continuity_bundle_id="b1"),
+        saying(stability_weight=0.9, provenance_class="host", continuity_bundle_id="b1"),
     ]
-    return [{"type": "session", "version": 3, "id": "0a1b"}, *entries]
-
-
-def beside(said: dict[str, Any]) -> dict[str, Any]:
-    return said
-
-
-def in_metadata(said: dict[str, Any]) -> dict[str, Any]:
-    return {"metadata": said}
-
-
-everywhere = pytest.mark.parametrize(
-    ("lines", "place"), [(lines, place) for lines in (chat, openclaw) for place in (beside, in_metadata)]
-)
-
-
-def read(path: Path, lines: Lines, said: Sequence[dict[str, Any]]) -> Sequence[Message]:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines(said)))
-    (transcript,) = read_transcripts(path)
-    return transcript.messages
-
-
-@everywhere
-def test_a_bundle_that_a_transcript_names_stays_together_in_every_tail(
-    tmp_path: Path, lines: Lines, place: Callable[[dict[str, Any]], dict[str, Any]]
-) -> None:
-    """The newest of 6 stands; it shares a bundle with the 2 before it, so 3 are left to compact."""
-    said = [
-        {"role": "user", "content": f"turn {i}", **(place({"continuity_bundle_id": "b1"}) if i > 2 else {})}
-        for i in range(6)
-    ]
-    messages = read(tmp_path / "talk.jsonl", lines, said)
-    store = Store(opened_at=START)
-    store.append("c", messages, Utf16Units())
-    embedder = Hashing()
-    compaction = Clustering(Centroid(embedder), NoGuidance(), Utf16Units(), embedder, min_turns=1, tail_budget_tokens=0)
-    clusters = compaction.clusters(StoredWindow(store, "c"))
-    assert [len(cluster) for cluster in clusters] == [3]
-    turns = TailTurns(messages, Utf16Units(), as_entries=True)
-    assert [turn.bundle for turn in turns[3:]] == ["b1"] * 3
-    assert "b1" not in {turn.bundle for turn in turns[:3]}
-
-
-@everywhere
-def test_a_rule_whose_record_says_that_it_is_unstable_is_not_kept(
-    tmp_path: Path, lines: Lines, place: Callable[[dict[str, Any]], dict[str, Any]]
-) -> None:
-    said = [
-        {"role": "user", "content": RULE, **place({"stability_weight": 0.0})},
-        {"role": "user", "content": RULE},
-        {"role": "assistant", "content": RULE, **place({"stability_weight": 0.9, "provenance_class": "host"})},
-    ]
-    messages = read(tmp_path / "talk.jsonl", lines, said)
-    shards = ProtectedGuidance(ClauseRules()).shards(messages, "c", START, incidents=Counter())
+    (transcript,) = read_transcripts(write(tmp_path / "talk.jsonl", *lines))
+    shards = ProtectedGuidance(ClauseRules()).shards(transcript.messages, "c", START, incidents=Counter())
     assert [shard and (shard.stability, shard.provenance) for shard in shards] == [
         None,
         (0.5, "session_turn"),
         (0.9, "host"),
     ]
+    bundles = [turn.bundle for turn in TailTurns(transcript.messages, Utf16Units(), as_entries=True)]
+    assert bundles[1:] == ["b1", "b1"]
+    assert bundles[0] != "b1"
 
 
 def test_a_record_says_before_its_metadata_and_that_before_the_envelope() -> None:

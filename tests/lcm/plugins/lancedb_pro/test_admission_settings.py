@@ -28,21 +28,10 @@ def test_what_says_nothing_is_balanced(raw: object) -> None:
     assert normalised(raw) == PRESETS["balanced"]
 
 
-def test_weights_are_bound_filled_in_and_shared_out() -> None:
+def test_weights_are_bound_filled_in_and_shared_out_or_the_presets() -> None:
     found = normalised({"weights": {"utility": None, "confidence": 2, "novelty": "0.5", "recency": "x"}})
-    total = 0 + 1 + 0.5 + 0.1 + 0.6
-    assert found.weights == pytest.approx(
-        {
-            "utility": 0,
-            "confidence": 1 / total,
-            "novelty": 0.5 / total,
-            "recency": 0.1 / total,
-            "type_prior": 0.6 / total,
-        }
-    )
-
-
-def test_weights_that_are_all_0_are_the_presets() -> None:
+    shares = {"utility": 0, "confidence": 1, "novelty": 0.5, "recency": 0.1, "type_prior": 0.6}
+    assert found.weights == pytest.approx({name: share / (1 + 0.5 + 0.1 + 0.6) for name, share in shares.items()})
     assert normalised({"weights": dict.fromkeys(PLUGIN_WEIGHTS, 0)}).weights == PRESETS["balanced"].weights
 
 

@@ -47,40 +47,17 @@ def parsed(metadata: Any = None, text: str = "a text", category: str = "other", 
     return parse(metadata, text=text, category=category, timestamp_ms=stamp, now_ms=NOW)
 
 
-@given(OBJECTS, ROWS)
-def test_the_normal_form_is_its_own_normal_form(metadata: dict[str, Any], row: dict[str, Any]) -> None:
-    once = parse(metadata, **row)
-    assert parse(once, **row) == once
-    assert parse(json.dumps(once), **row) == once
-
-
-@pytest.mark.parametrize(
-    ("patch", "session"), [({}, "s1"), ({"source_session": 5}, "s1"), ({"source_session": "s2"}, "s2")]
-)
-def test_only_another_text_names_another_session(patch: dict[str, Any], session: str) -> None:
-    row = {"text": "a text", "category": "other", "timestamp_ms": NOW, "now_ms": NOW}
-    assert build({"source_session": "s1"}, patch, **row)["source_session"] == session
-
-
-@given(OBJECTS, ROWS)
-def test_an_empty_patch_changes_nothing_but_an_unknown_last_access(
-    metadata: dict[str, Any], row: dict[str, Any]
-) -> None:
-    base = parse(metadata, **row)
-    last = base["last_accessed_at"] or row["timestamp_ms"] or NOW
-    assert build(metadata, {}, **row) == base | {"last_accessed_at": last}
-
-
 @given(OBJECTS, OBJECTS, ROWS)
-def test_a_patched_form_is_a_normal_form(metadata: dict[str, Any], patch: dict[str, Any], row: dict[str, Any]) -> None:
-    built = build(metadata, patch, **row)
-    assert parse(built, **row) == built
-
-
-@given(OBJECTS, ROWS)
-def test_an_invalidated_document_ends_no_earlier_than_it_begins(metadata: dict[str, Any], row: dict[str, Any]) -> None:
-    found = parse(metadata, **row)
-    assert found.get("invalidated_at", found["valid_from"]) >= found["valid_from"]
+def test_a_normal_form_is_its_own_patched_or_not(
+    metadata: dict[str, Any], patch: dict[str, Any], row: dict[str, Any]
+) -> None:
+    once = parse(metadata, **row)
+    assert parse(once, **row) == parse(json.dumps(once), **row) == once
+    assert once.get("invalidated_at", once["valid_from"]) >= once["valid_from"]
+    last = once["last_accessed_at"] or row["timestamp_ms"] or NOW
+    assert build(metadata, {}, **row) == once | {"last_accessed_at": last}
+    patched = build(metadata, patch, **row)
+    assert parse(patched, **row) == patched
 
 
 @given(st.text() | st.sampled_from(["[1]", "5", "null", '"a"', '{"a": NaN}', '{"tier": Infinity}', "[" * 100_000]))
@@ -99,14 +76,11 @@ def test_what_is_taken_as_empty_is_logged(caplog: pytest.LogCaptureFixture) -> N
     ]
 
 
-def test_null_is_zero_where_an_absent_number_is_the_default() -> None:
+def test_what_is_absent_null_or_not_finite_has_a_default() -> None:
     assert parsed({"confidence": None})["confidence"] == 0
     assert parsed({})["confidence"] == 0.7
     assert parsed({"last_accessed_at": None})["last_accessed_at"] == 0
     assert parsed({}, stamp=NOW - HOUR)["last_accessed_at"] == NOW - HOUR
-
-
-def test_a_timestamp_that_is_not_finite_is_the_present() -> None:
     assert parsed(stamp=float("nan"))["valid_from"] == NOW
 
 
@@ -117,19 +91,23 @@ def test_the_layer_follows_source_then_state_then_the_rows_own_category() -> Non
     assert parsed({"memory_category": "preferences"})["memory_layer"] == "working"
 
 
+def built(metadata: dict[str, Any], patch: dict[str, Any], text: str = "a", category: str = "other") -> dict[str, Any]:
+    return build(metadata, patch, text=text, category=category, timestamp_ms=NOW, now_ms=NOW)
+
+
 def test_a_patch_clears_a_time_that_is_none_and_keeps_what_it_does_not_name() -> None:
-    stored = {"valid_until": NOW + HOUR, "invalidated_at": NOW + HOUR, "tier": "core"}
-    row: dict[str, Any] = {"text": "a", "category": "other", "timestamp_ms": NOW, "now_ms": NOW}
-    found = build(stored, {"valid_until": None}, **row)
+    stored = {"valid_until": NOW + HOUR, "invalidated_at": NOW + HOUR, "tier": "core", "source_session": "s1"}
+    found = built(stored, {"valid_until": None, "source_session": 5})
     assert "valid_until" not in found
-    assert (found["invalidated_at"], found["tier"]) == (NOW + HOUR, "core")
+    assert (found["invalidated_at"], found["tier"], found["source_session"]) == (NOW + HOUR, "core", "s1")
+    assert built(stored, {"source_session": "s2"})["source_session"] == "s2"
 
 
 def test_a_patched_key_comes_before_the_stored_one_and_the_stored_before_a_derived_one() -> None:
-    row: dict[str, Any] = {"text": "Editor: vim", "category": "preference", "timestamp_ms": NOW, "now_ms": NOW}
-    assert build({}, {"l0_abstract": "Shell: fish"}, **row)["fact_key"] == "preferences:editor"
-    assert build({}, {"fact_key": "k"}, **row)["fact_key"] == "k"
-    assert build({"memory_category": "cases"}, {"memory_category": "entities"}, **row)["fact_key"] == "entities:editor"
+    row = {"text": "Editor: vim", "category": "preference"}
+    assert built({}, {"l0_abstract": "Shell: fish"}, **row)["fact_key"] == "preferences:editor"
+    assert built({}, {"fact_key": "k"}, **row)["fact_key"] == "k"
+    assert built({"memory_category": "cases"}, {"memory_category": "entities"}, **row)["fact_key"] == "entities:editor"
 
 
 @given(OBJECTS, st.integers(-3, 5))
@@ -144,12 +122,9 @@ def test_an_access_is_read_back_under_both_spellings(metadata: dict[str, Any], d
     }
 
 
-def test_camel_case_goes_first_unless_it_is_null() -> None:
+def test_camel_case_goes_first_unless_it_is_null_and_a_negative_access_is_none() -> None:
     assert access({"accessCount": 0, "access_count": 5}) == (0, 0)
     assert access({"accessCount": None, "access_count": 5}) == (5, 0)
-
-
-def test_a_negative_last_access_is_none() -> None:
     assert access({"lastAccessedAt": -5, "last_accessed_at": NOW}) == (0, 0)
 
 
@@ -166,25 +141,12 @@ def test_the_lifecycle_falls_back_to_the_rows_own_instant() -> None:
         "last_accessed_at_ms": NOW - HOUR,
         "temporal_type": None,
     }
+    now = lifecycle(parsed({"memory_temporal_type": "dynamic"}), importance=0.0, timestamp_ms=float("inf"), now_ms=NOW)
+    assert (now["created_at_ms"], now["importance"], now["temporal_type"]) == (NOW, 0.0, "dynamic")
 
 
-def test_the_lifecycle_of_a_row_without_an_instant_begins_now() -> None:
-    found = lifecycle(
-        parsed({"memory_temporal_type": "dynamic"}), importance=0.0, timestamp_ms=float("inf"), now_ms=NOW
-    )
-    assert (found["created_at_ms"], found["importance"], found["temporal_type"]) == (NOW, 0.0, "dynamic")
-
-
-def test_a_document_stands_from_its_beginning_until_just_before_its_end() -> None:
+def test_a_document_stands_from_its_beginning_to_just_before_its_end_and_expires_at_its_last_instant() -> None:
     assert [is_active(10, 20, at) for at in (9, 10, 19, 20)] == [False, True, True, False]
-
-
-def test_without_an_end_a_document_stands_forever() -> None:
-    assert is_active(10, None, 10**15)
-    assert is_active(10, 0, 10**15)
-
-
-def test_a_document_expires_at_its_last_instant() -> None:
+    assert is_active(10, None, 10**15) and is_active(10, 0, 10**15)
     assert [is_expired(20, at) for at in (19, 20, 21)] == [False, True, True]
-    assert not is_expired(None, 10**15)
-    assert is_expired(0, 1)
+    assert (is_expired(None, 10**15), is_expired(0, 1)) == (False, True)
