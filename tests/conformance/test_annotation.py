@@ -7,15 +7,16 @@ import pytest
 
 from lcm.protocols.writing import Annotation
 from lcm.records.document import Candidate
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
 TEXTS = ("My name is Ada", "tomorrow we meet", "hm", "我喜欢茶", "", "the fix: always restart")
 CANDIDATES = [Candidate(text, source_message_ids=(f"m{i}",)) for i, text in enumerate(TEXTS)]
 INSTANTS = [datetime(2026, 1, 1 + i, tzinfo=UTC) for i in range(len(TEXTS))]
 
 
-@pytest.fixture(params=conf_folder.groups()["annotation"])
+@pytest.fixture(params=once_a_class("annotation"))
 def annotation(request: pytest.FixtureRequest) -> Annotation:
     return building.build(composed([f"annotation={request.param}"]), "annotation")
 

@@ -23,13 +23,14 @@ from lcm.store.context_records import ContextRecords
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.context.assembly.recorded import assistant, call, result, summary, user
 from tests.support.composing import composed
 from tests.support.left_out import check_left_out
+from tests.support.richest import once_a_class
 
 ROOT = Path(__file__).parents[2]
-CHOICES = [*conf_folder.groups()["assembly"], "libravdb assembly.rules=1.4.4"]
+CHOICES = [*once_a_class("assembly"), pytest.param("libravdb assembly.rules=1.4.4", marks=pytest.mark.full)]
 RECORDINGS = sorted((ROOT / "tests/recordings").iterdir())
 
 WORDS = st.text(st.sampled_from('ab 東京<&"\n'), max_size=60)

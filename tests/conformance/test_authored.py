@@ -10,11 +10,12 @@ from omegaconf import DictConfig
 
 from lcm.context.authored.nodes import in_authored_order
 from lcm.protocols.context import Authored
-from pipelines.config import building, composition, conf_folder
+from pipelines.config import building, composition
 from tests.support.authored_results import FILES, write_files
+from tests.support.richest import once_a_class
 
 
-@pytest.fixture(params=conf_folder.groups()["authored"])
+@pytest.fixture(params=once_a_class("authored"))
 def authored(request: pytest.FixtureRequest, tmp_path: Path) -> Authored:
     config = copy.deepcopy(composed(request.param))
     if "paths" in config.authored:

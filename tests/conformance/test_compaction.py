@@ -22,11 +22,11 @@ from lcm.records.summary import CompactionReport, SummaryRequest
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building
-from pipelines.config.conf_folder import conf_dir
 from tests.lcm.compaction.contexts import NOW, Stub, message
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
-CHOICES = sorted(path.stem for path in (conf_dir() / "compaction").glob("*.yaml"))
+CHOICES = once_a_class("compaction")
 TOKENS = Utf16Units()
 MANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
 

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.protocols.retrieval import Decay
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.retrieval.decay.frames import rows
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
-CHOICES = conf_folder.groups()["decay"]
+CHOICES = once_a_class("decay")
 INSTANTS = st.one_of(
     st.none(),
     st.datetimes(datetime(1990, 1, 1), datetime(2060, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from lcm.protocols.models import Embedder
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.support.composing import composed
 from tests.support.models import BuildModel
+from tests.support.richest import once_a_class
 
 TEXTS = ["a kettle", "the goats escaped", "", "来週の火曜日", "x " * 1500, "the goats escaped", "\x00 \ud800 é"]
 STAND_INS = {
@@ -16,7 +17,7 @@ STAND_INS = {
 """Choices that need a folder, and what points them to one."""
 
 
-@pytest.fixture(params=conf_folder.groups()["embedder"])
+@pytest.fixture(params=once_a_class("embedder"))
 def embedder(request: pytest.FixtureRequest, build_model: BuildModel) -> Embedder:
     overrides = [f"embedder={request.param}"]
     if request.param == "minilm":

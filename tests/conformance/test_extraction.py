@@ -13,6 +13,7 @@ from pipelines.config import building, conf_folder
 from tests.support.agent_talk import agent_talk
 from tests.support.composing import composed
 from tests.support.language_models import Quoting
+from tests.support.richest import once_a_class
 from tests.support.workspaces import transcript
 
 
@@ -23,7 +24,7 @@ def built(choice: str, annotation: str = "none") -> Extraction:
     return replace(extraction, language_model=Quoting()) if isinstance(extraction, Llm) else extraction
 
 
-@pytest.fixture(params=conf_folder.groups()["extraction"])
+@pytest.fixture(params=once_a_class("extraction"))
 def extraction(request: pytest.FixtureRequest) -> Extraction:
     return built(request.param)
 

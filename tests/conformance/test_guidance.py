@@ -7,16 +7,17 @@ import pytest
 
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.protocols.compaction import Guidance
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.writing.admission.tables import messages
 from tests.support.composing import composed
 from tests.support.guidance_results import SAID
+from tests.support.richest import once_a_class
 from tests.support.workspaces import minute
 
 HEARD = messages(*SAID, "", "\udcff", "you must \U0001f600")
 
 
-@pytest.fixture(params=conf_folder.groups()["guidance"])
+@pytest.fixture(params=once_a_class("guidance"))
 def guidance(request: pytest.FixtureRequest) -> Guidance:
     found: Guidance = building.build(composed([f"guidance={request.param}", "embedder=hashing"]), "guidance")
     return found

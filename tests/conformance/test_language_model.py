@@ -6,9 +6,10 @@ import pytest
 
 from lcm.errors import ModelError
 from lcm.protocols.models import LanguageModel
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
 ASKED = (("be short", "hello"), ("", "hello"), ("be short", "来週 \ud800"))
 KEY = "sk-very-secret"
@@ -42,7 +43,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_KEY", KEY)
 
 
-@pytest.mark.parametrize("choice", conf_folder.groups()["language_model"])
+@pytest.mark.parametrize("choice", once_a_class("language_model"))
 def test_with_recorded_replies_the_same_prompt_gives_the_same_reply_offline(choice: str) -> None:
     def answer(request: Asked) -> Answer:
         return Answer({"choices": [{"message": {"content": f"{len(server.asked)}: {request.body['messages'][-1]}"}}]})
@@ -56,7 +57,7 @@ def test_with_recorded_replies_the_same_prompt_gives_the_same_reply_offline(choi
     assert choice == "none" or len(set(first)) == len(ASKED)
 
 
-@pytest.mark.parametrize("choice", conf_folder.groups()["language_model"])
+@pytest.mark.parametrize("choice", once_a_class("language_model"))
 def test_no_reply_is_a_model_error_of_one_line(choice: str) -> None:
     with serving(lambda _: Answer({"error": {"message": f"not\nwith {KEY}"}}, status=400)) as server:
         model = built(choice, *settings_of(choice, server.url, "record"))

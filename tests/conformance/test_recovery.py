@@ -5,12 +5,13 @@ from itertools import product
 import pytest
 
 from lcm.protocols.retrieval import Recovery, Signals
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.retrieval.recovery.turns import NOW
 from tests.support.composing import composed
 from tests.support.recovery_results import PROMPTS, answers, lost_turns
+from tests.support.richest import once_a_class
 
-CHOICES = conf_folder.groups()["recovery"]
+CHOICES = once_a_class("recovery")
 
 
 @pytest.fixture(params=CHOICES, scope="module")

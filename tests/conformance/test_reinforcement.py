@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from lcm.protocols.reinforcement import Reinforcement
 from lcm.retrieval.reinforcement.use import USE_SCHEMA
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
-CHOICES = conf_folder.groups()["reinforcement"]
+CHOICES = once_a_class("reinforcement")
 TIERS = ["peripheral", "working", "core"]
 DOCUMENTS = st.lists(
     st.fixed_dictionaries(

@@ -10,8 +10,9 @@ from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import INDEXES, Source
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, asked, filled, further_branches
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript
 
 
@@ -22,7 +23,7 @@ def memory() -> Iterator[Memory]:
         yield opened
 
 
-@pytest.fixture(params=conf_folder.groups()["source"])
+@pytest.fixture(params=once_a_class("source"))
 def source(request: pytest.FixtureRequest) -> Source:
     return building.build(composed([f"source={request.param}"]), "source")
 

@@ -26,6 +26,7 @@ from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.composing import composed
+from tests.support.richest import richest
 from tests.support.workspaces import lived_in, questions
 
 CROSS_ENCODER = "lcm.retrieval.reranker.cross_encoder.CrossEncoder"
@@ -109,7 +110,15 @@ def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory)
 
 
-@pytest.fixture(params=list(NODES.values()), ids=[node["_target_"].rpartition(".")[2] for node in NODES.values()])
+RICHEST = richest((node["_target_"], name, OmegaConf.to_container(node)) for name, node in NODES.items())
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(node, id=node["_target_"].rpartition(".")[2], marks=[] if name in RICHEST else pytest.mark.full)
+        for name, node in NODES.items()
+    ]
+)
 def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stage:
     node = copy.deepcopy(request.param)
     if node._target_ == CROSS_ENCODER:
@@ -119,88 +128,98 @@ def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> St
     return building.build(OmegaConf.create({"stage": node}), "stage")
 
 
-def test_a_stage_adds_no_row(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
-    after = stage(frame, batch)
-    keys = ["query_id", "document_id"]
-    assert after.join(frame, on=keys, how="anti").is_empty()
-    assert not after.select(keys).is_duplicated().any()
+KEYS = ["query_id", "document_id"]
+ANSWER = [*KEYS, "score"]
 
 
-def test_a_stage_that_says_what_it_reads_reads_no_more(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
+def adds_no_row(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
+    assert after.join(frame, on=KEYS, how="anti").is_empty()
+    assert not after.select(KEYS).is_duplicated().any()
+
+
+def reads_of_documents_what_it_names(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
     reads = getattr(stage, "reads", DESCRIBED_BY)
-    answer = stage(frame, batch)
     less = stage(frame.drop(set(DESCRIBED_BY).difference(reads)), batch)
-    assert less.equals(answer.select(less.columns))
+    assert less.equals(after.select(less.columns))
 
 
-def test_a_stage_that_drops_rows_tells_why(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
-    keys = ["query_id", "document_id"]
-    dropped = frame.join(stage(frame, batch), on=keys, how="anti").select(keys)
+def reads_of_use_annotation_and_evidence_what_it_names(
+    stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame
+) -> None:
+    unnamed = (OF_USE | OF_ANNOTATION | EVIDENCE_COLUMNS) - set(getattr(stage, "reads", ()))
+    assert stage(frame.drop(unnamed, strict=False), batch).select(ANSWER).equals(after.select(ANSWER))
+
+
+def gives_reasons_for_dropped_rows(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
+    dropped = frame.join(after, on=KEYS, how="anti").select(KEYS)
     assert isinstance(stage, TellsReasons) or dropped.is_empty()
     if isinstance(stage, TellsReasons):
-        told = stage.reasons(frame, batch)
-        assert dict(told.schema) == REASONS_SCHEMA
-        assert dropped.join(told, on=keys, how="anti").is_empty()
-        assert told.join(frame, on=keys, how="anti").is_empty() and not told.select(keys).is_duplicated().any()
-        assert not told["reason"].null_count()
+        reasons = stage.reasons(frame, batch)
+        assert dict(reasons.schema) == REASONS_SCHEMA
+        assert dropped.join(reasons, on=KEYS, how="anti").is_empty()
+        assert reasons.join(frame, on=KEYS, how="anti").is_empty()
+        assert not reasons.select(KEYS).is_duplicated().any()
+        assert not reasons["reason"].null_count()
 
 
-def test_a_stage_keeps_columns_and_types(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
-    after = stage(frame, batch).schema
-    assert {name: after[name] for name in frame.columns} == dict(frame.schema)
+def keeps_columns_and_types(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
+    assert {name: after.schema[name] for name in frame.columns} == dict(frame.schema)
 
 
-def test_a_stage_leaves_its_argument_alone(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
-    before = frame.clone()
-    stage(frame, batch)
-    assert frame.equals(before)
+def is_deterministic(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
+    assert stage(frame, batch).equals(after)
 
 
-def test_a_stage_is_deterministic(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
-    assert stage(frame, batch).equals(stage(frame, batch))
-
-
-def test_a_stage_treats_each_query_alone(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
+def treats_each_query_alone(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
     alone = pl.concat([stage(rows, batch) for _, rows in frame.group_by("query_id", maintain_order=True)])
-    assert stage(frame, batch).equals(alone)
+    assert after.equals(alone)
 
 
-def test_a_stage_takes_an_empty_frame(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
+def takes_an_empty_frame(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
     assert stage(frame.clear(), batch).is_empty()
 
 
-def test_a_stage_breaks_no_score(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
-    assert frame["score"].is_finite().all()
-    scores = stage(frame, batch)["score"]
+def breaks_no_score(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
+    scores = after["score"]
     assert not scores.is_nan().any()
     if not isinstance(stage, RawScore):  # which shows a raw score, missing where its branch did not return the row
         assert scores.is_finite().all()
         assert not scores.has_nulls()
 
 
-def test_a_stage_reads_no_column_of_use_annotation_and_evidence_but_those_it_names(
-    stage: Stage, prepared: tuple[pl.DataFrame, Batch]
-) -> None:
-    frame, batch = prepared
-    unnamed = (OF_USE | OF_ANNOTATION | EVIDENCE_COLUMNS) - set(getattr(stage, "reads", ()))
-    answer = ["query_id", "document_id", "score"]
-    assert stage(frame.drop(unnamed, strict=False), batch).select(answer).equals(stage(frame, batch).select(answer))
-
-
-def test_a_stage_makes_the_columns_that_it_names(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
-    frame, batch = prepared
-    made, after = list(getattr(stage, "makes", ())), stage(frame, batch)
+def makes_the_columns_that_it_names(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
+    made = list(getattr(stage, "makes", ()))
     assert set(made) <= set(after.columns)
     assert not made or not after.select(made).equals(frame.select(made))
+
+
+LAWS = (
+    adds_no_row,
+    reads_of_documents_what_it_names,
+    reads_of_use_annotation_and_evidence_what_it_names,
+    gives_reasons_for_dropped_rows,
+    keeps_columns_and_types,
+    is_deterministic,
+    treats_each_query_alone,
+    takes_an_empty_frame,
+    breaks_no_score,
+    makes_the_columns_that_it_names,
+)
+
+
+def test_a_stage_keeps_every_law(stage: Stage, prepared: tuple[pl.DataFrame, Batch]) -> None:
+    frame, batch = prepared
+    assert frame["score"].is_finite().all()
+    before = frame.clone()
+    after = stage(frame, batch)
+    broken = []
+    for law in LAWS:
+        try:
+            law(stage, frame, batch, after)
+        except AssertionError as error:
+            broken.append(f"{law.__name__}: {error}")
+    assert broken == []
+    assert frame.equals(before), "a stage leaves its argument alone"
 
 
 def test_every_stage_of_the_package_is_held_to_the_laws() -> None:

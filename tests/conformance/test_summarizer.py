@@ -9,11 +9,12 @@ import pytest
 
 from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import SummaryRequest
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
-CHOICES = conf_folder.groups()["summarizer"]
+CHOICES = once_a_class("summarizer")
 GROUP = "summarizer" if "summarizer" in composed([]) else "+summarizer"
 WORDS = (
     "[2026-01-05 09:07 UTC]\nthe parser was renamed to reader.py.\n\n"

@@ -3,12 +3,13 @@
 import pytest
 
 from lcm.protocols.compaction import SummaryDocuments
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.lcm.memory.test_folded_documents import fold, opened
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
 
-@pytest.fixture(params=conf_folder.groups()["summary_documents"])
+@pytest.fixture(params=once_a_class("summary_documents"))
 def summary_documents(request: pytest.FixtureRequest) -> SummaryDocuments:
     found: SummaryDocuments = building.build(composed([f"summary_documents={request.param}"]), "summary_documents")
     return found

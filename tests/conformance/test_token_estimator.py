@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.protocols.models import TokenEstimator
-from pipelines.config import building, conf_folder
+from pipelines.config import building
 from tests.support.composing import composed
+from tests.support.richest import once_a_class
 
-CHOICES = conf_folder.groups()["token_estimator"]
+CHOICES = once_a_class("token_estimator")
 
 
 @cache

@@ -40,7 +40,11 @@ CHOICES["hnsw_tiers_alive"] = dataclasses.replace(CHOICES["hnsw_tiers"], **TIERS
 CHOICES["hnsw_tiers_pca_alive"] = dataclasses.replace(CHOICES["hnsw_tiers_pca"], **TIERS, rotation_from=100)
 
 
-@pytest.fixture(params=CHOICES)
+ONE_OF_EACH_CLASS = ("exact", "hnsw_graph", "hnsw_tiers_pca_alive")
+NAMES = [pytest.param(name, marks=[] if name in ONE_OF_EACH_CLASS else pytest.mark.full) for name in CHOICES]
+
+
+@pytest.fixture(params=NAMES)
 def choice(request: pytest.FixtureRequest) -> VectorIndexChoice:
     return CHOICES[request.param]
 
@@ -321,7 +325,7 @@ CHANGES = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", NAMES)
 @given(CHANGES, st.integers(0, 40), st.none() | st.lists(st.integers(0, 40)), st.integers(0, DIRECTIONS - 1))
 def test_any_changes_leave_what_a_fresh_list_would_hold(
     name: str, changes: list[tuple[str, list]], k: int, allowed: list[int] | None, query: int
