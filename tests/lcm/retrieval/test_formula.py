@@ -1,22 +1,20 @@
 """Formulas of one query: the same bits by numpy as by Polars, whatever stands in the rows."""
 
 import math
-from collections.abc import Callable
 from datetime import timedelta
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal, assert_series_equal
+from polars.testing import assert_frame_equal
 
 from lcm.protocols.retrieval import Decay
 from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval import formula
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.formula import beside, filtered, values_of, worked_out
+from lcm.retrieval.formula import filtered, values_of, worked_out
 from lcm.retrieval.fusion import hybrid_score, reciprocal_rank, two_pass, weighted_sum
 from lcm.retrieval.ranking.stages import (
     decay_boost,
@@ -58,21 +56,15 @@ EDGES = st.sampled_from([0.0, -0.0, 1.0, math.nan, math.inf, -math.inf, 1e300])
 NUMBERS = st.one_of(st.none(), st.floats(-2, 30), EDGES)
 INSTANTS = st.integers(-(10**6), 10**6).map(lambda hours: NOW + timedelta(minutes=hours))
 COUNTS = st.integers(0, 1000)
+OF_NUMBERS = (
+    *("score", "cosine", "bm25", "contained", "dense_score", "lexical_score", "session_score"),
+    *("importance", "confidence", "authority", "decay_rate"),
+)
 COLUMNS: dict[str, tuple[pl.DataType, st.SearchStrategy[object]]] = {
-    "score": (pl.Float64(), NUMBERS),
-    "cosine": (pl.Float64(), NUMBERS),
-    "bm25": (pl.Float64(), NUMBERS),
-    "contained": (pl.Float64(), NUMBERS),
-    "dense_score": (pl.Float64(), NUMBERS),
-    "lexical_score": (pl.Float64(), NUMBERS),
-    "session_score": (pl.Float64(), NUMBERS),
+    **dict.fromkeys(OF_NUMBERS, (pl.Float64(), NUMBERS)),
     "_coverage": (pl.Float64(), st.floats(0, 1)),
     "dense_rank": (pl.Int64(), st.none() | st.integers(1, 99)),
     "lexical_rank": (pl.Int64(), st.none() | st.integers(1, 99)),
-    "importance": (pl.Float64(), NUMBERS),
-    "confidence": (pl.Float64(), NUMBERS),
-    "authority": (pl.Float64(), NUMBERS),
-    "decay_rate": (pl.Float64(), NUMBERS),
     "access_count": (pl.Int64(), st.none() | COUNTS),
     "length_utf16": (pl.Int64(), st.none() | COUNTS),
     "created_at": (pl.Datetime("ms", "UTC"), INSTANTS),
@@ -102,46 +94,34 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     return pl.DataFrame([pl.Series("query_id", ["q"] * count), ids, asked, *columns])
 
 
-@pytest.mark.parametrize("name", FORMULAS)
 @settings(max_examples=40, deadline=None)
-@given(frames())
-def test_a_formula_of_one_query_gives_the_bits_that_polars_gives(name: str, frame: pl.DataFrame) -> None:
-    expected = frame.select(FORMULAS[name].cast(pl.Float64).alias("x")).to_series()
-    assert_series_equal(worked_out(frame, FORMULAS[name], "x"), expected, check_exact=True)
-
-
-@pytest.mark.parametrize("name", ["two passes", "weibull", "min-max"])
-@settings(max_examples=10, deadline=None)
 @given(frame=frames(), data=st.data())
-def test_some_rows_give_what_a_frame_of_no_others_gives(name: str, frame: pl.DataFrame, data: st.DataObject) -> None:
+def test_formulas_of_one_query_give_the_bits_that_polars_gives(frame: pl.DataFrame, data: st.DataObject) -> None:
+    expected = frame.select(expression.cast(pl.Float64).alias(name) for name, expression in FORMULAS.items())
+    found = pl.DataFrame([worked_out(frame, expression, name) for name, expression in FORMULAS.items()])
+    assert_frame_equal(found, expected, check_exact=True)
     rows = data.draw(st.lists(st.sampled_from(range(len(frame))), min_size=1, unique=True))
-    expected = frame[rows].select(FORMULAS[name].cast(pl.Float64)).to_series().to_numpy()
-    np.testing.assert_array_equal(values_of(frame, FORMULAS[name], np.array(rows)), expected)
+    for name in ("two passes", "weibull", "min-max"):  # of some rows what a frame of no others gives
+        alone = frame[rows].select(FORMULAS[name].cast(pl.Float64)).to_series().to_numpy()
+        np.testing.assert_array_equal(values_of(frame, FORMULAS[name], np.array(rows)), alone, name)
 
 
-@pytest.mark.parametrize("stage", [MinScore(0.3), NotExpired()], ids=["min score", "not expired"])
 @settings(max_examples=40, deadline=None)
 @given(frame=frames())
-def test_the_same_rows_are_kept_alone_and_beside_another_query(
-    stage: Callable[..., pl.DataFrame], frame: pl.DataFrame
-) -> None:
-    other = frame.with_columns(query_id=pl.lit("r"))
-    both = stage(pl.concat([frame, other]), documents_batch([]))
-    assert_frame_equal(both.filter(query_id="q"), stage(frame, documents_batch([])), check_exact=True)
+def test_the_same_rows_are_kept_alone_and_beside_another_query(frame: pl.DataFrame) -> None:
+    both = pl.concat([frame, frame.with_columns(query_id=pl.lit("r"))])
+    for stage in (MinScore(0.3), NotExpired()):
+        kept = stage(both, documents_batch([])).filter(query_id="q")
+        assert_frame_equal(kept, stage(frame, documents_batch([])), check_exact=True)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_every_formula_of_a_ranking_is_read(name: str) -> None:
-    assert formula._part_of(FORMULAS[name]) is not None
-
-
-def test_what_numpy_does_not_know_is_left_to_polars() -> None:
+def test_every_formula_of_a_ranking_is_read_and_what_numpy_does_not_know_is_left_to_polars() -> None:
+    assert [name for name, expression in FORMULAS.items() if formula._part_of(expression) is None] == []
     frame = pl.DataFrame({"query_id": ["q", "q"], "score": [0.25, 0.5]})
     unread = pl.col("score").rank() + pl.col("score").sinh()
     assert formula._part_of(unread) is None
     assert worked_out(frame, unread, "x").equals(frame.select(x=unread)["x"])
-    kept = filtered(frame, pl.col("score").rank() > 1)
-    assert kept["score"].to_list() == [0.5]
+    assert filtered(frame, pl.col("score").rank() > 1)["score"].to_list() == [0.5]
 
 
 def test_a_decay_from_outside_is_worked_out_like_any_other() -> None:
@@ -155,10 +135,3 @@ def test_a_decay_from_outside_is_worked_out_like_any_other() -> None:
     decay: Decay = Halving()
     frame = pl.DataFrame({"query_id": ["q", "q"], "document_id": ["a", "b"], "score": [1.0, 0.5]})
     assert decay_boost.DecayBoost(decay)(frame, documents_batch([]))["score"].to_list() == [0.5, 0.25]
-
-
-def test_columns_beside_a_frame_leave_it_alone() -> None:
-    frame = pl.DataFrame({"a": [1, 2], "b": [3, 4]})
-    found = beside(frame, [pl.Series("b", [5, 6]), pl.Series("c", [7, 8])])
-    assert found.to_dict(as_series=False) == {"a": [1, 2], "b": [5, 6], "c": [7, 8]}
-    assert frame.to_dict(as_series=False) == {"a": [1, 2], "b": [3, 4]}

@@ -14,11 +14,14 @@ SETTINGS = {"kind": "test", "dim": 3}
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "index"
-    write_index(path, SETTINGS, {"ids": ["a", "学", "\ud800", None]}, {"one": b"\0\1", "two": b"", "three": b"xyz"})
+    path, ids = tmp_path / "new" / "index", ["a", "学", "\ud800", None]
+    pieces = [b"ab", memoryview(b"cd"), b""]
+    write_index(path, SETTINGS, {"ids": ids}, {"one": b"\0\1", "two": b"", "pieces": pieces, "none": []})
     content, blobs = read_index(path, SETTINGS)
-    assert content == {"ids": ["a", "学", "\ud800", None]}
-    assert blobs == {"one": b"\0\1", "two": b"", "three": b"xyz"}
+    assert content == {"ids": ids}
+    assert blobs == {"one": b"\0\1", "two": b"", "pieces": b"abcd", "none": b""}
+    with pytest.raises(StoreError, match=r"cannot read the index file .* rebuild it"):
+        read_index(path.parent, SETTINGS)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -38,25 +41,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_in_the_place_of_the_file_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"cannot read the index file .* rebuild it"):
-        read_index(tmp_path, SETTINGS)
-
-
-@pytest.mark.parametrize("name", ["a", "ab", "abc", "学"])
-def test_numbers_are_looked_at_where_they_lie_in_the_file(name: str, tmp_path: Path) -> None:
+def test_numbers_are_looked_at_where_they_lie_in_the_file(tmp_path: Path) -> None:
     numbers = np.arange(5, dtype=np.float32)
-    write_index(tmp_path / "index", SETTINGS, {"name": name}, {"numbers": numbers.data.cast("B"), "others": b"xyz"})
-    blob = read_index(tmp_path / "index", SETTINGS)[1]["numbers"]
-    read = np.frombuffer(blob, np.float32)
-    assert read.tolist() == numbers.tolist()
-    assert read.flags.aligned
-    assert isinstance(blob, memoryview) and isinstance(blob.obj, mmap.mmap)
-
-
-def test_a_blob_in_pieces_is_one_when_it_is_read(tmp_path: Path) -> None:
-    write_index(tmp_path / "index", SETTINGS, {}, {"one": [b"ab", memoryview(b"cd"), b""], "none": [], "two": b"e"})
-    assert read_index(tmp_path / "index", SETTINGS)[1] == {"one": b"abcd", "none": b"", "two": b"e"}
+    for name in ("a", "ab", "abc", "学"):
+        write_index(tmp_path / "index", SETTINGS, {"name": name}, {"numbers": numbers.data.cast("B"), "others": b"xyz"})
+        blob = read_index(tmp_path / "index", SETTINGS)[1]["numbers"]
+        read = np.frombuffer(blob, np.float32)
+        assert read.tolist() == numbers.tolist()
+        assert read.flags.aligned
+        assert isinstance(blob, memoryview) and isinstance(blob.obj, mmap.mmap)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell what it holds of files")

@@ -1,5 +1,6 @@
 """Vectors that are kept: each text is made once while it is among those asked for last."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,21 +13,27 @@ def lengths(texts: list[str]) -> Vectors:
     return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
 
 
-def test_only_what_is_not_kept_is_made_and_each_text_has_its_row() -> None:
-    asked: list[list[str]] = []
-
+def noting(made: list[list[str]]) -> Callable[[list[str]], Vectors]:
     def make(texts: list[str]) -> Vectors:
-        asked.append(texts)
+        made.append(texts)
         return lengths(texts)
 
+    return make
+
+
+def test_only_what_is_not_kept_is_made_and_each_text_has_its_row() -> None:
+    made: list[list[str]] = []
     kept = KeptVectors(3)
-    assert kept.of("a", ["x", "yy", "x"], make)[:, 0].tolist() == [1, 2, 1]
-    assert kept.of("a", ["yy", "zzz"], make)[:, 0].tolist() == [2, 3]
-    assert kept.of("b", ["x"], make)[:, 0].tolist() == [1]  # of another embedder
-    assert kept.of("a", ["vvvv", "yy"], make)[:, 0].tolist() == [4, 2]  # a fourth: x goes, which was asked for first
-    assert kept.of("a", ["vvvv", "yy", "zzz"], make)[:, 0].tolist() == [4, 2, 3]
-    assert kept.of("a", ["x"], make)[:, 0].tolist() == [1]
-    assert asked == [["x", "yy"], ["zzz"], ["x"], ["vvvv"], ["x"]]
+    for embedder, texts in (
+        ("a", ["x", "yy", "x"]),
+        ("a", ["yy", "zzz"]),
+        ("b", ["x"]),  # of another embedder
+        ("a", ["vvvv", "yy"]),  # a fourth: x goes, which was asked for first
+        ("a", ["vvvv", "yy", "zzz"]),
+        ("a", ["x"]),
+    ):
+        assert kept.of(embedder, texts, noting(made))[:, 0].tolist() == [len(text) for text in texts]
+    assert made == [["x", "yy"], ["zzz"], ["x"], ["vvvv"], ["x"]]
 
 
 def test_what_several_threads_ask_at_once_is_right() -> None:
@@ -49,19 +56,14 @@ def test_more_texts_at_once_than_are_kept_are_all_given() -> None:
 
 
 def test_what_is_kept_goes_on_in_the_order_in_which_it_was_asked_for() -> None:
-    asked: list[list[str]] = []
-
-    def make(texts: list[str]) -> Vectors:
-        asked.append(texts)
-        return lengths(texts)
-
+    made: list[list[str]] = []
     kept = KeptVectors(4)
     for text in ("a", "bb", "ccc", "dddd", "eeeee"):  # of a fifth three stay: the last three
-        kept.of("x", [text], make)
+        kept.of("x", [text], noting(made))
     for text in ("ffffff", "ggggggg"):  # and of a fifth again: the oldest of those go first
-        kept.of("x", [text], make)
-    asked.clear()
-    kept.of("x", ["eeeee", "ffffff", "ggggggg"], make)
-    assert asked == []
-    kept.of("x", ["ccc"], make)
-    assert asked == [["ccc"]]
+        kept.of("x", [text], noting(made))
+    made.clear()
+    kept.of("x", ["eeeee", "ffffff", "ggggggg"], noting(made))
+    assert made == []
+    kept.of("x", ["ccc"], noting(made))
+    assert made == [["ccc"]]

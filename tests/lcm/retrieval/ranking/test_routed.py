@@ -66,18 +66,15 @@ def test_a_path_names_what_is_wrong_with_it() -> None:
         TagPrefixes(["("])
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_what_a_tag_is() -> None:
+    for text, found in (
         ("myproj:x", ["proj:x"]),  # nothing guards the left side
         ("TEAM:a-b_c, scope:9!", ["TEAM:a-b_c", "scope:9"]),
         ("proj: x", []),
         ("env:é", []),
-    ],
-)
-def test_what_a_tag_is(text: str, found: list[str]) -> None:
-    assert TagPrefixes().tags(text) == found
-    assert TagPrefixes([]).tags(text) == []
+    ):
+        assert TagPrefixes().tags(text) == found
+        assert TagPrefixes([]).tags(text) == []
 
 
 def test_pools_follow_the_limit_of_their_path_up_to_the_most_and_never_shrink() -> None:

@@ -11,7 +11,6 @@ from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.routed import RoutedRanking
 from lcm.retrieval.ranking.stages.min_max import MinMax
 from lcm.retrieval.ranking.stages.min_score import MinScore
 from pipelines.config import building, conf_folder
@@ -111,8 +110,3 @@ def test_what_is_between_0_and_1_by_itself_stays_as_it_is() -> None:
             _, steps = answered(memory)
         assert "min_max" not in steps
         assert {"reranker", "decay"} <= steps
-
-
-def test_paths_and_pipelines_are_all_the_rankings_there_are() -> None:
-    built = {type(building.build(composed([f"ranking={name}"]), "memory").ranking) for name in RANKINGS}
-    assert built == {Ranking, RoutedRanking}
