@@ -53,12 +53,12 @@ def test_a_pickle_is_not_read_unless_its_folder_is_trusted(tmp_path: Path, canar
     assert not canary.exists()
 
 
-@pytest.mark.parametrize("weight_map", [{"w": "../x.safetensors"}, {"w": "/dev/zero"}, {}, None, "x"])
-def test_an_index_names_nothing_but_files_beside_it(weight_map: object, tmp_path: Path, canary: Path) -> None:
+def test_an_index_names_nothing_but_files_beside_it(tmp_path: Path, canary: Path) -> None:
     model = hostile_model(tmp_path / "model", canary)
-    (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
-    with pytest.raises(ModelError, match=r"names no files beside it"):
-        T5Files.find(str(model), "fp32")
+    for weight_map in ({"w": "../x.safetensors"}, {"w": "/dev/zero"}, {}, None, "x"):
+        (model / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+        with pytest.raises(ModelError, match=r"names no files beside it"):
+            T5Files.find(str(model), "fp32")
 
 
 @pytest.mark.full

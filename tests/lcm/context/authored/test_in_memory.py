@@ -66,22 +66,20 @@ def test_hard_text_reaches_the_store_whole(rules: Path) -> None:
 
 
 def test_an_edited_file_is_read_when_the_workspace_is_opened_again(tmp_path: Path, rules: Path) -> None:
+    """An edited block is found by its new words, though its id is the old one."""
+    for _ in range(2):
+        with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
+            memory.ingest(transcript())
+            before = memory.documents
+            assert found(memory, "barn goats")[0] == "The goats sleep in the barn."
     with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
-        memory.ingest(transcript())
-        assert found(memory, "barn goats")[0] == "The goats sleep in the barn."
+        assert memory.documents.equals(before), "unchanged files change nothing"
     rules.write_text(TEXT.replace("The goats sleep in the barn.", "Sheep graze on the hill.").replace("dusk", "noon"))
-    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
-        assert set(found(memory, "goats")) == {"Sheep graze on the hill.", "Kettles are kept in the cellar."}
-        assert hard(memory) == ["Never feed the goats after noon."]
-
-
-def test_an_edited_block_is_found_by_its_new_words_though_its_id_is_the_old_one(tmp_path: Path, rules: Path) -> None:
-    with Memory.open(parts(rules), tmp_path / "memory.db"):
-        pass
-    rules.write_text(TEXT.replace("The goats sleep in the barn.", "Sheep graze on the hill."))
     with Memory.open(parts(rules), tmp_path / "memory.db") as edited, Memory.open(parts(rules)) as fresh:
+        assert set(found(edited, "goats")) == {"Sheep graze on the hill.", "Kettles are kept in the cellar."}
+        assert hard(edited) == ["Never feed the goats after noon."]
         ours, new = (memory.vector_index.vectors_of(["AGENTS.md#000003"]) for memory in (edited, fresh))
-    assert ours.tolist() == new.tolist()
+        assert ours.tolist() == new.tolist()
 
 
 def test_what_is_deleted_is_forgotten(tmp_path: Path, rules: Path) -> None:
@@ -91,10 +89,3 @@ def test_what_is_deleted_is_forgotten(tmp_path: Path, rules: Path) -> None:
         assert found(memory, "goats") == []
         assert hard(memory) == []
         assert len(memory.documents) == len(memory.vector_index) == 8
-
-
-def test_unchanged_files_change_nothing(tmp_path: Path, rules: Path) -> None:
-    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
-        before = memory.documents
-    with Memory.open(parts(rules), tmp_path / "memory.db") as memory:
-        assert memory.documents.equals(before)

@@ -37,16 +37,12 @@ def test_front_matter_and_items_are_hard_quotes_and_rules_soft_and_the_rest_is_f
     ]
 
 
-def test_nodes_are_numbered_and_placed() -> None:
+def test_nodes_are_numbered_placed_and_counted() -> None:
     found = nodes()
     assert [node.node_id for node in found] == [f"AGENTS.md#00000{n}" for n in range(6)]
     assert [node.ordinal for node in found] == list(range(6))
-    assert [node.position for node in found[1:]] == [TEXT.index(node.text, 40) for node in found[1:]]
-    assert found[0].position == 0
-
-
-def test_tokens_are_a_quarter_of_the_code_points_rounded_up_and_at_least_one() -> None:
-    assert [node.tokens for node in nodes("𠮷野\n\nabcd\n\nabcde\n")] == [1, 1, 2]
+    assert [node.position for node in found] == [0, *(TEXT.index(node.text, 40) for node in found[1:])]
+    assert [node.tokens for node in nodes("𠮷野\n\nabcd\n\nabcde\n")] == [1, 1, 2], "a quarter of the code points"
     assert nodes("---\n---\n")[0].tokens == 1
 
 
