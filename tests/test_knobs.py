@@ -6,7 +6,7 @@ embedder's name, a dataset's digest) hold all settings by construction and are n
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,48 +22,17 @@ from tests.support.component_results import Given, result
 from tests.support.knobs.changed import CHANGED, profiles
 from tests.support.knobs.families import SERVER, TINY
 from tests.support.knobs.frames import FRAMES
-from tests.support.knobs.knob import FIRST, KNOBS, PLACES, SMALL, Knob
+from tests.support.knobs.knob import KNOBS, PLACES, SMALL, Knob
 from tests.support.knobs.reasons import REASONS
 from tests.support.knobs.small_datasets import SMALL_DATASETS
-from tests.support.ray_of_two import RAY_OF_TWO
 
 GROUPS = frozenset(conf_folder.groups())
-MARKS: Mapping[str, Iterable[pytest.MarkDecorator]] = {
-    "embedder/minilm": [pytest.mark.full, pytest.mark.xdist_group("exported models")],  # one worker exports, once
-    "executor/ray": RAY_OF_TWO,
-    "summarizer/t5": [pytest.mark.full, pytest.mark.xdist_group("exported models")],
-    "tracking/mlflow": [pytest.mark.full, pytest.mark.xdist_group("mlflow")],
-    # Whole rankings and compactions at every turn; their golden vectors and laws are in the fast part.
-    **{
-        name: [pytest.mark.full]
-        for name in (
-            *("compaction/clustering", "compaction/lossless", "fusion/unified", "fusion/unified_two_embedders"),
-            "ranking/lancedb_pro",
-            *("recovery/corrected", "session/default"),
-            # Trees of vectors, whole sets of questions, times of queries: their own tests are in the fast part.
-            *("vector_index/hnsw_tiers", "kinds/written", "measures/latency", "assembly/lossless"),
-        )
-    },
-}
+pytestmark = pytest.mark.full
 
 
-def _of(places: Iterable[str]) -> Any:
-    held = frozenset(places)
-    marked = [pytest.param(name, id=name, marks=MARKS.get(name, [])) for name in PLACES if name in held]
-    return pytest.mark.parametrize("yaml", marked)
-
-
-@_of(knob.place for knob in FIRST.values())
+@pytest.mark.parametrize("yaml", PLACES)
 def test_a_knob_changes_what_its_component_gives(yaml: str, turn: Callable[[Knob], str]) -> None:
-    """Each field of each class, in one YAML of it."""
-    wrong = [turn(knob) for knob in FIRST.values() if knob.place == yaml]
-    assert not any(wrong), "\n".join(filter(None, wrong))
-
-
-@pytest.mark.full
-@_of(knob.place for knob in KNOBS if FIRST[knob.of] is not knob)
-def test_a_knob_changes_what_it_gives_in_every_yaml_of_its_class(yaml: str, turn: Callable[[Knob], str]) -> None:
-    wrong = [turn(knob) for knob in KNOBS if knob.place == yaml and FIRST[knob.of] is not knob]
+    wrong = [turn(knob) for knob in KNOBS if knob.place == yaml]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 
@@ -118,7 +87,6 @@ AROUND: Mapping[str, Mapping[str, Any]] = {
 """Group, or one of its choices -> settings around it that tell its choices apart."""
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("group", OFFLINE)
 def test_no_two_choices_of_a_group_give_the_same(group: str, tmp_path: Path) -> None:
     around = {**SMALL, **AROUND.get(group, {})}

@@ -11,7 +11,6 @@ from pipelines.config import conf_folder
 from tests.support.knobs.changed import CHANGED
 from tests.support.knobs.families import FURTHER_VECTORS
 from tests.support.knobs.frames import FRAMES
-from tests.support.knobs.reasons import REASONS
 
 SMALL: Mapping[str, Any] = {
     "language_model": "none",
@@ -53,8 +52,6 @@ class Knob:
     """`group/choice`, or `config` for the root's own keys."""
     path: str
     value: Any
-    of: tuple[str, str]
-    """The class that it is a field of, and which: what YAMLs of one class share."""
 
     def __str__(self) -> str:
         return f"{self.place}:{self.path}"
@@ -102,30 +99,25 @@ def knobs() -> Iterator[Knob]:
     for path in sorted(conf_folder.conf_dir().glob("*/*.yaml")):
         if path.parent.name not in ("system", "experiment", "sweep", "space"):
             own = {key: node for key, node in _plain(path).items() if key != "defaults"}
-            yield from _leaves(f"{path.parent.name}/{path.stem}", "", own, (path.parent.name, ""))
+            yield from _leaves(f"{path.parent.name}/{path.stem}", "", own)
     root = _plain(conf_folder.conf_dir() / "config.yaml")
-    yield from _leaves("config", "", {key: root[key] for key in root if key not in ("defaults", "hydra")}, ("", ""))
+    yield from _leaves("config", "", {key: root[key] for key in root if key not in ("defaults", "hydra")})
 
 
 def _plain(path: Path) -> Any:
     return OmegaConf.to_container(OmegaConf.load(path))
 
 
-def _leaves(place: str, path: str, node: Any, of: tuple[str, str]) -> Iterator[Knob]:
+def _leaves(place: str, path: str, node: Any) -> Iterator[Knob]:
     if isinstance(node, dict):
-        owner = (node["_target_"], "") if "_target_" in node else of
         for name, child in node.items():
             if name != "_target_":
-                below = (owner[0], f"{owner[1]}.{name}")
-                yield from _leaves(place, f"{path}.{name}" if path else name, child, below)
+                yield from _leaves(place, f"{path}.{name}" if path else name, child)
         if not node and path:  # a map to fill
-            yield Knob(place, path, node, of)
+            yield Knob(place, path, node)
     elif not (isinstance(node, str) and node.startswith("${") and not node.startswith("${oc.env")):
-        yield Knob(place, path, node, of)
+        yield Knob(place, path, node)
 
 
 KNOBS = list(knobs())
 PLACES = list(dict.fromkeys(knob.place for knob in KNOBS))
-FIRST = {knob.of: knob for knob in KNOBS if str(knob) in REASONS}
-FIRST |= {knob.of: knob for knob in reversed(KNOBS) if str(knob) not in REASONS}
-"""One knob of each field of each class, one that changes something where there is one."""
