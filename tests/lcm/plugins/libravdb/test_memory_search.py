@@ -52,16 +52,14 @@ def test_only_scopes_that_may_be_read_are_searched_and_read_back() -> None:
             read_file(memory, first["path"], host=memory.identity("bo"))
 
 
-@pytest.mark.parametrize("params", [{}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}])
-def test_a_request_that_asks_nothing_has_no_results(params: dict[str, object]) -> None:
+def test_what_asks_or_cites_nothing_has_no_results_or_is_refused() -> None:
     with Memory.open(system()) as memory:
-        assert Bridge().search(memory, params, LATER) == []
-
-
-@pytest.mark.parametrize("path", ["", "user:u1", "::doc_1", "user%3Au1::doc_unknown"])
-def test_a_path_that_cites_nothing_is_refused(path: str) -> None:
-    with Memory.open(system()) as memory, pytest.raises(LcmError):
-        read_file(memory, path)
+        memory.ingest(transcript())
+        for params in ({}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}):
+            assert Bridge().search(memory, params, LATER) == []
+        for path in ("", "user:u1", "::doc_1", "user%3Au1::doc_unknown"):
+            with pytest.raises(LcmError):
+                read_file(memory, path)
 
 
 def test_a_long_document_is_read_in_windows() -> None:

@@ -25,13 +25,8 @@ def preparer(**rules: Any) -> MessagePreparer:
 
 def entry(name: str, parent: str | None, text: str, role: str = "user") -> dict[str, Any]:
     message: dict[str, Any] = {"role": role, "content": text}
-    return {
-        "type": "message",
-        "id": name,
-        "parentId": parent,
-        "timestamp": "2026-01-05T09:00:01.000Z",
-        "message": message,
-    }
+    said_at = "2026-01-05T09:00:01.000Z"
+    return {"type": "message", "id": name, "parentId": parent, "timestamp": said_at, "message": message}
 
 
 def chain(*texts: str, parent: str | None = None, prefix: str = "e") -> list[dict[str, Any]]:

@@ -1,5 +1,4 @@
 import json
-import os
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,7 @@ from tests.lcm.plugins.lossless_claw.session_files import HEADER, NOW, chain, en
 from tests.lcm.store.contents import dump
 from tests.lcm.store.faults import FaultyConnection, InjectedError
 
-FAITHFUL: dict[str, Any] = {
-    "rules": "original",
-    "import_cap_share": 0.2,
-    "bootstrap_max_tokens": 6000,
-}
+FAITHFUL: dict[str, Any] = {"rules": "original", "import_cap_share": 0.2, "bootstrap_max_tokens": 6000}
 
 
 @pytest.fixture
@@ -31,6 +26,12 @@ def path(tmp_path: Path) -> Path:
 
 def boot(store: Store, path: Path, listening: MessagePreparer | None = None) -> BootstrapReport:
     return bootstrap(store, path, listening or preparer(), NOW, "s", "key")
+
+
+def hear(store: Store, *texts: str) -> None:
+    """Say the texts live in the session, before its file is looked at."""
+    messages = [live_message({"role": "user", "content": text}, "s", NOW) for text in texts]
+    ingest(store, messages, preparer(), NOW, "s", "key")
 
 
 def test_a_file_that_did_not_change_changes_nothing(path: Path) -> None:
@@ -68,11 +69,9 @@ def test_an_import_keeps_parts_and_instants_and_takes_large_texts_out(path: Path
         assert first.created_at.isoformat() == "2026-01-05T09:00:01+00:00"
     tool = entry("t", None, "")
     tool["message"] = {"role": "toolResult", "toolName": "read", "content": [{"type": "text", "text": "y" * 400}]}
-    write(path, [tool])
     with Store() as store:
-        boot(store, path, preparer(large_file_threshold_tokens=50))
-        (message,) = store.messages("key")
-        assert message.content.startswith("[LCM Tool Output: file_")
+        boot(store, write(path, [tool]), preparer(large_file_threshold_tokens=50))
+        assert said(store, "key")[0].startswith("[LCM Tool Output: file_")
 
 
 def test_the_first_import_takes_the_newest_within_its_bound_and_the_last_message_anyway(path: Path) -> None:
@@ -85,9 +84,8 @@ def test_the_first_import_takes_the_newest_within_its_bound_and_the_last_message
 
 def test_what_was_heard_live_is_known_again_by_its_words(path: Path) -> None:
     with Store() as store:
-        ingest(store, [live_message({"role": "user", "content": "a"}, "s", NOW)], preparer(), NOW, "s", "key")
-        write(path, chain("a", "b"))
-        report = boot(store, path)
+        hear(store, "a")
+        report = boot(store, write(path, chain("a", "b")))
         assert (report.imported_messages, report.reason) == (1, "reconciled missing session messages")
         assert said(store, "key") == ["a", "b"]
 
@@ -111,11 +109,9 @@ def test_a_fork_hides_what_was_left_and_going_back_shows_it_again(path: Path) ->
 
 
 def test_a_fork_hides_what_was_heard_live_too(path: Path) -> None:
-    live = [live_message({"role": "user", "content": text}, "s", NOW) for text in "abcd"]
     with Store() as store:
-        ingest(store, live, preparer(), NOW, "s", "key")
-        write(path, [*chain("a", "b", "c", "d"), *chain("x", parent="e-b")])
-        boot(store, path)
+        hear(store, *"abcd")
+        boot(store, write(path, [*chain("a", "b", "c", "d"), *chain("x", parent="e-b")]))
         assert shown(store, "key") == ["a", "b", "x"]
 
 
@@ -139,24 +135,21 @@ def test_by_content_branches_are_read_in_the_order_of_the_file(path: Path) -> No
 
 def test_too_many_missing_messages_are_not_imported_under_a_cap(path: Path) -> None:
     texts = [f"m{i}" for i in range(53)]
-    live = [live_message({"role": "user", "content": "m0"}, "s", NOW)]
-    for length, reason in ((51, "reconciled missing session messages"), (52, "reconcile import capped")):
+    for length, rules, reason in (
+        (51, FAITHFUL, "reconciled missing session messages"),
+        (52, FAITHFUL, "reconcile import capped"),
+        (52, {}, "reconciled missing session messages"),
+    ):
         with Store() as store:
-            ingest(store, live, preparer(), NOW, "s", "key")
-            write(path, chain(*texts[:length]))
-            assert boot(store, path, preparer(**FAITHFUL)).reason == reason
-    with Store() as store:
-        ingest(store, live, preparer(), NOW, "s", "key")
-        assert boot(store, path).imported_messages == 51
+            hear(store, "m0")
+            assert boot(store, write(path, chain(*texts[:length])), preparer(**rules)).reason == reason
 
 
 def test_what_is_only_appended_needs_no_anchor_and_has_no_cap(path: Path) -> None:
     with Store() as store:
         write(path, chain("a", "b"), 1)
         boot(store, path, preparer(**FAITHFUL))
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(item) + "\n" for item in chain(*[f"m{i}" for i in range(80)], parent="e-b"))
-        os.utime(path, ns=(2_000_000, 2_000_000))
+        write(path, [*chain("a", "b"), *chain(*[f"m{i}" for i in range(80)], parent="e-b")], 2)
         assert boot(store, path, preparer(**FAITHFUL)).imported_messages == 80
 
 
@@ -175,10 +168,9 @@ def test_an_empty_file_and_one_that_is_not_there(path: Path) -> None:
     with Store() as store:
         with pytest.raises(TranscriptError, match="cannot read the session file"):
             boot(store, path)
-        path.write_text("")
-        assert boot(store, path).reason == "no leaf-path messages in session"
-        path.write_text(json.dumps(HEADER) + "\n")
-        assert boot(store, path).reason == "no leaf-path messages in session"
+        for text in ("", json.dumps(HEADER) + "\n"):
+            path.write_text(text)
+            assert boot(store, path).reason == "no leaf-path messages in session"
 
 
 def test_excluded_and_stateless_sessions_leave_the_store_alone(path: Path) -> None:
@@ -214,14 +206,12 @@ def test_of_a_file_with_several_conversations_the_first_is_the_session(
     assert "1 other conversations of the session file are left out" in caplog.text
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before a statement", "after a statement"])
-def test_a_crash_between_any_two_statements_leaves_the_session_as_it_was_or_bootstrapped(
-    path: Path, after: bool
-) -> None:
+def test_a_crash_at_any_statement_leaves_the_session_as_it_was_or_bootstrapped(path: Path) -> None:
+    """Before the statements of even numbers, and after the others."""
+
     def opened() -> Store:
         store = Store(opened_at=NOW)
-        write(path, chain("a", "b"), 1)
-        boot(store, path)
+        boot(store, write(path, chain("a", "b"), 1))
         write(path, [*chain("a", "b"), *chain("x", parent="e-a")], 2)
         return store
 
@@ -232,7 +222,7 @@ def test_a_crash_between_any_two_statements_leaves_the_session_as_it_was_or_boot
     for at in count(1):
         with opened() as store:
             sound = store._connection
-            store._connection = FaultyConnection(sound, at, after=after)
+            store._connection = FaultyConnection(sound, at, after=at % 2 == 1)
             try:
                 boot(store, path)
             except InjectedError:

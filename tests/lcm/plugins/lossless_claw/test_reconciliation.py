@@ -18,12 +18,6 @@ def said(words: str) -> list[Message]:
     return [Message(f"m{place}", "user", letter, "s", NOW) for place, letter in enumerate(words)]
 
 
-def missing(stored: str, live: str) -> str | None:
-    """The letters that are missing by content; None where nothing is on both sides."""
-    found = compared(said(stored), said(live), "original")
-    return "".join(message.content for message in found.missing) if found.has_overlap else None
-
-
 @pytest.mark.parametrize(
     ("stored", "live", "left"),
     [
@@ -41,7 +35,9 @@ def missing(stored: str, live: str) -> str | None:
 def test_the_anchor_is_the_newest_message_that_both_hold_as_often_up_to_there(
     stored: str, live: str, left: str | None
 ) -> None:
-    assert missing(stored, live) == left
+    """By content; None where nothing is on both sides."""
+    found = compared(said(stored), said(live), "original")
+    assert ("".join(message.content for message in found.missing) if found.has_overlap else None) == left
 
 
 def with_ids(words: str, ids: Sequence[str]) -> list[Message]:

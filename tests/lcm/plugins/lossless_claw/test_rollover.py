@@ -76,19 +76,12 @@ def test_an_end_goes_on_under_the_next_id_and_deleting_leaves_no_replacement(sto
     assert said(store, "key") == ["e"]
 
 
-@pytest.mark.parametrize("reason", ["", "new", "unknown"])
-def test_an_end_that_carries_on_changes_nothing(store: Store, reason: str) -> None:
-    session_end(store, SessionRules(), NOW, reason, "s", "key")
-    assert store.conversations()["conversation_id"].to_list() == ["key"]
-
-
-def test_stateless_and_ignored_sessions_are_not_rolled_over(store: Store) -> None:
+def test_other_reasons_and_sessions_that_are_left_out_change_nothing(store: Store) -> None:
+    for reason in ("", "new", "unknown"):
+        session_end(store, SessionRules(), NOW, reason, "s", "key")
+    before_reset(store, SessionRules(), NOW, "whim", "s", "key")
     for rules in (SessionRules(stateless_patterns=["key"]), SessionRules(ignore_patterns=["key"])):
         before_reset(store, rules, NOW, "reset", "s", "key")
         session_end(store, rules, NOW, "idle", "s", "key")
-    assert items(store) == ["S4", "S3", "key:4"]
-
-
-def test_another_reason_is_none(store: Store) -> None:
-    before_reset(store, SessionRules(), NOW, "whim", "s", "key")
+    assert store.conversations()["conversation_id"].to_list() == ["key"]
     assert items(store) == ["S4", "S3", "key:4"]

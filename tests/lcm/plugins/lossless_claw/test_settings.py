@@ -33,17 +33,14 @@ from tests.conftest import ROOT
         ({}, {"largeFileTokenThreshold": 6000}, "large_file_token_threshold", 6000),
         ({}, {}, "database_path", "/home/me/.openclaw/lcm.db"),
         ({"LCM_MAX_ASSEMBLY_TOKEN_BUDGET": "9000"}, {}, "max_assembly_token_budget", 9000),
+        ({}, {}, "max_assembly_token_budget", None),
         ({}, {"timezone": "Asia/Tokyo"}, "timezone", "Asia/Tokyo"),
     ],
 )
 def test_a_setting_is_read_from_the_environment_then_the_plugin_then_the_default(
     env: dict[str, str], plugin: dict[str, Any], name: str, value: object
 ) -> None:
-    assert resolve(env, plugin, home=Path("/home/me"))[name] == value
-
-
-def test_a_budget_that_nobody_set_is_left_out() -> None:
-    assert "max_assembly_token_budget" not in resolve({}, {})
+    assert resolve(env, plugin, home=Path("/home/me")).get(name) == value
 
 
 def test_every_setting_has_a_key_of_ours_or_a_reason_why_it_has_none() -> None:
@@ -75,31 +72,19 @@ def test_the_preset_of_sessions_holds_the_plugins_defaults() -> None:
                 assert preset[key.removeprefix("session.")] == setting.yaml_value(resolved[setting.name]), key
 
 
-def test_fractions_are_rounded_down_and_what_is_not_above_zero_is_the_default() -> None:
-    assert counted_with({"leaf_chunk_tokens": 12.9, "leaf_min_fanout": 0, "condensed_min_fanout": -1}) == {
-        "leaf_chunk_tokens": 12,
-        "leaf_min_fanout": 8,
-        "condensed_min_fanout": 4,
-    }
-    assert counted_with({"leaf_min_fanout": 1, "condensed_min_fanout": 1.9}) == {
-        "leaf_min_fanout": 1,
-        "condensed_min_fanout": 1,
-    }
-    assert counted_with({"leaf_chunk_tokens": float("nan"), "condensed_min_fanout_hard": 0}) == {
-        "leaf_chunk_tokens": 20000,
-        "condensed_min_fanout_hard": 2,
-    }
-
-
-def test_no_tail_and_no_depth_are_zero_and_a_negative_depth_has_no_limit() -> None:
-    assert counted_with({"fresh_tail_count": -1, "incremental_max_depth": -7}) == {
-        "fresh_tail_count": 0,
-        "incremental_max_depth": -1,
-    }
-    assert counted_with({"fresh_tail_count": 3.9, "incremental_max_depth": 2.5}) == {
-        "fresh_tail_count": 3,
-        "incremental_max_depth": 2,
-    }
+@pytest.mark.parametrize(
+    ("settings", "counted"),
+    [
+        ({"leaf_chunk_tokens": 12.9, "leaf_min_fanout": 1}, [12, 1]),  # fractions are rounded down
+        ({"leaf_min_fanout": 0, "condensed_min_fanout": -1}, [8, 4]),  # what is not above 0 is the default
+        ({"condensed_min_fanout": 1.9, "condensed_min_fanout_hard": 0}, [1, 2]),
+        ({"leaf_chunk_tokens": float("nan")}, [20000]),
+        ({"fresh_tail_count": -1, "incremental_max_depth": -7}, [0, -1]),  # no tail; no limit of depth
+        ({"fresh_tail_count": 3.9, "incremental_max_depth": 2.5}, [3, 2]),
+    ],
+)
+def test_compaction_counts_with_numbers_of_its_own(settings: dict[str, float], counted: list[int]) -> None:
+    assert counted_with(settings) == dict(zip(settings, counted, strict=True))
 
 
 def test_a_variable_of_compaction_is_the_number_that_the_plugin_counts_with() -> None:

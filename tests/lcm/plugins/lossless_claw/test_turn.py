@@ -25,25 +25,17 @@ def heartbeat() -> list[Message]:
 
 
 @settings(max_examples=20)
-@given(st.lists(st.lists(st.sampled_from(["a", "b", "ok"]), min_size=1, max_size=4), max_size=4))
+@given(turns=st.lists(st.lists(st.sampled_from(["a", "b", "ok"]), min_size=1, max_size=4), max_size=4))
 def test_a_host_that_hands_over_everything_again_adds_only_what_is_new(turns: list[list[str]]) -> None:
-    everything: list[str] = []
-    with Store() as store:
-        for texts in turns:
-            everything += texts
-            assert turn(store, user(*everything)).stored_messages == len(texts)
-        assert not turns or said(store, "key") == everything
-
-
-@settings(max_examples=20)
-@given(st.lists(st.lists(st.sampled_from(["a", "ok"]), min_size=1, max_size=4), max_size=4))
-def test_a_host_that_says_where_the_turn_begins_loses_nothing(turns: list[list[str]]) -> None:
-    everything: list[str] = []
-    with Store() as store:
-        for texts in turns:
-            before = len(everything)
-            everything += texts
-            assert turn(store, user(*everything), before).stored_messages == len(texts)
+    """Whether it says where the turn begins or does not."""
+    for says_where in (False, True):
+        everything: list[str] = []
+        with Store() as store:
+            for texts in turns:
+                before = len(everything) if says_where else 0
+                everything += texts
+                assert turn(store, user(*everything), before).stored_messages == len(texts)
+            assert not turns or said(store, "key") == everything
 
 
 def test_a_turn_that_says_nothing_new_is_still_looked_at_by_compaction() -> None:
@@ -69,15 +61,11 @@ def test_an_acknowledged_heartbeat_is_hidden_and_stays_in_the_store() -> None:
         assert len(store.retired("key")) == 2
 
 
-def test_heartbeats_stay_in_the_context_where_nobody_asked_for_pruning() -> None:
-    with Store() as store:
-        ingest_turn(store, heartbeat(), preparer(), NOW, "s", "key")
-        assert len(shown(store, "key")) == 2
-
-
-def test_a_turn_flagged_as_a_heartbeat_is_not_stored() -> None:
+def test_heartbeats_stay_where_nobody_asked_for_pruning_and_a_flagged_turn_is_not_stored() -> None:
     with Store() as store:
         assert ingest_turn(store, heartbeat(), preparer(), NOW, "s", "key", is_heartbeat=True).stored_messages == 0
+        ingest_turn(store, heartbeat(), preparer(), NOW, "s", "key")
+        assert len(shown(store, "key")) == 2
 
 
 def test_excluded_and_stateless_sessions_are_not_stored() -> None:

@@ -23,6 +23,7 @@ from lcm.plugins.mcp.server import served
 from lcm.plugins.mcp.tools import AgentTools
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import fold, recall, talk
+from tests.lcm.store.contents import json_values
 from tests.support.scope_graphs import drawn_system
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -47,14 +48,33 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@contextmanager
+def lent(
+    path: Path, agent: str | None = None, grant: str | None = None, *, may_write: bool = False, **limits: int
+) -> Iterator[AgentTools]:
+    """The tools over a store, of an agent or of whoever may read all, within a grant of a conversation or without."""
+    asker, configured = identified(Scopes(), agent), recall(**limits)
+    with (
+        Store(path, may_write=may_write) as store,
+        closing(OpenedMemory(SYSTEM, path, store, may_write=may_write)) as memory,
+    ):
+        reader = configured.on(store, None if agent is None else asker.reads_conversation)
+        if grant is not None:
+            _, reader = configured.grant_access(reader, reader.bounds(grant).conversations or (), lambda: NOW)
+        yield AgentTools(configured, reader, memory, asker, lambda: NOW)
+
+
 @pytest.fixture(scope="module")
 def tools(path: Path) -> Iterator[AgentTools]:
-    with Store(path, may_write=False) as store, closing(_opened(path, store)) as memory:
-        yield AgentTools(recall(), recall().on(store), memory, identified(Scopes()), lambda: NOW)
+    with lent(path) as made:
+        yield made
 
 
-def _opened(path: Path, store: Store, *, may_write: bool = False) -> OpenedMemory:
-    return OpenedMemory(SYSTEM, path, store, may_write=may_write)
+@pytest.fixture
+def copy(path: Path, tmp_path: Path) -> Path:
+    copied = tmp_path / "memory.db"
+    copied.write_bytes(path.read_bytes())
+    return copied
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -63,23 +83,12 @@ def test_a_tool_answers_with_what_was_said(tools: AgentTools, name: str) -> None
     assert "kettle" in tools.call(name, EXAMPLES[name]).replace(f"`{EXAMPLES[name].get('pattern')}`", "")
 
 
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from(["1", "msg#1", "("]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=4,
-)
+known_keys = st.sampled_from(sorted({key for tool in TOOLS.values() for key in tool.parameters["properties"]}))
 
 
 @given(
     name=st.sampled_from(sorted(EXAMPLES)),
-    given_values=st.dictionaries(
-        st.sampled_from(sorted({key for tool in TOOLS.values() for key in tool.parameters["properties"]})), json_values
-    ),
+    given_values=st.dictionaries(known_keys, json_values | st.sampled_from(["1", "msg#1", "(", float("nan")])),
     is_bare=st.booleans(),
 )
 def test_any_arguments_are_answered_or_refused_in_one_line(
@@ -126,26 +135,20 @@ def test_what_is_hostile_is_refused_and_the_next_call_answered(tools: AgentTools
     assert path.read_bytes() == before
 
 
-def test_nothing_is_written_unless_that_is_allowed(path: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "memory.db"
-    copy.write_bytes(path.read_bytes())
+def test_nothing_is_written_unless_that_is_allowed(copy: Path) -> None:
     before = copy.read_bytes()
     for may_write in (False, True):
-        with Store(copy, may_write=may_write) as store, closing(_opened(copy, store, may_write=may_write)) as memory:
-            tools = AgentTools(recall(), recall().on(store), memory, identified(Scopes()), lambda: NOW)
+        with lent(copy, may_write=may_write) as tools:
             assert "zqada" in tools.call("search", EXAMPLES["search"])
         assert (copy.read_bytes() == before) is not may_write
-        assert bool(list(tmp_path.glob("*.vectors*"))) is may_write
+        assert bool(list(copy.parent.glob("*.vectors*"))) is may_write
     with Memory.open(SYSTEM, copy) as memory:
         assert len(memory.documents)
 
 
 @pytest.mark.parametrize("may_write", [False, True])
-def test_what_another_process_adds_is_found(path: Path, tmp_path: Path, may_write: bool) -> None:
-    copy = tmp_path / "memory.db"
-    copy.write_bytes(path.read_bytes())
-    with Store(copy, may_write=may_write) as store, closing(_opened(copy, store, may_write=may_write)) as memory:
-        tools = AgentTools(recall(), recall().on(store), memory, identified(Scopes()), lambda: NOW)
+def test_what_another_process_adds_is_found(copy: Path, may_write: bool) -> None:
+    with lent(copy, may_write=may_write) as tools:
         assert "harbour" not in tools.call("search", {"query": "harbour"})
         with Store(copy) as other:
             talk(other, "later", ["The boat lies in the harbour."])
@@ -156,9 +159,7 @@ def test_what_another_process_adds_is_found(path: Path, tmp_path: Path, may_writ
         assert "closed" in tools.call("search", {"query": "harbour"})
 
 
-def test_a_store_of_an_older_schema_is_refused_where_nothing_may_be_written(path: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "memory.db"
-    copy.write_bytes(path.read_bytes())
+def test_a_store_of_an_older_schema_is_refused_where_nothing_may_be_written(copy: Path) -> None:
     with Store(copy) as store, store.writing() as connection:
         connection.execute("DELETE FROM schema_migrations WHERE version = 7")
     before = copy.read_bytes()
@@ -168,20 +169,8 @@ def test_a_store_of_an_older_schema_is_refused_where_nothing_may_be_written(path
 
 
 def test_a_long_answer_is_cut_with_a_mark(path: Path) -> None:
-    with Store(path, may_write=False) as store, closing(_opened(path, store)) as memory:
-        short = recall(max_result_chars=40)
-        tools = AgentTools(short, short.on(store), memory, identified(Scopes()), lambda: NOW)
+    with lent(path, max_result_chars=40) as tools:
         assert tools.call("search", EXAMPLES["search"]).endswith("(cut at 40 characters: ask for less to see the rest)")
-
-
-@contextmanager
-def lent(path: Path, agent: str | None = None, grant: str | None = None, tokens: int = 4000) -> Iterator[AgentTools]:
-    asker, configured = identified(Scopes(), agent), recall(max_expand_tokens=tokens)
-    with Store(path, may_write=False) as store, closing(_opened(path, store)) as memory:
-        reader = configured.on(store, None if agent is None else asker.reads_conversation)
-        if grant is not None:
-            _, reader = configured.grant_access(reader, reader.bounds(grant).conversations or (), lambda: NOW)
-        yield AgentTools(configured, reader, memory, asker, lambda: NOW)
 
 
 def replies(opened: AbstractContextManager[AgentTools], asks: list[tuple[str, dict[str, Any]]]) -> list[str]:
@@ -220,7 +209,7 @@ def test_within_a_grant_there_is_what_it_covers_until_it_is_used_up(path: Path) 
         ("grep", {"pattern": "kettle", "conversation": "agent:bo:main"}),
         *[("expand", {"ids": ["msg#1"]})] * 6,
     ]
-    listed, found, *refused = replies(lent(path, grant="agent:ada:main", tokens=60), asks)
+    listed, found, *refused = replies(lent(path, grant="agent:ada:main", max_expand_tokens=60), asks)
     assert listed == "grep describe expand"
     assert "zqada" in found
     assert "zqbo" not in str([found, refused])

@@ -31,24 +31,12 @@ PUBLISHED: Mapping[str, Any] = {
 """As memory-lancedb-pro documents itself."""
 
 
-def test_a_setting_has_a_key_or_a_reason() -> None:
+def test_a_setting_stands_once_with_a_key_or_a_reason_and_a_valid_default() -> None:
+    assert len(ROWS) == sum(len(table.rows) for table in TABLES.values())
     assert [name for name, row in ROWS.items() if bool(row.keys) == bool(row.no_key)] == []
-
-
-def test_a_default_is_valid() -> None:
     given = {name: row for name, row in ROWS.items() if not callable(row.default) and row.default is not ABSENT}
     assert given
-    wrong = {
-        name: [error.message for error in Draft202012Validator(row.schema).iter_errors(row.default)]
-        for name, row in given.items()
-    }
-    assert {name: messages for name, messages in wrong.items() if messages} == {}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_no_setting_stands_twice(name: str) -> None:
-    paths = [row.path for row in TABLES[name].rows]
-    assert len(set(paths)) == len(paths)
+    assert [name for name, row in given.items() if not Draft202012Validator(row.schema).is_valid(row.default)] == []
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -69,10 +57,8 @@ def test_the_manifest_of_lossless_claw_has_32_settings() -> None:
     """31 and the older name of one; the two of the circuit breaker are variables alone."""
     table = TABLES["lossless_claw"]
     assert len(table.schema()["properties"]) == 32
-    assert [row.path for row in table.rows if not row.in_manifest] == [
-        "circuitBreakerThreshold",
-        "circuitBreakerCooldownMs",
-    ]
+    outside = [row.path for row in table.rows if not row.in_manifest]
+    assert outside == ["circuitBreakerThreshold", "circuitBreakerCooldownMs"]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -111,19 +97,11 @@ def test_an_empty_file_means_what_the_base_says(name: str, changed: dict[str, An
     assert differing == changed
 
 
-def test_the_published_example_of_memory_lancedb_pro_is_valid() -> None:
+def test_of_the_published_example_what_is_read_is_told_apart_from_what_is_not() -> None:
     check(PUBLISHED, TABLES["lancedb_pro"].schema(), "memory-lancedb-pro")
-
-
-def test_what_is_read_is_told_apart_from_what_is_not() -> None:
     found = read(TABLES["lancedb_pro"], PUBLISHED)
     assert found.choices["admission"] == "none"
-    assert found.ignored.keys() == {
-        "autoRecall",
-        "recallMode",
-        "embedding.dimensions",
-        "embedding.model",
-    }
+    assert found.ignored.keys() == {"autoRecall", "recallMode", "embedding.dimensions", "embedding.model"}
     assert found.without_effect.keys() == {"tier.coreAccessThreshold", "tier.peripheralAgeDays"}
 
 
@@ -142,12 +120,9 @@ def test_a_server_that_has_no_key_reranks_nothing(retrieval: dict[str, str], cho
     assert found.choices["reranker"] == choice
     told = found.changed.get("retrieval.rerank", "")
     assert told.startswith('"cross-encoder" is taken as reranker=none: without a key') is (choice == "none")
-
-
-@pytest.mark.parametrize("rerank", ["lightweight", "none"])
-def test_reranking_by_cosine_and_none_reorder_nothing(rerank: str) -> None:
-    found = read(TABLES["lancedb_pro"], {**MINIMAL["lancedb_pro"], "retrieval": {"rerank": rerank}})
-    assert found.choices.get("reranker", "none") == "none"
+    for rerank in ("lightweight", "none"):  # which reorder nothing
+        document = {**MINIMAL["lancedb_pro"], "retrieval": retrieval | {"rerank": rerank}}
+        assert read(TABLES["lancedb_pro"], document).choices.get("reranker", "none") == "none"
 
 
 def test_a_preset_of_admission_gives_what_is_not_given() -> None:
@@ -159,15 +134,22 @@ def test_a_preset_of_admission_gives_what_is_not_given() -> None:
     assert found.values["admission.weights.type_prior"] == 0.42
 
 
-def test_a_larger_leaf_chunk_moves_the_first_import_with_it() -> None:
-    found = read(TABLES["lossless_claw"], {"leafChunkTokens": 80000})
-    assert found.values["compaction.leaf_chunk_tokens"] == 80000  # which session.leaf_chunk_tokens stands for
-    assert found.values["session.bootstrap_max_tokens"] == 0
-
-
-def test_a_pool_beyond_the_stores_is_the_stores() -> None:
-    document = {**MINIMAL["lancedb_pro"], "retrieval": {"candidatePoolSize": 60}}
-    assert read(TABLES["lancedb_pro"], document).values["source.dense_pool_size"] == 20
+@pytest.mark.parametrize(
+    ("name", "document", "values"),
+    [
+        # `session.leaf_chunk_tokens` stands for that of compaction; the first import moves with it.
+        (
+            "lossless_claw",
+            {"leafChunkTokens": 80},
+            {"compaction.leaf_chunk_tokens": 80, "session.bootstrap_max_tokens": 0},
+        ),
+        ("lancedb_pro", {"retrieval": {"candidatePoolSize": 60}}, {"source.dense_pool_size": 20}),  # the store's
+        ("libravdb", {"markdownIngestionEnabled": False, "markdownIngestionRoots": ["/a"]}, {"authored.paths": None}),
+    ],
+)
+def test_a_value_moves_or_bounds_others(name: str, document: dict[str, Any], values: dict[str, Any]) -> None:
+    found = read(TABLES[name], {**MINIMAL[name], **document}).values
+    assert {key: found.get(key) for key in values} == values
 
 
 @pytest.mark.parametrize(
@@ -208,11 +190,6 @@ def test_a_value_that_is_the_default_anyway_is_not_told_of() -> None:
     ):
         found = read(TABLES[name], {**MINIMAL[name], **document})
         assert found.ignored == found.changed == {}
-
-
-def test_a_switch_that_is_off_leaves_its_folders_out() -> None:
-    document = {"markdownIngestionEnabled": False, "markdownIngestionRoots": ["/notes"]}
-    assert "authored.paths" not in read(TABLES["libravdb"], document).values
 
 
 def test_a_variable_stands_above_the_file() -> None:
