@@ -33,52 +33,60 @@ def text_of(mirror: Mirror, name: str) -> str:
     return (mirror.place / name).read_text()
 
 
-def test_what_changes_there_comes_here_and_what_is_gone_there_goes(storage: MemoryFileSystem) -> None:
+def noted(monkeypatch: pytest.MonkeyPatch, method: str) -> list[str]:
+    """Return the paths of the storage that the method will be called with."""
+    paths: list[str] = []
+    inner = getattr(MemoryFileSystem, method)
+
+    def noting(self: MemoryFileSystem, one: str, other: str, *arguments: object, **named: object) -> object:
+        paths.append(one if method == "get_file" else other)
+        return inner(self, one, other, *arguments, **named)
+
+    monkeypatch.setattr(MemoryFileSystem, method, noting)
+    return paths
+
+
+def test_what_changes_there_comes_here_once_and_what_is_gone_there_goes(
+    storage: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = noted(monkeypatch, "get_file")
     mirror = Mirror.of(URL)
     assert not mirror.fetch()
     put(storage, "a/one.txt", "1")
     put(storage, "two.txt", "2")
-    assert mirror.fetch()
+    for _ in range(3):
+        assert mirror.fetch()
+    assert sorted(fetched) == ["/bucket/runs/a/one.txt", "/bucket/runs/two.txt"]
     assert (text_of(mirror, "a/one.txt"), text_of(mirror, "two.txt")) == ("1", "2")
     put(storage, "two.txt", "22")
     storage.rm("/bucket/runs/a/one.txt")
     mirror.fetch()
     assert text_of(mirror, "two.txt") == "22"
     assert not (mirror.place / "a" / "one.txt").exists()
+    assert local(f"{URL}/two.txt").read_text() == "22"  # a file may be mirrored alone
+    assert local(Path(f"{URL}/two.txt")).name == "two.txt"  # `Path` makes one slash of two
 
 
-def test_a_file_that_stays_the_same_is_fetched_once(storage: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(storage, "one.txt", "1")
-    fetched: list[str] = []
-    inner = MemoryFileSystem.get_file
-    monkeypatch.setattr(
-        MemoryFileSystem, "get_file", lambda self, path, *a, **k: (fetched.append(path), inner(self, path, *a, **k))
-    )
-    for _ in range(3):
-        local(URL)
-    assert fetched == ["/bucket/runs/one.txt"]
-
-
-def test_what_is_made_here_is_sent_once_and_a_summary_last(
-    storage: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+def test_what_is_made_here_is_sent_once_and_a_summary_last_and_another_machine_goes_on(
+    storage: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    sent = noted(monkeypatch, "put_file")
     mirror = Mirror.of(URL)
     for name in ("summary.json", "a/summary.json", "z.txt", "b.txt"):
         (mirror.place / name).parent.mkdir(parents=True, exist_ok=True)
         (mirror.place / name).write_text(name)
-    sent: list[str] = []
-    inner = MemoryFileSystem.put_file
-    monkeypatch.setattr(
-        MemoryFileSystem,
-        "put_file",
-        lambda self, here, there, *a, **k: (sent.append(there), inner(self, here, there, *a, **k)),
-    )
     assert mirror.send() == 4
     assert [name.removeprefix("/bucket/runs/") for name in sent] == ["b.txt", "z.txt", "a/summary.json", "summary.json"]
     assert mirror.send() == 0
     (mirror.place / "b.txt").write_text("another")
     assert mirror.send() == 1
     assert storage.cat_file("/bucket/runs/b.txt") == b"another"
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "elsewhere"))
+    assert local(URL).joinpath("b.txt").read_text() == "another"
+    (local(URL) / "b.txt").write_text("there")
+    Mirror.of(URL).send()
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    assert local(URL).joinpath("b.txt").read_text() == "there"
 
 
 def test_neither_locks_nor_open_databases_nor_links_are_sent(storage: MemoryFileSystem) -> None:
@@ -119,22 +127,6 @@ def test_what_is_known_of_a_mirror_may_be_lost(storage: MemoryFileSystem) -> Non
     assert storage.cat_file("/bucket/runs/own.txt") == b"own"
 
 
-def test_another_machine_goes_on_from_there(
-    storage: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    mirror = Mirror.of(URL)
-    mirror.place.mkdir(parents=True)
-    (mirror.place / "one.txt").write_text("1")
-    mirror.send()
-    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "elsewhere"))
-    assert local(URL).joinpath("one.txt").read_text() == "1"
-    assert local(URL) != tmp_path / "cache"
-    (local(URL) / "one.txt").write_text("2")
-    Mirror.of(URL).send()
-    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
-    assert local(URL).joinpath("one.txt").read_text() == "2"
-
-
 def test_a_copy_knows_its_origin_and_the_origin_its_copy(storage: MemoryFileSystem, tmp_path: Path) -> None:
     put(storage, "a/session.jsonl", "{}")
     put(storage, "a/session/subagents/b.jsonl", "{}")
@@ -146,12 +138,6 @@ def test_a_copy_knows_its_origin_and_the_origin_its_copy(storage: MemoryFileSyst
     os.environ["LCM_CACHE_DIR"] = str(tmp_path / "elsewhere")  # set by the fixture, and put back by it
     there = origin.path()
     assert sorted(file.name for file in there.parent.rglob("*.jsonl")) == ["b.jsonl", "session.jsonl"]
-
-
-def test_a_file_may_be_mirrored_alone(storage: MemoryFileSystem) -> None:
-    put(storage, "one.txt", "1")
-    assert local(f"{URL}/one.txt").read_text() == "1"
-    assert local(Path(f"{URL}/one.txt")).name == "one.txt"  # `Path` makes one slash of two
 
 
 def test_what_no_path_may_hold_is_refused_wherever_it_stands(storage: MemoryFileSystem) -> None:
@@ -166,16 +152,15 @@ def test_what_no_path_may_hold_is_refused_wherever_it_stands(storage: MemoryFile
         del storage.store["/bucket/runs/../../evil"]
 
 
-def test_a_bucket_that_the_user_did_not_name_is_not_asked(storage: MemoryFileSystem) -> None:
-    with pytest.raises(LcmError, match="is no host that you named: say LCM_ALLOWED_HOSTS=other"):
-        local("memory://other/runs")
-
-
-def test_what_is_no_storage_is_a_path_and_what_is_not_there_is_said(storage: MemoryFileSystem) -> None:
+def test_what_is_no_storage_is_a_path_and_what_is_not_there_or_not_allowed_is_refused(
+    storage: MemoryFileSystem,
+) -> None:
     assert not any(map(is_url, ("http://host/x", "s3", "runs/a", "file:///x", "memory://", "postgres://x")))
     assert is_url("s3://bucket/x")
     with pytest.raises(LcmError, match="memory://bucket/nothing: no such file or folder"):
         local("memory://bucket/nothing")
+    with pytest.raises(LcmError, match="is no host that you named: say LCM_ALLOWED_HOSTS=other"):
+        local("memory://other/runs")
 
 
 def test_a_storage_that_refuses_is_told_in_one_line(storage: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch) -> None:

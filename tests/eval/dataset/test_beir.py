@@ -7,12 +7,14 @@ import pytest
 
 from eval.dataset.beir import ASKED_AT, Beir
 from eval.dataset.collected import collection_of, document_ids
-from eval.dataset.dataset import opaque_id
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.locomo import Locomo
 from eval.dataset.sample import Sample
 from eval.exchange.beir import read_beir, write_beir
 from lcm.errors import DatasetError
 from tests.support.small_collection import HOUSEHOLD, collection, write_small_beir
 from tests.support.small_locomo import write_small_locomo
+from tests.support.workspaces import transcript
 
 
 def message_id(document_id: str) -> str:
@@ -45,6 +47,8 @@ def test_without_candidates_the_corpus_is_one_workspace(tmp_path: Path) -> None:
     dataset = Beir(str(tmp_path)).load()
     assert [(t.workspace_id, len(t.messages)) for t in dataset.transcripts] == [("corpus", 4)]
     assert len(dataset.queries) == 3
+    with pytest.raises(DatasetError, match=r"dataset\.directory names no folder"):
+        Beir().load()
 
 
 def test_an_instruction_is_asked_where_it_is_wanted(tmp_path: Path) -> None:
@@ -71,11 +75,6 @@ def test_what_judgements_name_in_vain_is_counted(tmp_path: Path) -> None:
     )
 
 
-def test_the_folder_must_be_named() -> None:
-    with pytest.raises(DatasetError, match=r"dataset\.directory names no folder"):
-        Beir().load()
-
-
 def test_a_dataset_comes_back_as_the_collection_that_it_was_read_from(tmp_path: Path) -> None:
     """But for queries without judgements, which stand in no dataset."""
     dataset = Beir(write_small_beir(tmp_path)).load()
@@ -94,13 +93,8 @@ def test_a_dataset_comes_back_as_the_collection_that_it_was_read_from(tmp_path: 
 def test_any_dataset_is_written_and_read_with_the_same_judgements_and_candidates(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name == "locomo":
-        from eval.dataset.locomo import Locomo
-
-        (tmp_path / "locomo").mkdir()
-        dataset = Locomo(write_small_locomo(tmp_path / "locomo", monkeypatch)).load()
-    else:
-        dataset = Sample().load()
+    is_sample = name == "sample"
+    dataset = Sample().load() if is_sample else Locomo(write_small_locomo(tmp_path, monkeypatch)).load()
     whole, _ = collection_of(dataset)
     write_beir(tmp_path / "beir", whole)
     assert read_beir(tmp_path / "beir").qrels.equals(whole.qrels)
@@ -110,10 +104,9 @@ def test_any_dataset_is_written_and_read_with_the_same_judgements_and_candidates
     judged = whole.queries.join(whole.qrels, on="query_id", how="semi", maintain_order="left")
     assert again.queries.equals(judged)
     assert again.corpus.join(whole.corpus, on=["document_id", "title", "text"], how="anti").is_empty()
-    offered = dict((whole.candidates if whole.candidates is not None else pl.DataFrame()).iter_rows())
-    found = dict((again.candidates if again.candidates is not None else pl.DataFrame()).iter_rows())
+    offered, found = ({} if one.candidates is None else dict(one.candidates.iter_rows()) for one in (whole, again))
     assert all(sorted(found[query]) == sorted(offered[query]) for query in found)
-    if name == "sample":  # some are asked before all is said
+    if is_sample:  # some queries are asked before all is said
         asked = {query.query_id: query for query in dataset.queries}
         said = {m.message_id: m.created_at for t in dataset.transcripts for m in t.messages}
         assert all(said[one] <= asked[query].asked_at for query, ids in offered.items() for one in ids)
@@ -121,23 +114,16 @@ def test_any_dataset_is_written_and_read_with_the_same_judgements_and_candidates
         assert any(len(ids) < whole_talks[asked[query].workspace_id] for query, ids in offered.items())
 
 
-def test_ids_that_two_workspaces_give_to_different_messages_are_told_apart() -> None:
-    from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-    from tests.support.workspaces import transcript
-
-    talks = tuple(transcript([words], "talk", place) for words, place in (("one", "w1"), ("two", "w2")))
-    dataset = Dataset("two", "as is", "0" * 64, talks, (), pl.DataFrame(schema=QRELS_SCHEMA))
-    assert document_ids(dataset) == {("w1", "talk:0"): "w1/talk:0", ("w2", "talk:0"): "w2/talk:0"}
-
-
-def test_ids_with_blanks_are_written_without() -> None:
-    from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-    from tests.support.workspaces import transcript
-
-    talks = tuple(transcript(["one"], name, "w") for name in ("my talk", "my%20talk", "talk"))
-    dataset = Dataset("blanks", "as is", "0" * 64, talks, (), pl.DataFrame(schema=QRELS_SCHEMA))
-    assert document_ids(dataset) == {
-        ("w", "my talk:0"): "my%20talk:0",
-        ("w", "my%20talk:0"): "my%2520talk:0",
-        ("w", "talk:0"): "talk:0",
-    }
+@pytest.mark.parametrize(
+    ("talks", "expected"),
+    [
+        ([("one", "talk", "w1"), ("two", "talk", "w2")], ["w1/talk:0", "w2/talk:0"]),
+        ([("one", name, "w") for name in ("my talk", "my%20talk", "talk")], ["my%20talk:0", "my%2520talk:0", "talk:0"]),
+    ],
+    ids=["of two workspaces", "with blanks"],
+)
+def test_ids_are_written_apart_and_without_blanks(talks: list[tuple[str, str, str]], expected: list[str]) -> None:
+    said = tuple(transcript([words], name, place) for words, name, place in talks)
+    dataset = Dataset("talks", "as is", "0" * 64, said, (), pl.DataFrame(schema=QRELS_SCHEMA))
+    assert list(document_ids(dataset).values()) == expected
+    assert list(document_ids(dataset)) == [(place, f"{name}:0") for _, name, place in talks]

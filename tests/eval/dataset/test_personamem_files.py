@@ -1,6 +1,5 @@
 """PersonaMem as it is published: a question hears its context up to where it is asked."""
 
-import ast
 import csv
 import gzip
 import io
@@ -11,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from eval.dataset.personamem import RELEASES, Personamem
 from eval.replay.bulk import Bulk
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
+from tests.eval.dataset.refusals import misread
 
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "ada": [
@@ -78,9 +77,6 @@ def test_a_turn_of_the_system_begins_a_session(tmp_path: Path) -> None:
     assert [sessions.index(one) for one in sessions] == [0, 0, 0, 3, 3]
     assert [rebuild(message) for message in ada.messages] == CONTEXTS["ada"]
     assert bo.workspace_id == "bo"
-    ids = {message.message_id for message in ada.messages}
-    assert len(ids) == 5
-    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in ids)
 
 
 def test_options_are_a_python_list_in_text(tmp_path: Path) -> None:
@@ -92,9 +88,9 @@ def test_options_are_a_python_list_in_text(tmp_path: Path) -> None:
         ("q1", "c", "A bus,\nperhaps.", False),
         ("q1", "d", "None", False),
     ]
-    ((query,),) = [dataset.queries]
-    told = (query.query_id, query.text, query.category, query.workspace_id)
-    assert told == ("q1", "What next,\nthen?", "suggest_new_ideas", "ada")
+    assert [(query.query_id, query.text, query.category, query.workspace_id) for query in dataset.queries] == [
+        ("q1", "What next,\nthen?", "suggest_new_ideas", "ada")
+    ]
     assert dataset.protocol == "options=4 context=until_asked"
 
 
@@ -157,21 +153,16 @@ CONTEXT_FAULTS = (
 )
 
 
-def test_hostile_shapes_are_told_in_one_line(tmp_path: Path) -> None:
-    wrong = []
+def test_hostile_shapes_are_refused_in_one_line(tmp_path: Path) -> None:
     cases = [([asked], CONTEXTS, words, "questions_32k.csv: record 1") for asked, words in QUESTION_FAULTS]
     cases += [([QUESTION], contexts, words, "shared_contexts_32k.jsonl") for contexts, words in CONTEXT_FAULTS]
     cases += [([QUESTION, QUESTION], CONTEXTS, "'question_id' 'q1' stands twice", "questions_32k.csv: record 2")]
     cases += [([], CONTEXTS, "holds no record", "questions_32k.csv")]
-    for asked, contexts, words, place in cases:
+    wrong = []
+    for asked, contexts, *words in cases:
         write_published(tmp_path, asked, contexts)
-        try:
-            Personamem(str(tmp_path)).load()
-            wrong.append(f"taken: {words}")
-        except DatasetError as error:
-            told = str(error)
-            wrong += [] if words in told and place in told and "\n" not in told else [f"{told} in place of {words}"]
-    assert not wrong, "\n".join(wrong)
+        wrong += misread(Personamem(str(tmp_path)).load, *words)
+    assert wrong == []
 
 
 if root := os.environ.get("LCM_DATASETS_DIR"):
@@ -203,27 +194,18 @@ if root := os.environ.get("LCM_DATASETS_DIR"):
                     end_index_in_shared_context=len(contexts[entry["user_id"]]),
                 )
             )
-        path = write_published(tmp_path, asked, contexts)
+        write_published(tmp_path, asked, contexts)
         published, part = Personamem(str(tmp_path)).load(), Personamem().load()
-
-        def told(dataset: Any) -> list[Any]:
-            return [
+        ours, theirs = (
+            [
                 (t.workspace_id, m.message_id, m.session_id, m.role, m.content)
-                for t in dataset.transcripts
+                for t in one.transcripts
                 for m in t.messages
             ]
-
-        assert told(published) == told(part)
+            for one in (published, part)
+        )
+        assert ours == theirs
         assert published.options.equals(part.options)
-        bare = [re.sub(r"\AUser: .+\n\n", "", query.text) for query in part.queries]
-        assert [query.text for query in published.queries] == bare
-        assert [q.query_id for q in published.queries] == [q.query_id for q in part.queries]
-
-        table = pl.read_csv(path, infer_schema=False)
-        assert len(table) == len(published.queries) == 365
-        assert sum(map(len, map(ast.literal_eval, table["all_options"]))) == len(published.options)
-        whole = [json.loads(line) for line in (tmp_path / "shared_contexts_32k.jsonl").read_text().splitlines()]
-        turns = [turn for context in whole for said in context.values() for turn in said]
-        assert len(turns) == sum(len(t.messages) for t in published.transcripts) == 3695
-        sessions = {message.session_id for t in published.transcripts for message in t.messages}
-        assert sum(turn["role"] == "system" for turn in turns) == len(sessions) == 112
+        assert [(q.query_id, q.text) for q in published.queries] == [
+            (q.query_id, re.sub(r"\AUser: .+\n\n", "", q.text)) for q in part.queries
+        ]

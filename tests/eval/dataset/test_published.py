@@ -73,7 +73,7 @@ def test_a_known_file_is_named_whatever_it_is_called(tmp_path: Path) -> None:
     assert found.notes() == ("renamed is release one: first edition",)
 
 
-def test_an_unknown_file_is_taken_and_told_or_refused_with_both_digests(tmp_path: Path) -> None:
+def test_an_unknown_file_is_taken_with_a_note_or_refused_with_both_digests(tmp_path: Path) -> None:
     path = tmp_path / "talks.json"
     path.write_bytes(KNOWN + b"\n")
     digest = hashlib.sha256(KNOWN + b"\n").hexdigest()
@@ -88,13 +88,6 @@ def test_an_unknown_file_is_taken_and_told_or_refused_with_both_digests(tmp_path
     )
     with pytest.raises(DatasetError, match=rf"expected {PIN.sha256} \(one\), {'0' * 64} \(dev\);"):
         identified(CARD, path.rename(tmp_path / "t"), pinned=True)
-
-
-def test_the_development_part_is_not_told(tmp_path: Path) -> None:
-    (tmp_path / "d").write_bytes(KNOWN)
-    release = Release("dev", "", (PinnedFile("d", PIN.sha256),), is_told=False)
-    card = Card("talks", "", "", "", "", releases=(release,))
-    assert find_file(card, TALKS, str(tmp_path)).notes() == ()
 
 
 def test_no_file_and_several_files_say_what_to_do(tmp_path: Path) -> None:

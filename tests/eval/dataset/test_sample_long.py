@@ -86,21 +86,9 @@ def test_evidence_is_there_when_it_is_asked_for_in_words_calls_and_results(datas
     assert unjudged == {"unanswerable"}
 
 
-def test_a_question_that_is_asked_again_has_other_evidence(dataset: Dataset) -> None:
-    evidence: dict[str, list[frozenset[str]]] = {}
-    for query in dataset.queries:
-        rows = dataset.qrels.filter(query_id=query.query_id)
-        evidence.setdefault(query.text, []).append(frozenset(rows["message_id"]))
-    assert all(len(set(found)) == len(found) for found in evidence.values())
-
-
-def test_ids_say_nothing(dataset: Dataset) -> None:
-    """Neither that a message is evidence, nor where it stands."""
+def test_ids_tell_neither_evidence_nor_place(dataset: Dataset) -> None:
     entries = map(json.loads, (FOLDER / "transcripts" / "brook.jsonl").read_text(encoding="utf-8").splitlines())
     native = [entry["id"] for entry in entries if entry["type"] == "message"]
     assert all(re.fullmatch(r"[0-9a-f]{8}", one) for one in native)
     assert native != sorted(native)
-    judged = set(dataset.qrels["message_id"])
-    for message in dataset.transcripts[0].messages:
-        assert re.fullmatch(r"[0-9a-f]{16}", message.message_id)
-    assert judged <= {message.message_id for message in dataset.transcripts[0].messages}
+    assert all(re.fullmatch(r"[0-9a-f]{16}", message.message_id) for message in dataset.transcripts[0].messages)

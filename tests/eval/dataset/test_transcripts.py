@@ -34,6 +34,10 @@ def test_the_digest_is_that_of_the_contents(tmp_path: Path) -> None:
 def test_lines_put_aside_are_notes_and_strictly_an_error(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text("\n".join([HELLO, *["{"] * 7]))
+    for number in range(7):
+        (tmp_path / f"{number}.md").write_text("# Notes\n")
+    notes = Transcripts([str(tmp_path)], format="chat").load().notes
+    assert "passed over: 2 more" in notes
     notes = Transcripts([str(path)]).load().notes
     assert notes[0].startswith(f"put aside: {path}:2: not JSON")
     assert notes[5:] == ("put aside: 2 more",)
@@ -48,11 +52,15 @@ def test_a_conversation_in_two_files_is_refused_with_both(tmp_path: Path) -> Non
         Transcripts([str(tmp_path)]).load()
 
 
-def test_without_a_path_it_says_what_to_set() -> None:
+def test_without_a_path_or_a_transcript_it_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"dataset\.paths names no file: set it"):
         Transcripts().load()
     with pytest.raises(TranscriptError, match="nowhere: no such file or folder"):
         Transcripts(["nowhere"]).load()
+    (tmp_path / "empty.jsonl").touch()
+    told = r"holds no transcript that lcm reads \(passed over: .*empty.jsonl: an empty"
+    with pytest.raises(DatasetError, match=told):
+        Transcripts(paths=[str(tmp_path)]).load()
 
 
 def test_a_folder_is_read_as_it_is_ingested(tmp_path: Path) -> None:
@@ -75,14 +83,6 @@ def test_a_folder_is_read_as_it_is_ingested(tmp_path: Path) -> None:
         Transcripts([str(tmp_path)]).load()
 
 
-def test_only_some_of_the_files_passed_over_are_told(tmp_path: Path) -> None:
-    for number in range(7):
-        (tmp_path / f"{number}.md").write_text("# Notes\n")
-    (tmp_path / "talk.jsonl").write_text(HELLO)
-    notes = Transcripts([str(tmp_path)]).load().notes
-    assert (len(notes), notes[-1]) == (6, "passed over: 2 more")
-
-
 def test_the_digest_is_also_that_of_sub_agents_and_of_what_is_noted_on_them(tmp_path: Path) -> None:
     said = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
     subagents = tmp_path / "s" / "subagents"
@@ -96,11 +96,3 @@ def test_the_digest_is_also_that_of_sub_agents_and_of_what_is_noted_on_them(tmp_
     (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
     digests.add(Transcripts([str(tmp_path / "s.jsonl")]).load().digest)
     assert len(digests) == 4
-
-
-def test_a_folder_without_a_transcript_is_refused_with_what_lies_there(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(
-        DatasetError, match=r"holds no transcript that lcm reads \(passed over: .*empty.jsonl: an empty"
-    ):
-        Transcripts(paths=[str(tmp_path)]).load()

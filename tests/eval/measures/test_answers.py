@@ -81,8 +81,8 @@ def values(outcome: Outcome, arm: str = "system") -> dict[tuple[str, str], float
 
 def test_each_query_is_scored_by_what_the_dataset_says_of_it() -> None:
     said = {ASKED["where"]: "on Thursday", ASKED["pick"]: "b", ASKED["never"]: "The Nautilus"}
-    got = values(found(Saying(said)))
-    assert got == {
+    outcome = found(Saying(said))
+    assert values(outcome) == {
         ("where", "squad_F1"): 1 / 2,  # "on Thursday" and "Thursday evening" share one of two words
         ("where", "squad_EM"): 0.0,
         ("where", "contained"): 0.0,
@@ -96,6 +96,12 @@ def test_each_query_is_scored_by_what_the_dataset_says_of_it() -> None:
         ("never", "abstention_recall"): 0.0,
         ("pick", "choice_accuracy"): 1.0,
     }
+    kept = outcome.frames["answers"]
+    assert kept.columns == ["arm", "query_id", "answer"]
+    assert dict(kept.filter(arm="oracle").drop("arm").iter_rows()) == {
+        name: said.get(ASKED[name], "") for name in ("where", "tea", "never", "pick")
+    }
+    assert len(kept) == 2 * 4
 
 
 @pytest.mark.parametrize(("chosen", "value"), [("a", 0.0), ("b", 1.0), ("c", 1.0), ("", 0.0), ("d", 0.0)])
@@ -108,22 +114,7 @@ def test_precision_is_over_the_queries_where_an_arm_says_nothing() -> None:
     entry = outcome.sections["answers"]["system"]["abstention_precision"]
     assert (entry["value"], entry["n"]) == (1 / 2, 2)
     assert values(outcome)["never", "abstention_recall"] == 1.0
-
-
-def test_where_an_arm_never_abstains_there_is_no_precision() -> None:
-    outcome = found(Saying(dict.fromkeys(ASKED.values(), "b")))
-    assert "answers" not in outcome.sections
-
-
-def test_answers_are_kept_once_a_query_and_arm() -> None:
-    kept = found(Saying({ASKED["where"]: "on Thursday"})).frames["answers"]
-    assert kept.columns == ["arm", "query_id", "answer"]
-    assert sorted(kept.filter(arm="oracle").rows()) == [
-        ("oracle", "never", ""),
-        ("oracle", "pick", ""),
-        ("oracle", "tea", ""),
-        ("oracle", "where", "on Thursday"),
-    ]
+    assert "answers" not in found(Saying(dict.fromkeys(ASKED.values(), "b"))).sections  # it never abstains
 
 
 def test_every_arm_is_asked_the_same_queries_from_what_it_ranked_itself() -> None:
@@ -136,13 +127,11 @@ def test_every_arm_is_asked_the_same_queries_from_what_it_ranked_itself() -> Non
     assert of_tea[1][0].said_at == minute(5)
 
 
-def test_extractive_acts() -> None:
-    """It answers otherwise than one that says nothing, and from the evidence alone it holds the answer."""
-    silent, acting = values(found(Saying()), "oracle"), values(found(Extractive()), "oracle")
-    assert sum(silent[key] != acting[key] for key in silent if key[1] == "squad_F1") == 2
-    assert acting["where", "contained"] == acting["tea", "contained"] == 1.0
-    assert acting["never", "abstention_recall"] == 1.0
-    assert values(found(Extractive()))["pick", "choice_accuracy"] == 1.0
+def test_extractive_answers_from_the_evidence() -> None:
+    acting = found(Extractive())
+    assert values(acting, "oracle")["where", "contained"] == values(acting, "oracle")["tea", "contained"] == 1.0
+    assert values(acting, "oracle")["never", "abstention_recall"] == 1.0
+    assert values(acting)["pick", "choice_accuracy"] == 1.0
 
 
 def test_without_a_budget_nothing_is_read() -> None:
@@ -161,21 +150,21 @@ def test_a_context_is_read_of_the_system_alone_within_the_budget() -> None:
     assert 0 < max(costs) <= 40
 
 
-def test_what_a_model_leaves_unanswered_counts_as_nothing_said_and_is_told() -> None:
+def test_what_a_model_leaves_unanswered_counts_as_nothing_said_and_is_counted() -> None:
     outcome = found(Saying({ASKED["where"]: UnansweredError("no words"), ASKED["pick"]: UnansweredError("no words")}))
     assert outcome.incidents[UNANSWERED] == 4  # two queries, two arms
     assert values(outcome)["where", "answered"] == 0.0
     assert values(outcome)["pick", "choice_accuracy"] == 0.0
-
-
-def test_a_model_that_cannot_be_asked_at_all_ends_the_run() -> None:
-    with pytest.raises(ModelError, match="no key"):
+    with pytest.raises(ModelError, match="no key"):  # a model that cannot be asked at all
         found(Saying({ASKED["where"]: ModelError("no key")}))
 
 
 def test_a_dataset_without_judgements_is_measured_by_what_it_offers() -> None:
+    """The oracle knows nothing of it, which says nothing of an answerer."""
     offered = replace(dataset(), qrels=pl.DataFrame(schema=QRELS_SCHEMA))
-    assert values(found(Extractive(), offered))["pick", "choice_accuracy"] == 1.0
+    outcome = found(Extractive(), offered)
+    assert values(outcome)["pick", "choice_accuracy"] == 1.0
+    assert values(outcome, "oracle") == {}
     nothing = replace(
         offered, answers=offered.answers.clear(), unanswerable=frozenset(), options=offered.options.clear()
     )
@@ -183,14 +172,16 @@ def test_a_dataset_without_judgements_is_measured_by_what_it_offers() -> None:
         found(Extractive(), nothing)
 
 
-def test_the_denominators_are_told() -> None:
-    note, without_reading = Answers(Extractive()).notes(dataset())
+def test_notes_give_the_denominators_and_fewer_tokens_are_better() -> None:
+    measure = Answers(Extractive())
+    note, without_reading = measure.notes(dataset())
     told = "answers: choice_accuracy without reading anything: 0.667 by chance, 1.000 by always choosing the longest"
     assert without_reading == f"{told} option"
     assert note == (
         "answers: of 5 queries 2 have reference answers, 1 are answered by nothing, 1 offer options; extractive read "
         "at most 2,000 tokens of what was ranked for each"
     )
+    assert [name for name in measure.value_names() if measure.direction(name) == "lower"] == ["answer_tokens"]
 
 
 def test_what_is_no_answerer_is_refused() -> None:
@@ -211,16 +202,3 @@ def test_a_judge_stands_beside_the_scores_and_what_it_cannot_judge_is_told() -> 
     unread = found(Saying(said), judge=Judge(Replying("perhaps")))
     assert ("where", "judged_correct") not in values(unread)
     assert unread.incidents[UNJUDGED] == 2  # of two arms
-
-
-def test_an_arm_that_ranked_nothing_is_not_scored() -> None:
-    """Without judgements the oracle knows nothing, which says nothing of an answerer."""
-    offered = replace(dataset(), qrels=pl.DataFrame(schema=QRELS_SCHEMA))
-    assert values(found(Extractive(), offered), "oracle") == {}
-
-
-def test_what_a_reader_pays_is_better_low() -> None:
-    measure = Answers(Extractive())
-    assert {name: measure.direction(name) for name in measure.value_names() if measure.direction(name) == "lower"} == {
-        "answer_tokens": "lower"
-    }

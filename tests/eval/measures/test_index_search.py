@@ -83,46 +83,31 @@ def test_a_pooled_run_asks_the_graph_and_counts_its_queries(
     assert any(f"answered 9 searches: 9 by the {name} of {width} numbers" in flag for flag in found.flags)
 
 
-def test_where_no_graph_is_asked_a_note_says_why(graph_queries: list[int]) -> None:
+def test_threshold_and_share_decide_and_a_note_says_why_no_graph_was_asked(graph_queries: list[int]) -> None:
     found = outcome(Hnsw())
     assert graph_queries == []
     told = found.sections["index_search"]
     assert (told["graph"], told["scan"], told["recall"]) == (0, 9, 1)
     assert any("no graph was asked: vector_index.exact_below" in flag for flag in found.flags)
-
-
-def test_the_share_decides_beside_the_threshold() -> None:
     settings = Hnsw(exact_below=50, ef=20)
-    wide, narrow = (
-        outcome(replace(settings, largest_share=share)).sections["index_search"]["graph"] for share in (0.9, 0.05)
-    )
-    assert (wide, narrow) == (9, 0)
+    for share, asked in ((0.9, 9), (0.05, 0)):
+        assert outcome(replace(settings, largest_share=share)).sections["index_search"]["graph"] == asked
 
 
 def test_recall_is_the_share_of_what_exact_search_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = HnswIndex.answers
-    monkeypatch.setattr(
-        HnswIndex,
-        "answers",
-        lambda *given: [one._replace(ids=one.ids[1:], cosines=one.cosines[1:]) for one in answers(*given)],
-    )
+
+    def without_the_first(*given: Any) -> Any:
+        return [one._replace(ids=one.ids[1:], cosines=one.cosines[1:]) for one in answers(*given)]
+
+    monkeypatch.setattr(HnswIndex, "answers", without_the_first)
     told = outcome(Hnsw(), pool_size=20).sections["index_search"]
     assert told["recall"] == pytest.approx(19 / 20)
     assert told["recall@10"] == pytest.approx(9 / 10)
-
-
-@pytest.mark.parametrize(
-    ("recall", "told"), [(0.0, " (recall 0.000 of exact)"), (None, ""), (0.25, " (recall 0.250 of exact)")]
-)
-def test_a_note_says_the_recall_that_there_is(recall: float | None, told: str) -> None:
-    rows = pl.DataFrame([("graph_64", 10, recall, recall)], SEARCH_SCHEMA, orient="row")
-    assert IndexSearch().notes(rows) == [f"the vector index answered 1 searches: 1 by the graph of 64 numbers{told}"]
-
-
-def test_of_an_exact_index_there_is_nothing_to_tell() -> None:
-    found = outcome(Exact())
-    assert "index_search" not in {**found.sections, **found.frames}
-    assert not any("vector index" in flag for flag in found.flags)
+    for recall, note in ((0.25, " (recall 0.250 of exact)"), (0.0, " (recall 0.000 of exact)"), (None, "")):
+        rows = pl.DataFrame([("graph_64", 10, recall, recall)], SEARCH_SCHEMA, orient="row")
+        (found,) = IndexSearch().notes(rows)
+        assert found == f"the vector index answered 1 searches: 1 by the graph of 64 numbers{note}"
 
 
 def test_live_queries_are_timed_beside_exact_search_and_by_way() -> None:
@@ -130,4 +115,7 @@ def test_live_queries_are_timed_beside_exact_search_and_by_way() -> None:
     assert told["dense_exact"]["n"] == told["dense_graph_64"]["n"] == 5
     assert told["dense"]["p50_ms"] == told["dense_graph_64"]["p50_ms"] > 0
     assert told["dense_exact_graph_64"] == told["dense_exact"]
-    assert "dense_exact" not in outcome(Exact(), latency=Latency(queries=5)).timing["latency"]
+    exact = outcome(Exact(), latency=Latency(queries=5))
+    assert "dense_exact" not in exact.timing["latency"]
+    assert "index_search" not in {**exact.sections, **exact.frames}
+    assert not any("vector index" in flag for flag in exact.flags)

@@ -4,10 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 import polars as pl
-import pytest
 
 from eval.answering.judge import Judge
-from eval.kappa import agreement_of
 from eval.measures.judge_agreement import (
     JUDGE_AGREEMENT_SCHEMA,
     UNREADABLE,
@@ -46,25 +44,24 @@ def test_labelled_answers_are_of_both_labels_and_none_stands_twice() -> None:
     assert all(one.references and one.answer and one.question for one in labelled)
 
 
-def test_kappa_is_what_is_left_of_agreement_beyond_chance() -> None:
-    """Cohen's example in miniature: 20 and 15 of 50 in common, 25 to 25 by one judge and 30 to 20 by the other."""
-    pairs = [*[(1, 1)] * 20, *[(1, 0)] * 5, *[(0, 1)] * 10, *[(0, 0)] * 15]
-    p, e = 35 / 50, 25 / 50 * 30 / 50 + 25 / 50 * 20 / 50
-    assert agreement_of(pairs) == pytest.approx((p, (p - e) / (1 - e)))
-    assert agreement_of([(1, 1), (1, 1)]) == (1.0, None)
-
-
 def test_a_judge_that_knows_the_labels_agrees_and_one_that_accepts_all_does_not() -> None:
     measure = JudgeAgreement(None)
     knowing = measure.section(rows(Knowing(Replying(""))))
     assert (knowing["agreement"], knowing["kappa"]) == (1.0, 1.0)
-    vague = [one for one in labelled_answers() if one.kind == "vague"]
+    labelled = labelled_answers()
+    vague = [one for one in labelled if one.kind == "vague"]
     lenient = measure.section(rows(Knowing(Replying(""), but="vague")))
     assert lenient["wrongly_accepted"] == len(vague)
-    assert lenient["agreement"] == 1 - len(vague) / len(labelled_answers())
-    accepting = measure.section(rows(Judge(Replying('{"correct": true}'))))
-    assert accepting["kappa"] == 0.0
-    assert accepting["wrongly_refused"] == 0
+    assert lenient["agreement"] == 1 - len(vague) / len(labelled)
+    found = rows(Judge(Replying('{"correct": true}')))
+    accepting = measure.section(found)
+    assert (accepting["kappa"], accepting["wrongly_refused"]) == (0.0, 0)
+    n, wrong = len(labelled), sum(not one.is_correct for one in labelled)
+    (note,) = measure.notes(found)
+    assert note == (
+        f"judge of answers (prompt 1): of {n} labelled answers it judges {n}, {(n - wrong) / n:.0%} as labelled "
+        f"(kappa 0.00; wrong: {wrong} accepted, 0 refused)"
+    )
 
 
 def test_replies_that_are_no_verdict_are_counted_and_told() -> None:
@@ -76,17 +73,6 @@ def test_replies_that_are_no_verdict_are_counted_and_told() -> None:
     assert note == (
         f"judge of answers (prompt 1): of {len(found)} labelled answers it gave a verdict on none: judged_correct is "
         "worth nothing"
-    )
-
-
-def test_agreement_is_told_beside_the_run() -> None:
-    found = rows(Judge(Replying('{"correct": true}')))
-    (note,) = JudgeAgreement(None).notes(found)
-    wrong = sum(not one.is_correct for one in labelled_answers())
-    n = len(found)
-    assert note == (
-        f"judge of answers (prompt 1): of {n} labelled answers it judges {n}, {(n - wrong) / n:.0%} as labelled "
-        f"(kappa 0.00; wrong: {wrong} accepted, 0 refused)"
     )
 
 

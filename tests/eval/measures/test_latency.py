@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.latency import Latency
@@ -37,16 +36,21 @@ def measured(latency: Latency, memory: Memory, asked: Sequence[Query]) -> pl.Dat
     return latency.of_memory(MemoryReading(memory, asked, pl.DataFrame(), {}, dataset))
 
 
-@pytest.mark.parametrize("warmup", [0, 2])
-def test_warmup_queries_are_asked_and_not_timed(warmup: int) -> None:
+def test_warmup_queries_are_asked_before_and_are_others_where_there_are_some() -> None:
     own, asked = Noting(), queries()
     with Memory.open(system(embedder=own)) as memory:
         memory.ingest(transcript())
-        rows = measured(Latency(warmup_queries=warmup), memory, asked)
-    texts = [query.text for query in asked]
-    assert len(rows) == len(asked)
-    assert len(own.queries) == warmup + len(texts)
-    assert own.queries[warmup:] == texts
+        indexes, before = (memory.vector_index, memory.text_index), memory.rank(asked)
+        for latency, embedded in (
+            (Latency(warmup_queries=2), asked),
+            (Latency(queries=1, warmup_queries=1), asked[:1]),
+        ):
+            own.queries.clear()
+            assert len(measured(latency, memory, asked)) == len(embedded)
+            assert own.queries[latency.warmup_queries :] == [query.text for query in embedded]
+        assert own.queries == [asked[1].text, asked[0].text]
+        assert (memory.vector_index, memory.text_index) == indexes
+        assert memory.rank(asked).equals(before)
 
 
 def test_live_queries_are_embedded_anew_where_the_memory_keeps_their_vectors(tmp_path: Path) -> None:
@@ -60,26 +64,8 @@ def test_live_queries_are_embedded_anew_where_the_memory_keeps_their_vectors(tmp
         assert len(own.queries) == 2 * len(queries())
 
 
-def test_a_measured_memory_answers_as_before() -> None:
-    with Memory.open(system()) as memory:
-        memory.ingest(transcript())
-        indexes, before = (memory.vector_index, memory.text_index), memory.rank(queries())
-        measured(Latency(), memory, queries())
-        assert (memory.vector_index, memory.text_index) == indexes
-        assert memory.rank(queries()).equals(before)
-
-
 def test_the_chosen_queries_are_spread_evenly() -> None:
     asked = queries([str(i) for i in range(10)])
     assert [query.text for query in Latency(queries=4).chosen(asked)] == ["0", "3", "6", "9"]
     assert Latency(queries=10).chosen(asked) == asked
     assert Latency(queries=0).chosen(asked) == []
-
-
-def test_other_queries_warm_up_where_there_are_some() -> None:
-    own, (first, *others) = Noting(), queries()
-    with Memory.open(system(embedder=own)) as memory:
-        memory.ingest(transcript())
-        rows = measured(Latency(queries=1, warmup_queries=1), memory, [first, *others])
-    assert len(rows) == 1
-    assert own.queries == [others[0].text, first.text]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.measures.means import Means
+from eval.measures.means import Entry, Means, usual_n
 from lcm.records.query import Query
 
 
@@ -19,3 +19,14 @@ def test_queries_without_a_category_count_among_all_beside_others_that_have_one(
     )
     means = Means(resamples=10).of_queries(values, dataset)
     assert means.select("group", "value", "n").rows() == [("all", 0.5, 3), ("fact", 0.25, 2)]
+
+
+def entries(*counts: int | None) -> list[Entry | None]:
+    return [None if n is None else {"value": 0.5, "n": n, "low": None, "high": None} for n in counts]
+
+
+def test_one_measure_of_more_queries_does_not_make_all_others_say_theirs() -> None:
+    assert usual_n(entries(8, 8, 9)) == 8
+    assert usual_n(entries(None, 9, 8, 8)) == 8
+    assert usual_n(entries(9, 8)) == 9
+    assert usual_n(entries(None)) == usual_n([]) == 0

@@ -42,7 +42,9 @@ def values(rows: pl.DataFrame, arm: str, budget: int | None) -> dict[str, float]
 
 
 def test_a_later_mention_of_what_was_said_is_a_probe() -> None:
-    stops = played(folding(), talk(), 1, stops_at_turns=True)
+    """A stop also knows what the user asks next, and at the end what was asked last."""
+    stops = list(played(folding(), talk(), 1, stops_at_turns=True))
+    assert [stop.prompt for stop in stops] == [SAID[2][1], SAID[4][1], SAID[4][1]]
     of_first, of_second = [list(probes_of(stop)) for stop in stops if stop.next_turn]
     assert of_first == []
     (probe,) = of_second
@@ -89,13 +91,10 @@ def test_shares_of_probes_are_all_there_is_and_equal_talks_give_equal_rows() -> 
     assert Resume().section(rows)["whole_history"]["at_hand"]["n"] == 1
 
 
-def test_what_cannot_be_measured_is_refused() -> None:
+def test_what_cannot_be_measured_is_refused_or_noted() -> None:
     with pytest.raises(ValueError, match="tasks must be"):
         Resume(tasks=0)
     assert not Resume(budgets=()).is_measured(folding(), dataset())
-
-
-def test_sessions_that_mention_nothing_again_are_told() -> None:
     resume = Resume((100,), 2)
     rows = resume.of_system(folding(), dataset(transcript(("Hello there.", "And good day."))), incidents=Counter())
     assert resume.notes(rows) == [
@@ -128,8 +127,3 @@ def test_a_search_costs_what_it_shows_and_the_message_that_is_read() -> None:
     later = ways.best(["m0"], ["no such words", "harbour wall"], ())
     assert later is not None
     assert (later.steps, later.tokens > way.tokens) == (3, True)
-
-
-def test_a_stop_knows_what_the_user_asks_next_and_at_the_end_what_he_asked_last() -> None:
-    prompts = [stop.prompt for stop in played(folding(), talk(), 1, stops_at_turns=True)]
-    assert prompts == [SAID[2][1], SAID[4][1], SAID[4][1]]

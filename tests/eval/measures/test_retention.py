@@ -68,15 +68,17 @@ def measured(evidence: Sequence[int], budget: int = 10_000, threshold: float = 0
     return {name.removesuffix(f"@{budget}"): value for name, value in found.select("measure", "value").iter_rows()}
 
 
-def test_a_message_in_the_tail_is_verbatim() -> None:
+def test_evidence_is_verbatim_in_the_tail_or_kept_by_a_summarys_words_within_the_budget() -> None:
     found = measured([6, 7])
     assert (found["verbatim"], found["retained"]) == (1, 1)
     assert "expansions" not in found
-
-
-def test_a_summary_that_keeps_the_words_counts_as_them() -> None:
     assert measured([3])["summarised"] == 1
     assert measured([3], threshold=1.0)["summarised"] == 1  # every word of it
+    found = measured([0, 3, 6, 7])
+    assert (found["verbatim"], found["summarised"], found["reachable"]) == (2 / 4, 1 / 4, 1 / 4)
+    found = measured([0, 7], budget=1)
+    assert (found["verbatim"], found["retained"]) == (1 / 2, 1 / 2)
+    assert measured([]) == {}
 
 
 def test_what_a_summary_only_covers_is_reached_by_expansion_and_its_cost_is_what_that_shows() -> None:
@@ -85,22 +87,6 @@ def test_what_a_summary_only_covers_is_reached_by_expansion_and_its_cost_is_what
     assert found["expansions"] == 2  # sum_c, then sum_a
     of_a = sum(TOKENS.count([text])[0] for text in LINES[:3])  # users' messages cost their words
     assert found["expansion_tokens"] >= of_a + TOKENS.count(["nothing of it"])[0]
-
-
-def test_shares_are_of_a_querys_evidence() -> None:
-    found = measured([0, 3, 6, 7])
-    assert (found["verbatim"], found["summarised"], found["reachable"]) == (2 / 4, 1 / 4, 1 / 4)
-
-
-def test_what_does_not_fit_the_budget_is_not_retained() -> None:
-    found = measured([0, 7], budget=1)
-    assert (found["verbatim"], found["retained"]) == (1 / 2, 1 / 2)
-
-
-def test_queries_without_evidence_have_no_value() -> None:
-    with folded() as memory:
-        asked = [Query("q", "goats", minute(9))]
-        assert Retention([100]).of_queries(reading(memory, asked, {}, memory.rank(asked))).is_empty()
 
 
 def test_a_context_is_of_the_conversation_that_the_query_names_or_of_the_last() -> None:
@@ -134,26 +120,28 @@ class Recalls:
         return found
 
 
+def recalled(memory: Memory, document_id: str, message_id: str) -> str:
+    """Name the share that is 1 where one document is all that is shown and one message all that is sought."""
+    asked = [Query("q", "goats", minute(9))]
+    ranked = memory.rank(asked).head(1).with_columns(document_id=pl.lit(document_id))
+    found = Retention([9]).of_queries(reading(memory, asked, {"q": [message_id]}, ranked))
+    shares = found.filter(pl.col("measure").is_in(["verbatim@9", "summarised@9", "reachable@9"]), value=1)
+    return shares["measure"].item()
+
+
 def test_a_recalled_document_holds_its_messages_in_full_or_in_part_or_leads_to_them() -> None:
     said = ("goats & sheep <graze>", "the red tractor needs a new clutch before harvest")
     with Memory.open(replace(system(), assembly=Recalls())) as memory:
         memory.ingest(transcript(said))
-        whole, partly, hardly = memory.documents["document_id"][0], "part", "hardly"
+        whole, other = memory.documents["document_id"]
+        told = {"part": "red tractor, new clutch before harvest", "hardly": "a machine"}
         memory.store.add_documents(
-            [
-                replace(memory.store.document(memory.documents["document_id"][1]), document_id=name, text=words)
-                for name, words in ((partly, "red tractor, new clutch before harvest"), (hardly, "a machine"))
-            ]
+            [replace(memory.store.document(other), document_id=name, text=words) for name, words in told.items()]
         )
         memory = Memory(memory.system, memory.store)
-        for document_id, message, measure in (
-            (whole, 0, "verbatim"), (partly, 1, "summarised"), (hardly, 1, "reachable"),
-        ):  # fmt: skip
-            asked = [Query("q", "goats", minute(9))]
-            ranked = memory.rank(asked).filter(pl.col("document_id") == document_id)
-            ranked = ranked if len(ranked) else memory.rank(asked).head(1).with_columns(document_id=pl.lit(document_id))
-            found = Retention([9]).of_queries(reading(memory, asked, {"q": [f"talk:{message}"]}, ranked))
-            assert dict(found.select("measure", "value").iter_rows())[f"{measure}@9"] == 1
+        assert recalled(memory, whole, "talk:0") == "verbatim@9"
+        assert recalled(memory, "part", "talk:1") == "summarised@9"
+        assert recalled(memory, "hardly", "talk:1") == "reachable@9"
 
 
 def test_calls_are_held_where_a_document_shows_them_and_what_says_nothing_is_held_by_none() -> None:
@@ -162,28 +150,20 @@ def test_calls_are_held_where_a_document_shows_them_and_what_says_nothing_is_hel
     messages = (told.messages[0], replace(told.messages[1], parts=(called,)), replace(told.messages[2], parts=()))
     with Memory.open(replace(system(), assembly=Recalls())) as memory:
         memory.ingest(replace(told, messages=messages))
-        sources = tuple(message.message_id for message in messages)
         first = memory.store.document(memory.documents["document_id"][0])
+        _, call, empty = (message.message_id for message in messages)
         shown = {"held": "[tool set_valve] litres: 40", "lost": "a valve was turned"}
         memory.store.add_documents(
             [
-                replace(first, document_id=name, text=text, source_message_ids=sources[1:])
+                replace(first, document_id=name, text=text, source_message_ids=(call, empty))
                 for name, text in shown.items()
             ]
         )
         memory = Memory(memory.system, memory.store)
-        asked = [Query("q", "goats", minute(9))]
-        ranked = memory.rank(asked).head(1)
-        found = {}
-        for document_id in shown:
-            of_one = ranked.with_columns(document_id=pl.lit(document_id))
-            for message_id in sources[1:]:
-                values = Retention([9]).of_queries(reading(memory, asked, {"q": [message_id]}, of_one))
-                [measure] = values.filter(
-                    pl.col("value") == 1, pl.col("measure").is_in(["verbatim@9", "summarised@9", "reachable@9"])
-                )["measure"].to_list()
-                found[document_id, message_id] = measure
-    assert list(found.values()) == ["verbatim@9", "reachable@9", "reachable@9", "reachable@9"]
+        assert recalled(memory, "held", call) == "verbatim@9"
+        assert {recalled(memory, *pair) for pair in (("held", empty), ("lost", call), ("lost", empty))} == {
+            "reachable@9"
+        }
 
 
 @pytest.mark.parametrize("bad", [{"budgets": [0]}, {"rouge_threshold": 0}, {"rouge_threshold": 1.1}])
@@ -205,14 +185,11 @@ def test_compression_counts_what_is_shown_and_what_can_be_reached() -> None:
     assert totals(rows)["ratio"] == raw / shown
 
 
-def test_a_message_taken_out_of_the_context_is_retired_not_lost() -> None:
+def test_a_message_taken_out_of_the_context_is_retired_and_what_no_item_leads_to_is_lost() -> None:
     with folded() as memory:
         memory.store.remove_from_context("talk", [memory.store.context("talk")[0].ordinal])
         (row,) = compressed(memory.store, TOKENS).iter_rows(named=True)
     assert (row["retired"], row["recoverability"]) == (3, 1)
-
-
-def test_recoverability_tells_of_a_loss() -> None:
     with folded() as memory:
         with memory.store.writing() as connection:
             connection.execute("DELETE FROM context_items WHERE summary_id = 'sum_c'")

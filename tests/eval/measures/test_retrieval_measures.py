@@ -1,155 +1,93 @@
-"""Retrieval measures against hand arithmetic, brute force, and ir-measures itself."""
+"""Retrieval measures against hand arithmetic and ir-measures: grades, sessions, what covers several messages, means."""
 
 import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import ir_measures
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.measures.evidence_text import evidence_text
 from eval.measures.means import Means
 from eval.measures.measure import RunReading
-from eval.measures.retrieval import Retrieval
+from eval.measures.names import SYSTEM_ARM
+from eval.measures.retrieval import DEFAULT_NAMES, Retrieval
+from eval.significance import bootstrap_means
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
-from tests.support.workspaces import minute
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.recent import Recent
+from tests.support import experiments
+from tests.support.workspaces import minute, system, transcript
 
 MESSAGES = tuple(f"m{i}" for i in range(8))
+SINGLE = {name: [name] for name in MESSAGES}
+Judged = Mapping[str, Sequence[str] | Mapping[str, int]]
+"""Query -> what is relevant to it, with a grade unless that is 1."""
+Ranked = Mapping[str, Sequence[str]]
 
 
-def dataset(qrels: dict[str, list[str]], categories: dict[str, str] | None = None) -> Dataset:
-    """Eight messages in two sessions (m0-m3, m4-m7), and the queries of `qrels`."""
-    messages = tuple(Message(m, "user", m, f"s{i // 4}", minute(i)) for i, m in enumerate(MESSAGES))
-    rows = [(query, message, 1) for query, relevant in qrels.items() for message in relevant]
+def judgements(judged: Judged) -> list[tuple[str, str, int]]:
+    graded = {query: of if isinstance(of, Mapping) else dict.fromkeys(of, 1) for query, of in judged.items()}
+    return [(query, name, grade) for query, of in graded.items() for name, grade in of.items()]
+
+
+def dataset(judged: Judged, by_session: Judged | None = None) -> Dataset:
+    """Eight messages in two sessions (s0: m0-m3, s1: m4-m7), judged as told."""
+    by_session = by_session or {}
+    messages = tuple(Message(name, "user", name, f"s{i // 4}", minute(i)) for i, name in enumerate(MESSAGES))
     return Dataset(
         name="tiny",
         protocol="tiny",
         digest="0",
         transcripts=(Transcript("c", messages),),
-        queries=tuple(Query(q, q, minute(99), category=(categories or {}).get(q, "all")) for q in qrels),
-        qrels=pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row"),
+        queries=tuple(Query(query, query, minute(99)) for query in {**judged, **by_session}),
+        qrels=pl.DataFrame(judgements(judged), schema=QRELS_SCHEMA, orient="row"),
+        session_qrels=pl.DataFrame(judgements(by_session), schema=SESSION_QRELS_SCHEMA, orient="row"),
     )
 
 
-def run(ranked: dict[str, list[str]]) -> pl.DataFrame:
-    rows = [(q, d, i) for q, ids in ranked.items() for i, d in enumerate(ids, 1)]
-    return pl.DataFrame(rows, schema=["query_id", "document_id", "rank"], orient="row")
-
-
-def documents(covers: dict[str, list[str]], tokens: int = 10) -> pl.DataFrame:
+def documents_of(covers: Ranked) -> pl.DataFrame:
     return pl.DataFrame(
-        {
-            "workspace_id": ["default"] * len(covers),
-            "document_id": list(covers),
-            "source_message_ids": list(covers.values()),
-            "tokens": [tokens] * len(covers),
-        }
-    )
+        {"document_id": list(covers), "source_message_ids": list(covers.values()), "tokens": [10] * len(covers)}
+    ).with_columns(workspace_id=pl.lit("default"))
 
 
-SINGLE = documents({m: [m] for m in MESSAGES})
-
-
-def of_arm(
-    retrieval: Retrieval,
-    ranked: dict[str, list[str]],
-    data: Dataset,
-    covers: pl.DataFrame = SINGLE,
-    arm: str = "system",
+def measured(
+    names: Sequence[str], ranked: Ranked, data: Dataset, covers: Ranked = SINGLE, arm: str = SYSTEM_ARM
 ) -> pl.DataFrame:
-    found = retrieval.of_run(RunReading(arm, run(ranked), covers, data))
+    """The values of an arm whose documents cost 10 tokens each."""
+    run = pl.DataFrame(
+        [("default", query, document, i) for query, ids in ranked.items() for i, document in enumerate(ids, 1)],
+        schema=["workspace_id", "query_id", "document_id", "rank"],
+        orient="row",
+    )
+    documents = documents_of(covers)
+    worded = documents.with_columns(text=pl.col("source_message_ids").list.join("\n"), kind=pl.lit("message"))
+    texts = evidence_text(worded, data.queries, data).with_columns(workspace_id=pl.lit("default"))
+    found = Retrieval(names=names).of_run(RunReading(arm, run, documents, data, texts))
     return found.select(pl.lit(arm).alias("arm"), pl.all())
 
 
-def values(names: list[str], ranked: dict[str, list[str]], qrels: dict[str, list[str]], covers=SINGLE) -> dict:
-    measured = of_arm(Retrieval(names=names), ranked, dataset(qrels), covers)
-    return {(row["query_id"], row["measure"]): row["value"] for row in measured.iter_rows(named=True)}
-
-
-def test_three_recalls_are_three_measures() -> None:
-    found = values(
-        ["recall@2", "recall_any@2", "recall_all@2", "recall_all@5"], {"q": ["m0", "m5", "m1"]}, {"q": ["m0", "m1"]}
-    )
-    assert found["q", "recall@2"] == 1 / 2
-    assert found["q", "recall_any@2"] == 1
-    assert found["q", "recall_all@2"] == 0
-    assert found["q", "recall_all@5"] == 1
-
-
-def test_a_capped_recall_is_full_where_no_more_can_be_found() -> None:
-    names = ["recall_capped@1", "recall_capped@2", "recall_capped@9"]
-    ranked = {"many": ["m0", "m5", "m1"], "one": ["m5", "m0"]}
-    found = values(names, ranked, {"many": ["m0", "m1", "m2"], "one": ["m0"]})
-    assert [found["many", name] for name in names] == pytest.approx([1 / 1, 1 / 2, 2 / 3])
-    assert [found["one", name] for name in names] == [0, 1 / 1, 1 / 1]
-
-
-def test_a_capped_recall_stays_1_where_one_document_covers_more_than_k() -> None:
-    covers = SINGLE.with_columns(source_message_ids=pl.lit(["m0", "m1", "m2"], dtype=pl.List(pl.String)))
-    found = values(["recall_capped@1"], {"q": ["m0"]}, {"q": ["m0", "m1", "m2"]}, covers)
-    assert found["q", "recall_capped@1"] == 1
-
-
-def test_ndcg_is_trec_evals() -> None:
-    found = values(["nDCG@3", "MRR", "MAP"], {"q": ["m5", "m0", "m6", "m1"]}, {"q": ["m0", "m1"]})
-    ideal = 1 / math.log2(2) + 1 / math.log2(3)
-    assert found["q", "nDCG@3"] == pytest.approx((1 / math.log2(3)) / ideal)
-    assert found["q", "MRR"] == pytest.approx(1 / 2)
-    assert found["q", "MAP"] == pytest.approx((1 / 2 + 2 / 4) / 2)
-
-
-def test_a_query_without_results_counts_as_zero() -> None:
-    found = values(["recall@5", "MRR", "tokens@5"], {"q": ["m0"]}, {"q": ["m0"], "empty": ["m1"]})
-    assert found["empty", "recall@5"] == found["empty", "MRR"] == found["empty", "tokens@5"] == 0
-
-
-def test_a_query_without_judgements_is_left_out_of_the_mean() -> None:
-    found = values(["recall@5"], {"q": ["m0"], "unjudged": ["m1"]}, {"q": ["m0"], "unjudged": []})
-    assert {query for query, _ in found} == {"q"}
-
-
-def test_a_document_that_covers_several_messages_finds_them_all_and_shows_its_cost() -> None:
-    covers = documents({"wide": ["m0", "m1", "m2"], "narrow": ["m3"]}, tokens=30)
-    found = values(["recall@1", "tokens@1", "tokens@2"], {"q": ["wide", "narrow"]}, {"q": ["m0", "m2"]}, covers)
-    assert found["q", "recall@1"] == 1
-    assert (found["q", "tokens@1"], found["q", "tokens@2"]) == (30, 60)
-
-
-def test_corrected_evidence_is_measured_beside_the_recorded() -> None:
-    recorded, corrected = dataset({"q": ["m0"], "lost": []}), dataset({"q": ["m4", "m1"], "lost": ["m2"]})
-    both = replace(recorded, repaired_qrels=corrected.qrels)
-    retrieval = Retrieval(names=["recall@2", "tokens@2"])
-    found = {(q, name): value for _, q, name, value in of_arm(retrieval, {"q": ["m0", "m4"]}, both).iter_rows()}
-    assert found == {
-        ("q", "recall@2"): 1.0,
-        ("q", "session.recall@2"): 1.0,
-        ("q", "tokens@2"): 20.0,
-        ("q", "repaired.recall@2"): 1 / 2,
-        ("q", "repaired.session.recall@2"): 1.0,
-        ("lost", "repaired.recall@2"): 0.0,
-        ("lost", "repaired.session.recall@2"): 0.0,
-    }
-    (part,) = {len(frame) for frame in (both.part(["default"]).repaired_qrels, corrected.qrels) if frame is not None}
-    assert part == 3
-
-
-def test_session_level_counts_sessions() -> None:
-    found = values(["recall@1", "recall@2", "MRR"], {"q": ["m4", "m5", "m6", "m0"]}, {"q": ["m1"]})
-    assert found["q", "recall@2"] == 0
-    assert found["q", "session.recall@1"] == 0
-    assert found["q", "session.recall@2"] == 1
-    assert found["q", "session.MRR"] == 1 / 2
+def values(
+    names: Sequence[str],
+    ranked: Ranked,
+    judged: Judged,
+    covers: Ranked = SINGLE,
+    by_session: Judged | None = None,
+) -> dict[tuple[str, str], float]:
+    found = measured(names, ranked, dataset(judged, by_session), covers)
+    return {(query, measure): value for query, measure, value in found.drop("arm").iter_rows()}
 
 
 @given(
-    st.dictionaries(
-        st.sampled_from(["q1", "q2", "q3"]),
-        st.lists(st.sampled_from(MESSAGES), min_size=1, unique=True),
-        min_size=1,
-    ),
+    st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from(MESSAGES), min_size=1, unique=True), min_size=1),
     st.data(),
 )
 def test_measures_equal_ir_measures_where_a_document_is_a_message(qrels: dict[str, list[str]], data) -> None:
@@ -165,26 +103,132 @@ def test_measures_equal_ir_measures_where_a_document_is_a_message(qrels: dict[st
         assert found[metric.query_id, names[str(metric.measure)]] == pytest.approx(metric.value)
 
 
-def test_means_are_per_category_and_over_all() -> None:
-    qrels = {"q1": ["m0"], "q2": ["m1"], "q3": ["m2"]}
-    data = dataset(qrels, {"q1": "a", "q2": "a", "q3": "b"})
-    retrieval = Retrieval(names=["recall@1"], levels=["message"])
-    measured = of_arm(retrieval, {"q1": ["m0"], "q2": ["m5"], "q3": ["m2"]}, data)
-    means = {row["group"]: row for row in Means(resamples=200).of_queries(measured, data).iter_rows(named=True)}
-    assert (means["all"]["value"], means["all"]["n"]) == (pytest.approx(2 / 3), 3)
-    assert (means["a"]["value"], means["a"]["n"]) == (1 / 2, 2)
-    assert means["a"]["low"] == 0
-    assert means["a"]["high"] == 1
-    assert math.isnan(means["b"]["low"])
+def test_recall_all_needs_every_one_and_without_a_cutoff_everything_returned_counts() -> None:
+    names = ["recall@3", "recall_any@3", "recall_all@3", "recall_all@4", "recall", "tokens@3", "tokens"]
+    found = values(names, {"q": ["m0", "m1", "m6", "m5"]}, {"q": ["m0", "m1", "m5"]})
+    assert [found["q", name] for name in names] == [pytest.approx(2 / 3), 1, 0, 1, 1, 30, 40]
+    found = values(["recall", "tokens"], {"none": ["m4"]}, {"none": ["m0"]})
+    assert found == {("none", "recall"): 0, ("none", "session.recall"): 0, ("none", "tokens"): 10}
 
 
-def test_without_a_cutoff_everything_returned_counts() -> None:
-    ranked = {"q": ["m5", "m6", "m7", "m0"], "none": ["m4"]}
-    found = values(["recall@3", "recall", "tokens@3", "tokens"], ranked, {"q": ["m0", "m1"], "none": ["m0"]})
-    assert (found["q", "recall@3"], found["q", "recall"]) == (0, 1 / 2)
-    assert (found["q", "tokens@3"], found["q", "tokens"]) == (30, 40)
-    assert (found["none", "recall"], found["none", "tokens"]) == (0, 10)
-    assert (found["q", "session.recall"], found["none", "session.recall"]) == (1, 0)
+def test_a_capped_recall_is_full_where_no_more_can_be_found() -> None:
+    names = ["recall_capped@1", "recall_capped@2", "recall_capped@9"]
+    ranked = {"many": ["m0", "m5", "m1"], "one": ["m5", "m0"]}
+    found = values(names, ranked, {"many": ["m0", "m1", "m2"], "one": ["m0"]})
+    assert [found["many", name] for name in names] == pytest.approx([1 / 1, 1 / 2, 2 / 3])
+    assert [found["one", name] for name in names] == [0, 1 / 1, 1 / 1]
+    covers = {"wide": ["m0", "m1", "m2"]}
+    assert values(["recall_capped@1"], {"q": ["wide"]}, {"q": covers["wide"]}, covers)["q", "recall_capped@1"] == 1
+
+
+def test_a_message_covered_twice_counts_once_at_its_first_place() -> None:
+    covers = {"first": ["m0", "m1"], "second": ["m2"], "again": ["m1", "m3"]}
+    names = ("recall@1", "recall@3", "MRR", "MAP", "tokens@2")
+    found = values(names, {"q": ["first", "second", "again"]}, {"q": ["m1", "m3"]}, covers)
+    average = pytest.approx((1 / 2 + 2 / 4) / 2)  # m0, m1, m2, m3
+    assert [found["q", name] for name in names] == [1 / 2, 1, 1 / 2, average, 20]
+
+
+def test_a_judgement_of_zero_is_not_relevant_and_a_query_with_no_other_is_left_out() -> None:
+    judged = {"q": {"m1": 1, "m0": 0, "m4": 0}, "only zero": {"m0": 0}}
+    found = values(("recall@1", "recall_all@2", "MRR"), {"q": ["m0", "m1"], "only zero": ["m0"]}, judged)
+    assert {query for query, _ in found} == {"q"}
+    assert (found["q", "recall@1"], found["q", "recall_all@2"], found["q", "MRR"]) == (0, 1, 1 / 2)
+    assert (found["q", "session.recall@1"], found["q", "session.MRR"]) == (1, 1)
+
+
+def test_a_sessions_judgement_of_zero_judges_nothing() -> None:
+    """Were s0 among the sessions of the ideal, LongMemEval's nDCG would count it as found."""
+    names = ("recall@1", "recall_all@1", "MRR", "MAP", "nDCG@2", "nDCG_longmemeval@2")
+    ranked = {"other": ["m0"], "own": ["m4"], "both": ["m0", "m4"], "only zero": ["m0"]}
+    by_session = {"other": {"s0": 0, "s1": 1}, "own": {"s0": 0}, "both": {"s0": 0}, "only zero": {"s0": 0}}
+    found = values(names, ranked, {"own": ["m4"], "both": ["m4"]}, by_session=by_session)
+    of_sessions = {
+        query: [found[query, f"session.{name}"] for name in names if (query, f"session.{name}") in found]
+        for query in by_session
+    }
+    assert of_sessions == {
+        "other": [0, 0, 0, 0, 0, 0],
+        "own": [1, 1, 1, 1, 1, 1],
+        "both": [0, 0, 1 / 2, 1 / 2, pytest.approx(1 / math.log2(3)), 1],
+        "only zero": [],
+    }
+
+
+def test_grades_reach_ndcg_and_a_session_takes_the_higher_of_two() -> None:
+    """By itself s0 is graded 1, through its message 2; s1 is graded 1."""
+    ranked = {"best first": ["m0", "m4"], "best last": ["m4", "m0"]}
+    judged = {query: {"m0": 2, "m4": 1} for query in ranked}
+    found = values(("nDCG@2",), ranked, judged, by_session={query: ["s0", "s1"] for query in ranked})
+    second = 1 / math.log2(3)
+    for measure in ("nDCG@2", "session.nDCG@2"):
+        assert found["best first", measure] == pytest.approx(1)
+        assert found["best last", measure] == pytest.approx((1 + 2 * second) / (2 + 1 * second))
+
+
+def test_a_judged_query_without_results_is_zero_by_every_measure() -> None:
+    found = values(DEFAULT_NAMES, {"q": ["m0"]}, {"q": ["m0"], "empty": ["m0"]})
+    of_empty = {measure: value for (query, measure), value in found.items() if query == "empty"}
+    by_session = [f"session.{name}" for name in DEFAULT_NAMES if not re.match(r"tokens|.*t$", name)]
+    assert of_empty == dict.fromkeys([*DEFAULT_NAMES, *by_session], 0.0)
+
+
+def test_a_query_judged_by_session_only_has_no_measure_of_messages() -> None:
+    found = values(
+        ("recall@1", "MRR", "tokens@2"),
+        {"by session": ["m0", "m4"], "by message": ["m0"]},
+        {"by message": ["m0"]},
+        by_session={"by session": ["s1"]},
+    )
+    assert found == {
+        ("by message", "recall@1"): 1,
+        ("by message", "MRR"): 1,
+        ("by message", "session.recall@1"): 1,
+        ("by message", "session.MRR"): 1,
+        ("by message", "tokens@2"): 10,
+        ("by session", "session.recall@1"): 0,
+        ("by session", "session.MRR"): 1 / 2,
+        ("by session", "tokens@2"): 20,
+    }
+
+
+def test_sessions_judged_by_themselves_and_through_messages_are_one_set() -> None:
+    names = ("recall@1", "recall@2", "recall_all@1")
+    found = values(names, {"q": ["m1", "m4"]}, {"q": ["m0", "m1"]}, by_session={"q": ["s0", "s1"]})
+    assert [found["q", name] for name in names[:2]] == [1 / 2, 1 / 2]
+    assert [found["q", f"session.{name}"] for name in names] == [1 / 2, 1, 0]
+
+
+def test_a_judged_message_or_session_that_nobody_recorded_is_never_found() -> None:
+    found = values(
+        ("recall@2",),
+        {"lost message": ["m0", "m4"], "lost session": ["m0", "m4"], "zero": ["m0"]},
+        {"lost message": ["nowhere"]},
+        by_session={"lost session": ["nowhere", "s0"], "zero": {"s0": 0}},
+    )
+    assert found == {
+        ("lost message", "recall@2"): 0,
+        ("lost message", "session.recall@2"): 0,
+        ("lost session", "session.recall@2"): 1 / 2,
+    }
+
+
+def test_corrected_evidence_is_measured_beside_the_recorded() -> None:
+    recorded, corrected = dataset({"q": ["m0"], "lost": []}), dataset({"q": ["m4", "m1"], "lost": ["m2"]})
+    both = replace(recorded, repaired_qrels=corrected.qrels)
+    rows = measured(["recall@2", "tokens@2"], {"q": ["m0", "m4"]}, both).drop("arm").iter_rows()
+    assert {(query, name): value for query, name, value in rows} == {
+        ("q", "recall@2"): 1.0,
+        ("q", "session.recall@2"): 1.0,
+        ("q", "tokens@2"): 20.0,
+        ("q", "repaired.recall@2"): 1 / 2,
+        ("q", "repaired.session.recall@2"): 1.0,
+        ("lost", "repaired.recall@2"): 0.0,
+        ("lost", "repaired.session.recall@2"): 0.0,
+    }
+    part = both.part(["default"]).repaired_qrels
+    assert part is not None
+    assert part.equals(corrected.qrels)
 
 
 def log2_gains(*positions: int) -> float:
@@ -210,15 +254,11 @@ def test_longmemevals_ndcg_leaves_rank_two_undiscounted(
     assert found["q", f"nDCG_longmemeval@{k}"] == pytest.approx(expected, abs=1e-15)
 
 
-def test_longmemevals_ndcg_counts_sessions_at_session_level() -> None:
-    found = values(["nDCG_longmemeval@3", "nDCG@3"], {"q": ["m4", "m5", "m6", "m0"]}, {"q": ["m0"]})
-    assert found["q", "session.nDCG_longmemeval@3"] == 1
-    assert found["q", "session.nDCG@3"] == pytest.approx(1 / math.log2(3))
-
-
-def test_a_measure_that_is_not_asked_for_is_not_there() -> None:
-    found = values(["nDCG_longmemeval@3"], {"q": ["m0"]}, {"q": ["m0"]})
-    assert {measure for _, measure in found} == {"nDCG_longmemeval@3", "session.nDCG_longmemeval@3"}
+def test_session_level_counts_sessions() -> None:
+    names = ["recall@1", "recall@2", "MRR", "nDCG_longmemeval@3", "nDCG@3"]
+    found = values(names, {"q": ["m4", "m5", "m6", "m0"]}, {"q": ["m1"]})
+    assert found["q", "recall@2"] == 0
+    assert [found["q", f"session.{name}"] for name in names] == [0, 1, 1 / 2, 1, pytest.approx(1 / math.log2(3))]
 
 
 @pytest.mark.parametrize(
@@ -230,39 +270,75 @@ def test_an_unknown_measure_is_refused_by_name(name: str) -> None:
         Retrieval(names=[name])
 
 
-def test_each_arm_keeps_its_own_means() -> None:
-    data = dataset({"q1": ["m0"], "q2": ["m1"]})
-    retrieval = Retrieval(names=["recall@1", "MRR"], levels=["message"])
-    values = [
-        of_arm(retrieval, {"q1": ["m0"], "q2": ["m1"]}, data),
-        of_arm(retrieval, {"q1": ["m5"], "q2": ["m1"]}, data, arm="a control"),
-    ]
-    means = Means(resamples=50).of_queries(pl.concat(values), data).filter(group="all")
-    assert dict(means.select(pl.concat_str("arm", pl.lit(" "), "measure"), "value").iter_rows()) == {
-        "system recall@1": 1.0,
-        "system MRR": 1.0,
-        "a control recall@1": 0.5,
-        "a control MRR": 0.5,
+def test_each_mean_is_over_an_arms_queries_judged_at_its_level() -> None:
+    """Three queries are judged by message, and two more by session only; their categories are means of their own."""
+    data = dataset({"a": ["m0"], "b": ["m1"], "c": ["m2"]}, {"d": ["s1"], "e": ["s0"]})
+    of = {"a": "facts", "b": "facts", "c": "facts", "d": "sessions", "e": "sessions"}
+    data = replace(data, queries=tuple(replace(query, category=of[query.query_id]) for query in data.queries))
+    names = ("recall@1", "tokens@1")
+    ranked = {"a": ["m0"], "b": ["m5"], "c": ["m2"], "d": ["m4"], "e": ["m4"]}
+    found = pl.concat([measured(names, ranked, data), measured(names, ranked | {"b": ["m1"]}, data, arm="a control")])
+    averaged = Means(resamples=50, seed=3).of_queries(found, data)
+    means = {(row["group"], row["measure"]): row for row in averaged.filter(arm=SYSTEM_ARM).iter_rows(named=True)}
+    expected = {
+        ("all", "recall@1"): [1, 0, 1],
+        ("all", "session.recall@1"): [1, 0, 1, 1, 0],
+        ("all", "tokens@1"): [10] * 5,
+        ("facts", "recall@1"): [1, 0, 1],
+        ("facts", "session.recall@1"): [1, 0, 1],
+        ("facts", "tokens@1"): [10] * 3,
+        ("sessions", "session.recall@1"): [1, 0],
+        ("sessions", "tokens@1"): [10] * 2,
     }
+    assert set(means) == set(expected)
+    for key, column in expected.items():
+        (low,), (high,) = bootstrap_means(np.array(column, dtype=np.float64)[:, None], 50, 0.95, 3)
+        row = means[key]
+        assert (row["n"], row["value"]) == (len(column), pytest.approx(sum(column) / len(column)))
+        assert (row["low"], row["high"]) == (low, high)
+    assert averaged.filter(arm="a control", group="all", measure="recall@1")["value"].to_list() == [1.0]
 
 
-def test_where_judgements_say_what_was_looked_at_the_rest_is_told() -> None:
+def test_nothing_judged_has_no_mean() -> None:
+    data = dataset({"q": {}})
+    found = measured(DEFAULT_NAMES, {"q": ["m0"]}, data)
+    assert found.is_empty()
+    assert Means().of_queries(found, data).is_empty()
+
+
+def test_where_judgements_say_what_was_looked_at_the_unjudged_share_is_reported() -> None:
     """q1: m0 is relevant, m1 is not, m2 and m3 nobody judged; q2 found nothing."""
-    data = dataset({"q1": ["m0"], "q2": ["m5"]})
-    retrieval = Retrieval(names=["recall@2", "nDCG@4", "MRR"])
-    found = {"q1": ["m1", "m2", "m0", "m3"]}
-    assert "judged@2" not in of_arm(retrieval, found, data)["measure"]
+    data, names, found = dataset({"q1": ["m0"], "q2": ["m5"]}), ["recall@2", "nDCG@4", "MRR"], ["m1", "m2", "m0", "m3"]
+    assert "judged@2" not in measured(names, {"q1": found}, data)["measure"]
     looked_at = pl.DataFrame([("q1", "m1", 0)], schema=QRELS_SCHEMA, orient="row")
     pooled = replace(data, qrels=pl.concat([data.qrels, looked_at]))
-    values = of_arm(retrieval, found, pooled)
+    values = measured(names, {"q1": found}, pooled)
     judged = values.filter(pl.col("measure").str.starts_with("judged"))
     assert judged.select("query_id", "measure", "value").rows() == [
         ("q1", "judged@2", 1 / 2),
         ("q1", "judged@4", 2 / 4),
     ]
-    others = values.filter(~pl.col("measure").str.starts_with("judged"))
-    assert others.equals(of_arm(retrieval, found, data))
-    told = retrieval.flags(
-        judged.with_columns(arm=pl.lit("system")), SINGLE.with_columns(session_id=pl.lit("s")), pooled
-    )
+    assert values.join(judged, on="measure", how="anti").equals(measured(names, {"q1": found}, data))
+    told = Retrieval(names=names).flags(judged, documents_of(SINGLE).with_columns(session_id=pl.lit("s")), pooled)
     assert told[0] == "nobody judged 50.0% of the first 4 messages that the system found: they count as not relevant"
+
+
+def test_each_query_is_answered_from_its_own_workspace_only() -> None:
+    asked = tuple(Query(f"asked of {name}", "goats on Thursday", minute(99), name) for name in ("b", "a"))
+    judged = [(query.query_id, f"{query.workspace_id}:7", 1) for query in asked]
+    data = replace(
+        dataset({}),
+        transcripts=tuple(transcript(name=name, workspace_id=name) for name in ("a", "b")),
+        queries=asked,
+        qrels=pl.DataFrame(judged, QRELS_SCHEMA, orient="row"),
+    )
+    retrieval = Retrieval(names=["recall@1", "recall@8"], levels=["message"])
+    outcome = experiments.outcome(data, system(), {"retrieval": retrieval}, {"last_n": Ranking(Recent())})
+    rows = outcome.run.join(outcome.documents, on=["document_id", "workspace_id"], how="left")
+    said_in = rows.with_columns(said_in=pl.col("source_message_ids").list.first().str.head(1))
+    found = said_in.group_by("arm", "query_id", "workspace_id", "said_in").len()
+    assert set(found.rows()) == {
+        (arm, f"asked of {name}", name, name, 8) for arm in (SYSTEM_ARM, "last_n") for name in ("a", "b")
+    }
+    assert outcome.counts["workspaces"] == 2
+    assert outcome.values.filter(arm=SYSTEM_ARM, measure="recall@1")["value"].to_list() == [1.0, 1.0]

@@ -45,14 +45,6 @@ def test_the_list_is_summed_up_and_told() -> None:
     assert measure.section(rows.clear()) == {"documents": 0, "stale": 0, "share": 0.0}
 
 
-def test_a_memory_that_is_asked_nothing_lists_nothing() -> None:
-    memory = Memory.open(system())
-    memory.ingest(transcript())
-    rows = Staleness(Weibull()).of_memory(MemoryReading(memory, [], pl.DataFrame(), {}, NO_DATASET))
-    assert rows.is_empty()
-    assert rows.schema == STALENESS_SCHEMA
-
-
 def test_a_decay_that_knows_nothing_stale_lists_nothing_and_says_so() -> None:
     rows = read(NoDecay(), 10)
     assert rows.is_empty()

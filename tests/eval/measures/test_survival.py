@@ -76,20 +76,27 @@ def values(rows: pl.DataFrame, **where: object) -> dict[str, float]:
     return dict(rows.filter(**where).select("measure", "value").iter_rows())  # type: ignore[arg-type]
 
 
-def test_the_shares_of_the_states_are_all_there_is() -> None:
-    rows = measured(Survival((20, 60, 500), 3), folding())
+def test_the_shares_of_the_states_are_all_there_is_and_equal_sessions_give_equal_rows() -> None:
+    survival = Survival((20, 60, 500), 3)
+    rows = measured(survival, folding())
     of_states = rows.filter(pl.col("measure").is_in(STATES))
     sums = of_states.group_by("arm", "budget", "cycle", "kind").agg(pl.col("value").sum(), pl.len())
     assert sums["len"].unique().to_list() == [len(STATES)]
     assert sums["value"].to_list() == pytest.approx([1.0] * len(sums))
     assert rows.schema == SURVIVAL_SCHEMA
+    assert rows.equals(measured(survival, folding()))
 
 
-def test_the_whole_history_retains_all() -> None:
-    found = values(measured(Survival((500,), 3), folding()), arm="whole_history", kind="all", cycle=3)
+def test_the_whole_history_retains_all_and_a_cut_one_misses_or_is_stale() -> None:
+    """No store stands behind the arms that cut, so what they do not show is missing."""
+    rows = measured(Survival((20, 500), 3), folding()).filter(cycle=3)
+    found = values(rows, arm="whole_history", kind="all")
     assert found["retained"] == 1
     sent = [line if place % 2 == 0 else f'[{{"type":"text","text":"{line}"}}]' for place, line in enumerate(LINES)]
     assert found["context_tokens"] == sum(TOKENS.count(sent)), "an assistant's words are sent as a block"
+    last = values(rows, arm="last_n", kind="rule", budget=20)
+    assert (last["missing"], last["recoverable"]) == (1, 0)
+    assert values(rows, arm="truncate", kind="number", budget=20)["stale"] == 1
 
 
 def test_what_a_summary_does_not_keep_is_recoverable() -> None:
@@ -106,16 +113,6 @@ def test_what_a_summary_does_not_keep_is_recoverable() -> None:
     assert values(rows, arm="system", kind="number", cycle=1)["retained"] == 1  # the last value is in the tail
 
 
-def test_without_a_store_behind_it_what_is_not_shown_is_missing() -> None:
-    found = values(measured(Survival((20,), 1), folding()), arm="last_n", kind="rule", cycle=1)
-    assert (found["missing"], found["recoverable"]) == (1, 0)
-
-
-def test_an_outdated_value_is_stale_where_the_history_is_cut() -> None:
-    found = values(measured(Survival((20,), 1), folding()), arm="truncate", kind="number", cycle=1)
-    assert found["stale"] == 1
-
-
 def test_a_session_is_read_at_equal_stops_or_after_every_turn() -> None:
     def stops(cycles: int | None) -> list[int]:
         return sorted(measured(Survival((500,), cycles), folding())["cycle"].unique())
@@ -124,18 +121,18 @@ def test_a_session_is_read_at_equal_stops_or_after_every_turn() -> None:
     assert stops(99) == stops(None) == [1, 2, 3, 4]  # turns
 
 
-def test_a_stop_knows_what_was_said_by_then_alone() -> None:
+def test_a_stop_knows_what_was_said_by_then_and_only_a_forced_one_compacts_what_no_trigger_would() -> None:
     stops = [
         (len(stop.said), len(stop.ledger.stated), [one.message_id for one in stop.next_turn])
         for stop in played(folding(), transcript(LINES), 2)
     ]
     assert stops == [(4, 4, ["talk:4", "talk:5"]), (8, 8, [])]
-
-
-def test_only_a_forced_stop_compacts_what_no_trigger_would() -> None:
     for cycles, summaries in ((1, True), (None, False)):
         for stop in played(folding(10_000), transcript(LINES), cycles):
             assert bool(stop.memory.store.summaries("talk")) == summaries
+    by = folding()
+    left_out = replace(by, session=replace(by.session, ignore_patterns=["talk"]))
+    assert list(played(left_out, transcript(LINES), 2)) == []
 
 
 def test_what_compaction_by_force_meets_is_counted_once() -> None:
@@ -145,23 +142,16 @@ def test_what_compaction_by_force_meets_is_counted_once() -> None:
     assert incidents["a summary lost rules of the user"] == 1
 
 
-def test_equal_sessions_give_equal_rows() -> None:
-    survival = Survival((20, 500), 2)
-    assert measured(survival, folding()).equals(measured(survival, folding()))
-
-
-def test_the_section_tells_the_end_of_each_conversation() -> None:
-    rows = measured(Survival((500,), 2), folding(), transcript(LINES, "one"), transcript(LINES[:2], "two"))
+def test_the_section_gives_the_end_of_each_conversation_that_states_something() -> None:
+    talks = (transcript(LINES, "one"), transcript(LINES[:2], "two"), transcript(["hm", "yes"], "three"))
+    rows = measured(Survival((500,), 2), folding(), *talks)
+    assert set(rows["conversation_id"]) == {"one", "two"}
     section = Survival().section(rows)
     assert section.keys() == {"system@500", "last_n@500", "truncate@500", "oracle@500", "whole_history"}
     assert section["whole_history"]["retained"]["n"] == 2
     at_end = rows.filter(arm="system", kind="all", measure="facts").sort("cycle").group_by("conversation_id").last()
     assert section["system@500"]["facts"]["value"] == at_end["value"].mean()
-
-
-def test_a_conversation_without_facts_has_no_rows() -> None:
-    assert measured(Survival((500,), 1), folding(), transcript(["hm", "yes"])).is_empty()
-    assert Survival().section(pl.DataFrame(schema=SURVIVAL_SCHEMA)) == {}
+    assert Survival().section(rows.clear()) == {}
 
 
 def test_what_cannot_be_measured_is_refused() -> None:
@@ -174,7 +164,9 @@ def test_what_cannot_be_measured_is_refused() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=10), st.integers(1, 200), st.integers(0, 200))
-def test_more_tokens_of_history_never_retain_less(lines: list[str], budget: int, more: int) -> None:
+def test_arms_keep_their_budget_and_more_tokens_of_history_never_retain_less(
+    lines: list[str], budget: int, more: int
+) -> None:
     ledger, said = heard(lines)
 
     def retained(budget: int) -> int:
@@ -183,24 +175,10 @@ def test_more_tokens_of_history_never_retain_less(lines: list[str], budget: int,
         return Counter(standings(ledger, shown.message_ids, shown.texts).values())["retained"]
 
     assert retained(budget) <= retained(budget + more)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.sampled_from(LINES), min_size=1, max_size=10), st.integers(1, 200))
-def test_the_oracle_keeps_the_budget_and_truncation_the_beginning(lines: list[str], budget: int) -> None:
-    ledger, said = heard(lines)
-    chosen = oracle_selection(said, ledger, budget)
-    assert chosen.tokens <= budget
-    cut = truncated(said, budget)
+    assert oracle_selection(said, ledger, budget).tokens <= budget
+    cut, whole = truncated(said, budget), whole_history(said)
     assert list(cut.message_ids) == [one.message_id for one in said][: len(cut.message_ids)]
-    if budget >= whole_history(said).tokens:
-        assert cut.message_ids == whole_history(said).message_ids
-
-
-def test_a_system_that_leaves_a_session_out_has_no_stops() -> None:
-    by = folding()
-    left_out = replace(by, session=replace(by.session, ignore_patterns=["talk"]))
-    assert list(played(left_out, transcript(LINES), 2)) == []
+    assert budget < whole.tokens or cut.message_ids == whole.message_ids
 
 
 def test_the_arms_pay_for_a_message_what_a_context_pays() -> None:
@@ -219,43 +197,24 @@ def test_the_arms_pay_for_a_message_what_a_context_pays() -> None:
     assert costs["system"] == costs["whole_history"] == costs["last_n"] > sum(TOKENS.count(LINES[:3]))
 
 
-def test_filler_is_what_states_nothing() -> None:
-    _, (first, second) = heard(["It rained again. Tuva wrote to us. It rained.", "Tuva has the key."])
-    assert first.filler_tokens == TOKENS.count(["It rained again. It rained."])[0]
-    assert second.filler_tokens == 0
-
-
-def test_contexts_over_their_budget_are_told() -> None:
-    survival = Survival((5, 4000), 1)
-    over, tail = survival.notes(measured(survival, folding()))
+def test_contexts_over_their_budget_enlarged_or_without_a_summary_are_noted() -> None:
+    """A summary of two short messages costs more than these."""
+    narrow, wide = Survival((5, 4000), 1), Survival((4000,), 1)
+    over, tail = narrow.notes(measured(narrow, folding()))
     assert "1 of 1 at 5 (on average " in over
     assert "4,000" not in over
     assert "in 1 of the contexts over their budget what is always shown" in tail
-
-
-def test_contexts_that_compaction_made_larger_are_told() -> None:
-    """A summary costs more than the two short messages that it stands for."""
-    survival = Survival((4000,), 1)
-    rows = measured(survival, folding(), transcript(LINES[:4]))
+    rows = measured(wide, folding(), transcript(LINES[:4]))
     cost = values(rows, arm="system", kind="all")["context_tokens"]
     assert cost > values(rows, arm="whole_history", kind="all")["context_tokens"]
-    (note,) = survival.notes(rows)
+    (note,) = wide.notes(rows)
     assert f"whole history: 1 of 1 at 4,000 (on average {cost:,.0f});" in note
-    assert survival.notes(measured(survival, folding())) == []
+    assert wide.notes(measured(wide, folding())) == []
+    without = measured(wide, system(assembly=LosslessAssembly(TOKENS, fresh_tail_count=1)))
+    assert wide.notes(without) == ["survival: no context held a summary: compaction made none, or no budget let one in"]
 
 
-def test_contexts_without_a_summary_are_told() -> None:
-    survival = Survival((4000,), 1)
-    rows = measured(survival, system(assembly=LosslessAssembly(TOKENS, fresh_tail_count=1)))
-    assert survival.notes(rows) == [
-        "survival: no context held a summary: compaction made none, or no budget let one in"
-    ]
-    folded = measured(survival, folding())
-    assert folded.filter(measure="summaries")["value"].sum() > 0
-    assert not any("no context held" in note for note in survival.notes(folded))
-
-
-def test_what_costs_just_the_budget_fits() -> None:
+def test_what_costs_just_the_budget_fits_and_filler_is_what_states_nothing() -> None:
     ledger, said = heard(LINES)
     last, tokens = said[-1], said[-1].tokens + said[-2].tokens
     assert last_messages(said, tokens).message_ids == (last.message_id, said[-2].message_id)
@@ -263,3 +222,5 @@ def test_what_costs_just_the_budget_fits() -> None:
     assert truncated(said, said[0].tokens).message_ids == (said[0].message_id,)
     whole = whole_history(said).tokens
     assert set(oracle_selection(said, ledger, whole).message_ids) >= {said[4].message_id, said[6].message_id}
+    _, (first, second) = heard(["It rained again. Tuva wrote to us. It rained.", "Tuva has the key."])
+    assert (first.filler_tokens, second.filler_tokens) == (TOKENS.count(["It rained again. It rained."])[0], 0)

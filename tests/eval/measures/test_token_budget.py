@@ -83,19 +83,18 @@ def tokens(text: str) -> int:
     return count
 
 
-def test_documents_are_read_whole_until_the_first_that_no_longer_fits() -> None:
-    """Ten, ten and ten tokens: the second is cut off at 15, and the third is not read though it would fit alone."""
+def test_documents_are_read_whole_until_the_first_that_no_longer_fits_and_is_cut_off() -> None:
+    """Ten, ten and ten tokens: the second is cut off at 15, and the third is not read though it would fit alone.
+
+    A window of two messages with a break between shows the first at 10 tokens, the second at 21.
+    """
     texts = {"m0": "a" * 40, "m1": "b" * 40, "m2": "c" * 40}
-    data = dataset(texts, list(texts))
     ranked = [(text, [name]) for name, text in texts.items()]
-    assert found(data, ranked, [9, 10, 15, 19, 20, 29, 30]) == [0, 1 / 3, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 1]
-
-
-def test_a_document_that_is_cut_off_counts_for_the_messages_that_it_still_holds() -> None:
-    """A window of two messages, 10 tokens each and a break between: the first is read at 10, the second at 21."""
-    texts = {"m0": "a" * 40, "m1": "b" * 40}
-    window = ("\n".join(texts.values()), list(texts), "window")
-    assert found(dataset(texts, list(texts)), [window], [9, 10, 20, 21]) == [0, 1 / 2, 1 / 2, 1]
+    assert found(dataset(texts, list(texts)), ranked, [9, 10, 15, 19, 20, 29, 30]) == [
+        *(0, 1 / 3, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 1),
+    ]
+    window = ("\n".join((texts["m0"], texts["m1"])), ["m0", "m1"], "window")
+    assert found(dataset(texts, ["m0", "m1"]), [window], [9, 10, 20, 21]) == [0, 1 / 2, 1 / 2, 1]
 
 
 def test_a_quotation_is_found_where_what_is_read_holds_it() -> None:
@@ -107,13 +106,10 @@ def test_a_quotation_is_found_where_what_is_read_holds_it() -> None:
     assert found(data, ranked, [4, 5, tokens(WORDS) + 3, tokens(WORDS) + 4]) == [0, 1 / 2, 1 / 2, 1]
 
 
-def test_one_piece_of_evidence_may_stand_in_several_messages_and_needs_one() -> None:
+def test_a_piece_of_evidence_needs_one_of_its_messages_and_a_number_at_its_end_whole() -> None:
     texts = {"m0": f"first: {WORDS}", "m1": f"second: {WORDS}", "m2": "it is moored at the pier"}
     data = dataset(texts, list(texts), [(1, "m0", "lazy dog"), (1, "m1", "lazy dog"), (2, "m2", "at the pier")])
     assert found(data, [(texts["m1"], ["m1"])], [1000]) == [1 / 2]
-
-
-def test_a_number_at_the_end_of_a_quotation_is_whole() -> None:
     data = dataset({"m0": "keep 30 of them"}, ["m0"], [(1, "m0", "keep 30")])
     assert found(data, [("it said to keep 300", ["m0"])], [1000]) == [0]
 
@@ -179,9 +175,7 @@ def test_what_a_passage_is_headed_with_or_stands_for_beside_is_not_its_message()
     assert found(data, [merged], [tokens(merged[0])]) == [1], "no document holds a word of it any more"
 
 
-def test_what_is_read_in_place_of_a_near_duplicate_counts_for_it_whole_and_for_its_quotations_as_it_holds_them() -> (
-    None
-):
+def test_what_stands_for_a_near_duplicate_counts_for_it_whole_and_for_the_quotations_that_it_holds() -> None:
     texts = {"m0": f"first: {WORDS}", "m1": f"second: {WORDS}"}
     ranked, others = [(texts["m1"], ["m1"])], [(texts["m0"], ["m0"])]
     cost = tokens(texts["m1"])
@@ -242,22 +236,14 @@ def test_it_is_what_reading_so_many_tokens_finds(said: list[str], data: st.DataO
     assert quotations or values[-1] == recall
 
 
-def test_a_ranking_of_a_kept_run_is_refused_in_one_line() -> None:
-    """Its folder keeps no words of documents."""
-    data = dataset({"m0": "a"}, ["m0"])
+def test_a_ranking_of_a_kept_run_is_refused_for_its_folder_keeps_no_words() -> None:
     run = pl.DataFrame({"query_id": ["q"], "document_id": ["d"], "rank": [1]})
     documents = pl.DataFrame(
         {"workspace_id": ["default"], "document_id": ["d"], "source_message_ids": [["m0"]], "tokens": [1]}
     )
+    reading = RunReading("system", run, documents, dataset({"m0": "a"}, ["m0"]))
     with pytest.raises(LcmError, match=r"^recall@9t needs the words of the documents, which only `lcm evaluate` has"):
-        estimated(
-            "recall@9t",
-            RunReading("system", run, documents, data),
-            {},
-            pl.DataFrame(schema={"query_id": pl.String, "document_id": pl.String}),
-            [],
-            0.95,
-        )
+        estimated("recall@9t", reading, {}, run.select("query_id", "document_id").clear(), [], 0.95)
 
 
 def test_questions_of_ones_own_are_measured_by_their_quotations(tmp_path: Path) -> None:

@@ -68,24 +68,21 @@ def test_percentiles_are_over_turns() -> None:
 
 
 def test_a_lower_hard_threshold_waits_more_and_lets_contexts_grow_less() -> None:
+    rows = measured(scheduled(hard_tokens=70))
     free, held = values(scheduled(), ASYNCHRONOUS), values(scheduled(hard_tokens=70), ASYNCHRONOUS)
     assert free["share"] == 0 < held["share"]
     assert held["context_tokens"] < free["context_tokens"]
+    assert measured(scheduled(hard_tokens=70)).equals(rows)
 
 
-def test_what_is_under_way_at_the_end_is_told() -> None:
-    assert values(scheduled(seconds_per_call=1e6), ASYNCHRONOUS)["unfinished"] == 1
-
-
-def test_where_nothing_is_due_a_note_says_why_nothing_waited() -> None:
+def test_notes_say_why_nothing_waited_or_that_the_background_was_never_ready() -> None:
     system = scheduled()
     never = replace(system, compaction=replace(system.compaction, leaf_chunk_tokens=100_000))  # type: ignore[type-var]
     (note,) = Waiting().notes(measured(never))
     assert "none made a summary due" in note
-
-
-def test_two_measurements_are_equal() -> None:
-    assert measured(scheduled(hard_tokens=90)).equals(measured(scheduled(hard_tokens=90)))
+    (note,) = Waiting().notes(measured(scheduled(seconds_a_turn=0.0)))
+    assert note.startswith("waiting: of 1 plans in the background none was ready before its talk ended: ")
+    assert values(scheduled(seconds_per_call=1e6), ASYNCHRONOUS)["unfinished"] == 1
 
 
 @pytest.mark.parametrize("system", [folding(), replace(scheduled(), compaction=NoCompaction())])
@@ -98,10 +95,3 @@ def test_where_nothing_is_scheduled_nothing_is_measured(system: System) -> None:
 def test_alone_it_is_refused_where_nothing_is_scheduled() -> None:
     with pytest.raises(DatasetError, match=r"^measures=waiting needs scheduling=asynchronous"):
         outcome(dataset(), folding(), measures={"waiting": Waiting()})
-
-
-def test_a_background_that_is_never_ready_in_time_is_told() -> None:
-    rows = measured(scheduled(seconds_a_turn=0.0))
-    (note,) = Waiting().notes(rows)
-    assert note.startswith("waiting: of 1 plans in the background none was ready before its talk ended: ")
-    assert Waiting().notes(measured(scheduled())) == []

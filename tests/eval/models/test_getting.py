@@ -31,36 +31,28 @@ PLACE = "/someone/tiny-t5/resolve/abc123/"
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FileServer, dict[str, bytes]]]:
-    """A server that is laid out as the hub is, and its files, which a test may change."""
+def files() -> dict[str, bytes]:
+    """What lies on the server, which is laid out as the hub is; a test may change it."""
+    return {PLACE + name: content for name, content in FILES.items()}
+
+
+@pytest.fixture
+def server(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv(getting.HUB_URL, raising=False)
-    files = {PLACE + name: content for name, content in FILES.items()}
     with serving_files(files) as server:
-        yield server, files
+        yield server
 
 
-@pytest.fixture
-def server(served: tuple[FileServer, dict[str, bytes]]) -> FileServer:
-    return served[0]
-
-
-@pytest.fixture
-def files(served: tuple[FileServer, dict[str, bytes]]) -> dict[str, bytes]:
-    return served[1]
-
-
-def got(server: FileServer, folder: Path) -> Manifest:
-    return get(source_of(TINY, server.url), folder, lambda *_: nullcontext(lambda *_: None))
-
-
-def got_at(server: FileServer, folder: Path) -> Manifest:
-    return get(source_at(server.url + PLACE), folder, lambda *_: nullcontext(lambda *_: None))
+def got(server: FileServer, folder: Path, *, at: bool = False) -> Manifest:
+    """Get the checkpoint, or what lies at the address of its folder."""
+    source = source_at(server.url + PLACE) if at else source_of(TINY, server.url)
+    return get(source, folder, lambda *_: nullcontext(lambda *_: None))
 
 
 def refused(server: FileServer, folder: Path, *, at: bool = False) -> str:
     with pytest.raises(LcmError) as caught:
-        (got_at if at else got)(server, folder)
+        got(server, folder, at=at)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -75,39 +67,37 @@ def test_what_is_got_is_written_down_and_not_asked_for_again(server: FileServer,
     assert len(server.asked) == len(FILES)
 
 
-def test_what_was_cut_off_goes_on_where_it_was(server: FileServer, tmp_path: Path) -> None:
-    server.breaks = [1000, 1000, 300_000, 0]  # the third file, and then at once
-    assert "and the same command goes on from there" in refused(server, tmp_path)
-    there = (tmp_path / "model.safetensors.part").stat().st_size
-    assert not (tmp_path / "model.safetensors").exists()
-    got(server, tmp_path)
-    assert server.asked[-1] == (f"{PLACE}model.safetensors", f"bytes={there}-")
-    assert (tmp_path / "model.safetensors").read_bytes() == WEIGHTS
+def test_an_address_gives_what_a_t5_needs_and_whatever_was_there_does_not_go_missing(
+    server: FileServer, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    files[f"{PLACE}generation_config.json"] = b"{}"
+    manifest = got(server, tmp_path, at=True)
+    assert manifest.files.keys() == {*FILES, "generation_config.json"}
+    assert manifest.origin == server.url + PLACE
+    assert {path.removeprefix(PLACE) for path, _ in server.asked} == {*FILES, *getting._OPTIONAL}
+    (tmp_path / "generation_config.json").unlink()
+    del files[f"{PLACE}generation_config.json"]
+    with pytest.raises(MissingFileError):
+        got(server, tmp_path, at=True)
 
 
-def test_a_published_digest_is_held_to(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_published_digest_is_held_to_and_so_is_what_came_first(
+    server: FileServer, files: dict[str, bytes], tmp_path: Path
+) -> None:
     files[f"{PLACE}model.safetensors"] = WEIGHTS[:-1] + b"x"
-    told = refused(server, tmp_path)
-    assert (
-        f"is not the pinned file: sha256 is {hashlib.sha256(WEIGHTS[:-1] + b'x').hexdigest()}, expected {PINNED}"
-        in told
-    )
+    found = hashlib.sha256(WEIGHTS[:-1] + b"x").hexdigest()
+    assert f"is not the pinned file: sha256 is {found}, expected {PINNED}" in refused(server, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", MANIFEST, "tokenizer.json"]
-
-
-def test_what_came_first_is_held_to(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
-    """Though nobody published its digest."""
-    first = got(server, tmp_path).files["tokenizer.json"]
     files[f"{PLACE}tokenizer.json"] = b'{"other": 1}'
     (tmp_path / "tokenizer.json").unlink()
-    assert f"expected {first}" in refused(server, tmp_path)
+    assert f"expected {hashlib.sha256(FILES['tokenizer.json']).hexdigest()}" in refused(server, tmp_path)
     assert not (tmp_path / "tokenizer.json").exists()
     (tmp_path / "tokenizer.json").write_text("mine")
     assert "is there and is another file" in refused(server, tmp_path)
     assert (tmp_path / "tokenizer.json").read_text() == "mine"
 
 
-def test_a_server_without_the_file_and_no_server_are_one_line(
+def test_a_server_without_the_file_and_no_server_are_refused_with_the_ways_to_a_mirror(
     server: FileServer, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     del files[f"{PLACE}tokenizer.json"]
@@ -115,7 +105,7 @@ def test_a_server_without_the_file_and_no_server_are_one_line(
     assert "tokenizer.json: the server says 404 Not Found" in told
     assert told.endswith("a mirror is named by base_url=URL or HF_ENDPOINT")
     with pytest.raises(LcmError, match=r":9/someone/.* cannot be reached .* mirror with base_url=URL or HF_ENDPOINT"):
-        get(source_of(TINY, "http://127.0.0.1:9"), tmp_path / "other", lambda *_: nullcontext(lambda *_: None))
+        got(FileServer("http://127.0.0.1:9"), tmp_path / "other")
 
 
 def test_a_folder_of_another_model_is_left_alone(server: FileServer, tmp_path: Path) -> None:
@@ -136,21 +126,17 @@ def test_a_link_in_the_folder_is_not_written_through(server: FileServer, tmp_pat
     assert target.read_text() == "mine"
 
 
-def test_an_address_gives_what_a_t5_needs(server: FileServer, tmp_path: Path) -> None:
-    manifest = got_at(server, tmp_path)
-    assert sorted(manifest.files) == sorted(FILES)
-    assert manifest.origin == server.url + PLACE
-    asked = {path.removeprefix(PLACE) for path, _ in server.asked}
-    assert asked == {*FILES, *getting._OPTIONAL}
-
-
-def test_shards_are_got_as_their_index_names_them(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
-    del files[f"{PLACE}model.safetensors"]
+def test_shards_are_got_as_their_index_names_them_and_a_pickle_is_not(
+    server: FileServer, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    files[f"{PLACE}pytorch_model.bin"] = files.pop(f"{PLACE}model.safetensors")
+    assert "weights of another form, as a pickle, are not got" in refused(server, tmp_path, at=True)
+    assert not list(tmp_path.glob("*.bin*"))
     shards = {"model-00001-of-00002.safetensors": b"one", "model-00002-of-00002.safetensors": b"two"}
     files |= {PLACE + name: content for name, content in shards.items()}
-    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    index = {"weight_map": dict(zip("ab", shards, strict=True))}
     files[f"{PLACE}model.safetensors.index.json"] = json.dumps(index).encode()
-    got_at(server, tmp_path)
+    got(server, tmp_path, at=True)
     assert {name: (tmp_path / name).read_bytes() for name in shards} == shards
 
 
@@ -170,12 +156,6 @@ def test_an_index_leads_nowhere_else(server: FileServer, files: dict[str, bytes]
     ]  # fmt: skip
 
 
-def test_a_pickle_is_not_got(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
-    files[f"{PLACE}pytorch_model.bin"] = files.pop(f"{PLACE}model.safetensors")
-    assert "weights of another form, as a pickle, are not got" in refused(server, tmp_path, at=True)
-    assert not list(tmp_path.glob("*.bin*"))
-
-
 def test_addresses_are_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(getting.HUB_URL, raising=False)
     assert source_of(TINY, None).address == f"https://huggingface.co{PLACE}"
@@ -191,15 +171,6 @@ def test_addresses_are_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match="host: an address with a user or password is not taken") as caught:
         source_at("https://me:secret-word@host/a")
     assert "secret-word" not in str(caught.value)
-
-
-def test_a_file_that_was_there_does_not_go_missing(server: FileServer, files: dict[str, bytes], tmp_path: Path) -> None:
-    files[f"{PLACE}generation_config.json"] = b"{}"
-    got_at(server, tmp_path)
-    (tmp_path / "generation_config.json").unlink()
-    del files[f"{PLACE}generation_config.json"]
-    with pytest.raises(MissingFileError):
-        got_at(server, tmp_path)
 
 
 def test_the_known_checkpoints_can_be_asked_for() -> None:

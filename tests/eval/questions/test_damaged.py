@@ -29,17 +29,13 @@ def test_every_damaged_file_is_refused_in_one_line_that_says_where(tmp_path: Pat
         names.append(damaged.name)
         path = tmp_path / f"questions{damaged.ending}"
         path.write_bytes(damaged.content)
-        told = _refusal(Own(own.paths, str(path)))
+        told = None
+        try:
+            Own(own.paths, str(path)).load()
+        except LcmError as error:
+            told = str(error)
         where = f"{path}:{damaged.line}: " if damaged.line else f"{path}:"
         if told is None or not told.startswith(where) or "\n" in told or len(told) > MOST_CHARACTERS:
             wrong.append((damaged.name, damaged.line, told and told[:300]))
     assert wrong == []
     assert len(names) >= 300
-
-
-def _refusal(own: Own) -> str | None:
-    try:
-        own.load()
-    except LcmError as error:
-        return str(error)
-    return None

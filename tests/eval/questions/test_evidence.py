@@ -28,6 +28,14 @@ def sessions() -> Sessions:
     return Own([str(OWN / "sessions")]).sessions()
 
 
+def talk(folder: Path, *said: str | dict[str, object]) -> Sessions:
+    """What the folder holds, with these messages in a file `a.jsonl` of it."""
+    lines = (json.dumps({"role": "user"} | (one if isinstance(one, dict) else {"content": one})) for one in said)
+    if said:
+        (folder / "a.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return Own([str(folder)]).sessions()
+
+
 def located(sessions: Sessions, *evidence: Evidence, store: Path | None = None, **fields: object) -> LocatedFile:
     question = Question("q", "Where?", evidence, line=7, **fields)  # type: ignore[arg-type]
     return locate(QuestionsFile(Path("q.jsonl"), "", (question,), (), ()), sessions, store=store)
@@ -78,19 +86,6 @@ def test_a_number_is_that_of_the_store(sessions: Sessions, tmp_path: Path) -> No
     assert "stands in no message" in refusal(sessions, Evidence("msg#12345678901234567890"), store=path)
 
 
-def test_no_message_stands_above_or_below_a_file(tmp_path: Path) -> None:
-    said = {"messages": [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]}
-    (tmp_path / "a.json").write_text(json.dumps(said, indent=1))
-    sessions = Own([str(tmp_path)]).sessions()
-    lines = (tmp_path / "a.json").read_text().count("\n") + 1
-    assert ids(sessions, Evidence("a.json:6")) == ["a:1"]
-    assert ids(sessions, Evidence(f"a.json:{lines}")) == ["a:2"]
-    for line in (0, 1, lines + 1, 9999):
-        told = refusal(sessions, Evidence(f"a.json:{line}"))
-        assert f"'a.json:{line}' holds no message" in told
-        assert (f"for the file has {lines} lines" in told) == (line > lines)
-
-
 def test_the_line_of_an_unknown_file_is_refused_with_the_nearest_files(sessions: Sessions) -> None:
     told = refusal(sessions, Evidence(f"claud/{CLAUDE}.jsonl:14"))
     assert f"is called 'claud/{CLAUDE}.jsonl'; did you mean 'claude/{CLAUDE}.jsonl'" in told
@@ -114,33 +109,31 @@ def test_calls_arguments_and_results_are_searched(sessions: Sessions) -> None:
 def test_likeness_keeps_every_number_and_says_how_like(sessions: Sessions) -> None:
     (question,) = located(sessions, Evidence("A token bucket pro key: the ferry company holds 600")).questions
     assert question.located[0].how.startswith("like, 9")
-    assert "stands in no message" in refusal(
-        sessions, Evidence("A token bucket per key: the ferry company's holds 660")
-    )
-    assert "stands in no message" in refusal(sessions, Evidence("the captain's dog is called Bosun and barks"))
+    for unlike in (
+        "A token bucket per key: the ferry company's holds 660",
+        "the captain's dog is called Bosun and barks",
+    ):
+        assert "stands in no message" in refusal(sessions, Evidence(unlike))
 
 
-@pytest.mark.parametrize(
-    ("said", "quoted"),
-    [
+def test_likeness_swaps_no_number_and_no_negation(tmp_path: Path) -> None:
+    server = "The staging server is {} working again since dawn."
+    for said, quoted in (
         ("We paid 40 dollars for the lamp, 30 cents for the bulb.", "We paid 30 dollars for the lamp"),
         ("The meeting grew from 20 to 10 people, they say.", "The meeting grew from 10 to 20 people, they say."),
-        ("The staging server is not working again since dawn.", "The staging server is now working again since dawn."),
-        ("The staging server is not working again since dawn.", "The staging server is working again since dawn."),
-        ("The staging server is now working again since dawn.", "The staging server isn’t working again since dawn."),
+        (server.format("not"), server.format("now")),
+        (server.format("not"), server.replace("{} ", "")),
+        (server.format("now"), server.replace("is {}", "isn’t")),
         ("I never recommended blue paint for the kitchen wall.", "I ever recommended blue paint for the kitchen wall."),
-    ],
-)
-def test_likeness_swaps_no_number_and_no_negation(tmp_path: Path, said: str, quoted: str) -> None:
-    (tmp_path / "a.jsonl").write_text(json.dumps({"role": "user", "content": said}) + "\n")
-    sessions = Own([str(tmp_path)]).sessions()
-    found = located(sessions, Evidence(quoted))
-    assert "stands in no message" in str(found.unresolved[0].problem)
-    assert found.unresolved[0].nearest[0].message.content == said
-    assert ids(sessions, Evidence(said.replace("a", "á", 1))) == ["a:1"]
+    ):
+        sessions = talk(tmp_path, said)
+        (unresolved,) = located(sessions, Evidence(quoted)).unresolved
+        assert "stands in no message" in str(unresolved.problem)
+        assert unresolved.nearest[0].message.content == said
+        assert ids(sessions, Evidence(said.replace("a", "á", 1))) == ["a:1"]
 
 
-def test_a_quotation_like_no_message_is_told_with_those_that_share_its_words(tmp_path: Path) -> None:
+def test_a_quotation_like_no_message_is_refused_with_those_that_share_its_words(tmp_path: Path) -> None:
     """In the order of how many of its content words they hold; a message that holds none is not near."""
     said = (
         "Where do the coffee filters lie?",
@@ -148,36 +141,27 @@ def test_a_quotation_like_no_message_is_told_with_those_that_share_its_words(tmp
         "Is the machine old?",
         "Every eight weeks, with citric acid; Petra does it, when she is at the machine",
     )
-    lines = (json.dumps({"role": "user", "content": text, "id": f"m{n}"}) for n, text in enumerate(said))
-    (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    found = located(Own([str(tmp_path)]).sessions(), Evidence("Petra descales the machine each week"))
-    assert "stands in no message" in str(found.unresolved[0].problem)
-    assert [place.message.content for place in found.unresolved[0].nearest] == [said[3], said[2]]
-    found = located(Own([str(tmp_path)]).sessions(), Evidence("zebras graze under moonlight"))
-    assert found.unresolved[0].nearest == ()
+    sessions = talk(tmp_path, *said)
+    (unresolved,) = located(sessions, Evidence("Petra descales the machine each week")).unresolved
+    assert "stands in no message" in str(unresolved.problem)
+    assert [place.message.content for place in unresolved.nearest] == [said[3], said[2]]
+    assert located(sessions, Evidence("zebras graze under moonlight")).unresolved[0].nearest == ()
 
 
-def test_what_stands_in_several_messages_is_refused_with_the_nearest(sessions: Sessions) -> None:
+def test_what_stands_in_several_messages_is_refused_with_the_nearest_unless_these_are_copies(
+    sessions: Sessions, tmp_path: Path
+) -> None:
     (unresolved,) = located(sessions, Evidence("1,200")).unresolved
     assert str(unresolved.problem).startswith("q.jsonl:7: evidence: '1,200' stands in 3 messages; quote more of one")
     assert len(unresolved.nearest) == 3
     (unresolved,) = located(sessions, Evidence("Keep forty of them, and tell me by post")).unresolved
     assert "Keep thirty" in unresolved.nearest[0].message.content
-
-
-def test_calls_that_say_the_same_are_copies(sessions: Sessions) -> None:
-    (question,) = located(sessions, Evidence("wrk -t2 -c40 -d10s")).questions
-    assert len(question.message_ids) == 2
-
-
-def test_byte_equal_copies_all_count(tmp_path: Path) -> None:
-    said = [{"role": "user", "content": "We sail at dawn."}, {"role": "user", "content": "We sail at dawn!"}]
-    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in [said[0], said[0]]))
-    sessions = Own([str(tmp_path)]).sessions()
-    assert ids(sessions, Evidence("We sail at dawn")) == ["a:1", "a:2"]
-    assert copies(holding(["dawn"], sessions.transcripts)["dawn"])
-    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in [*said, said[0]]))
-    assert "stands in 3 messages" in refusal(Own([str(tmp_path)]).sessions(), Evidence("We sail at dawn"))
+    assert len(ids(sessions, Evidence("wrk -t2 -c40 -d10s"))) == 2  # calls that say the same
+    twice = talk(tmp_path, "We sail at dawn.", "We sail at dawn.")
+    assert ids(twice, Evidence("We sail at dawn")) == ["a:1", "a:2"]
+    assert copies(holding(["dawn"], twice.transcripts)["dawn"])
+    thrice = talk(tmp_path, "We sail at dawn.", "We sail at dawn!", "We sail at dawn.")
+    assert "stands in 3 messages" in refusal(thrice, Evidence("We sail at dawn"))
 
 
 def test_evidence_stands_when_it_is_asked_for(tmp_path: Path) -> None:
@@ -188,13 +172,14 @@ def test_evidence_stands_when_it_is_asked_for(tmp_path: Path) -> None:
         ("We anchor.", "2026-02-01T10:00:00Z"),
         ("We sail at dawn.", "2026-03-09T10:00:00Z"),
     ]
-    records = ({"role": "user", "content": words, "timestamp": at} for words, at in said)
-    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
-    sessions = Own([str(tmp_path)]).sessions()
-    for day, words, found in ((5, "We sail at dawn.", ["a:1"]), (9, "We sail at dawn.", ["a:1", "a:4"]),
-                              (1, "At noon we land", ["a:2"]), (1, "We anchor.", ["a:3"])):  # fmt: skip
+    sessions = talk(tmp_path, *({"content": words, "timestamp": at} for words, at in said))
+    for day, words, found in (
+        (5, "We sail at dawn.", ["a:1"]),
+        (9, "We sail at dawn.", ["a:1", "a:4"]),
+        (1, "At noon we land", ["a:2"]),
+        (1, "We anchor.", ["a:3"]),
+    ):
         assert ids(sessions, Evidence(words), asked_at=datetime(2026, 3, day, 12, tzinfo=UTC)) == found
-    for words in ("We sail at dawn.", "At noon we land", "We anchor."):
         early = refusal(sessions, Evidence(words), asked_at=datetime(2026, 2, 20, tzinfo=UTC))
         assert "was said at 2026-03-01T10:00:00" in early
     both = Evidence(message_ids=("a:1", "a:4"))
@@ -234,13 +219,19 @@ def test_a_line_in_a_document_is_that_of_the_message_that_stands_there(tmp_path:
         "note": {"a": 1},
     }
     (tmp_path / "talk.json").write_text(json.dumps(told, indent=1))
-    sessions = Own([str(tmp_path)]).sessions()
+    sessions = talk(tmp_path)
     lines = (tmp_path / "talk.json").read_text().splitlines()
     asked, answered, noted = (
         next(n for n, line in enumerate(lines, 1) if text in line) for text in ("Where", "There", '"a"')
     )
     assert ids(sessions, Evidence(f"talk.json:{asked}")) == ["talk:1"]
     assert ids(sessions, Evidence(f"talk.json:{answered}")) == ["talk:2"]
-    assert "holds no message" in refusal(sessions, Evidence(f"talk.json:{noted}"))
+    for line in (noted, 0, 1, len(lines) + 1, 9999):
+        told_of = refusal(sessions, Evidence(f"talk.json:{line}"))
+        assert f"'talk.json:{line}' holds no message" in told_of
+        assert (f"for the file has {len(lines)} lines" in told_of) == (line > len(lines))
+    (tmp_path / "talk.json").write_text(json.dumps({"messages": told["messages"]}, indent=1))
+    end = (tmp_path / "talk.json").read_text().count("\n") + 1
+    assert ids(talk(tmp_path), Evidence(f"talk.json:{end}")) == ["talk:2"]
     (tmp_path / "talk.json").write_text(json.dumps(told))
-    assert "'talk.json:1' holds 2 messages" in refusal(Own([str(tmp_path)]).sessions(), Evidence("talk.json:1"))
+    assert "'talk.json:1' holds 2 messages" in refusal(talk(tmp_path), Evidence("talk.json:1"))

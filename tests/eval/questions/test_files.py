@@ -64,30 +64,26 @@ def test_columns_of_parquet_may_hold_lists_and_instants(tmp_path: Path) -> None:
     assert (second.evidence, second.asked_at) == ((Evidence("a:3"),), None)
 
 
-def test_a_question_without_an_id_keeps_its_own_where_lines_move(tmp_path: Path) -> None:
-    lines = ['{"question": "Where?", "evidence": ["x"]}\n', '{"question": "Who?", "evidence": ["y"]}\n']
-    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
-    one.write_text("".join(lines))
-    other.write_text("\n".join(reversed(lines)))
-    assert read_questions(one) == read_questions(other)[::-1]
-
-
-def test_one_wrong_line_refuses_the_file_and_says_how_many_are_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "questions.jsonl"
-    path.write_text('{"question": "Where?", "evidence": ["x"]}\nnonsense\n{"question": "", "evidence": ["x"]}\n')
-    with pytest.raises(DatasetError, match=r"questions.jsonl:2: not JSON: .* \(and 1 more: `lcm questions check`"):
-        read_questions(path)
-
-
-def test_the_same_question_twice_is_told_as_such_unless_its_ids_were_given(tmp_path: Path) -> None:
+def test_a_file_is_refused_for_its_first_wrong_line_and_for_what_stands_twice(tmp_path: Path) -> None:
     path = tmp_path / "questions.jsonl"
     line = '{"question": "Where?", "evidence": ["x"]}\n'
-    path.write_text(line * 2)
-    with pytest.raises(DatasetError, match=r"questions.jsonl:2: the same question as line 1; give one a question_id"):
-        read_questions(path)
-    path.write_text(line.replace("{", '{"id": "q", ') + line.replace("{", '{"id": "q", ').replace("Where", "Who"))
-    with pytest.raises(DatasetError, match=r":2: question_id 'q' is also that of line 1; rename one"):
-        read_questions(path)
+    named = line.replace("{", '{"id": "q", ')
+    for text, told in (
+        (
+            line + 'nonsense\n{"question": "", "evidence": ["x"]}\n',
+            ":2: not JSON: .* \\(and 1 more: `lcm questions check`",
+        ),
+        (line * 2, ":2: the same question as line 1; give one a question_id"),
+        (named + named.replace("Where", "Who"), ":2: question_id 'q' is also that of line 1; rename one"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DatasetError, match=f"questions.jsonl{told}"):
+            read_questions(path)
+    other = line.replace("Where", "Who")
+    path.write_text(line + other)
+    found = read_questions(path)
+    path.write_text(f"{other}\n{line}")  # a question without an id keeps its own where lines move
+    assert read_questions(path) == found[::-1]
 
 
 def test_a_table_without_a_header_is_told_once(tmp_path: Path) -> None:
