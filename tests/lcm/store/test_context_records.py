@@ -36,7 +36,9 @@ def records(count: int) -> tuple[list[Message | Summary], ContextRecords[Message
 
 
 @given(st.integers(0, 300), st.integers(-310, 310), st.slices(300))
-def test_records_are_a_list(count: int, at: int, part: slice) -> None:
+def test_records_are_a_list_of_which_each_is_read_once_and_none_for_its_id_or_kind(
+    count: int, at: int, part: slice
+) -> None:
     items, lazy, seen = records(count)
     if -count <= at < count:
         assert lazy[at] == items[at]
@@ -47,20 +49,15 @@ def test_records_are_a_list(count: int, at: int, part: slice) -> None:
     assert lazy[part] == items[part]
     assert list(lazy) == items
     assert lazy == items
-    assert len(seen) == len(set(seen))
+    assert (len(seen), len(lazy)) == (count, len(set(seen)))
+    _, unread, seen = records(count)
+    assert item_ids(unread) == item_ids(items)
+    messages, summaries = messages_in(unread), summaries_in(unread)
+    assert (len(messages), len(summaries), seen) == (len(messages_in(items)), len(summaries_in(items)), [])
+    assert (list(messages), list(summaries)) == (list(messages_in(items)), list(summaries_in(items)))
 
 
-def test_ids_and_kinds_are_told_without_reading() -> None:
-    items, lazy, seen = records(300)
-    assert item_ids(lazy) == item_ids(items)
-    messages, summaries = messages_in(lazy), summaries_in(lazy)
-    assert (len(messages), len(summaries)) == (200, 100)
-    assert not seen
-    assert list(messages) == list(messages_in(items))
-    assert list(summaries) == list(summaries_in(items))
-
-
-def test_a_context_reads_what_it_shows() -> None:
+def test_a_context_reads_what_it_shows_and_its_records_are_its_messages_and_summaries() -> None:
     words = [f"message {number} " + "x" * 80 for number in range(2000)]
     with conversation(words) as store:
         read: list[str] = []
@@ -76,14 +73,8 @@ def test_a_context_reads_what_it_shows() -> None:
         assert shown <= set(read)
         assert len(read) < len(shown) + 3 * 128
         assert context == Lossless(Utf16Units()).assemble(list(lazy), [ContextRequest(3000)])[0]
-
-
-def test_records_are_those_of_messages_and_summaries() -> None:
-    with conversation(["one", "two", "three"]) as store:
         context = window(store)
         first = context.entries[0]
-        context.replace(
-            first.ordinal, first.ordinal, Summary("s", "c", "leaf", 0, "x", 1, NOW, source_ids=(first.item_id,))
-        )
-        expected = [*store.summaries("c"), *store.messages("c")[1:]]
-        assert list(store.context_records("c")) == expected
+        summary = Summary("s", "c", "leaf", 0, "x", 1, NOW, source_ids=(first.item_id,))
+        context.replace(first.ordinal, first.ordinal, summary)
+        assert list(store.context_records("c")) == [*store.summaries("c"), *store.messages("c")[1:]]

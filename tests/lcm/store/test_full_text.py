@@ -1,5 +1,8 @@
 """The full-text tables say what their base tables say, whatever happens to those."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,64 +23,55 @@ def is_indexed(content: str) -> bool:
     return content.strip(" \t\n\r\v\f") != ""
 
 
-@given(_changes)
-def test_message_text_stays_in_step(changes: list[tuple[str, int, str]]) -> None:
+@dataclass(frozen=True)
+class Base:
+    """A table of texts, how its n-th row is named and written, and the tables that index it."""
+
+    name: str
+    key: str
+    own: str
+    key_of: Callable[[int], int | str]
+    insert: str
+    indexes: tuple[str, ...]
+
+
+BASES = [
+    Base(
+        *("messages", "message_id", "rowid", int),
+        "(message_key, conversation_id, session_id, seq, role, content, token_count)"
+        " VALUES (:n, 1, 's', :n, 'user', :content, 0)",
+        ("messages_fts",),
+    ),
+    Base(
+        *("summaries", "summary_id", "summary_id", "sum_{}".format),
+        "(summary_id, conversation_id, kind, content, token_count) VALUES (:key, 1, 'leaf', :content, 0)",
+        ("summaries_fts", "summaries_fts_cjk"),
+    ),
+]
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: base.name)
+@given(changes=_changes)
+def test_indexed_text_stays_in_step(base: Base, changes: list[tuple[str, int, str]]) -> None:
+    statements = {
+        "update": f"UPDATE {base.name} SET content = :content WHERE {base.key} = :key",
+        "rename": f"UPDATE OR IGNORE {base.name} SET {base.key} = :renamed WHERE {base.key} = :key",
+        "delete": f"DELETE FROM {base.name} WHERE {base.key} = :key",
+        "replace": f"INSERT OR REPLACE INTO {base.name} {base.insert}",
+        "insert": f"INSERT OR IGNORE INTO {base.name} {base.insert}",
+        "vacuum": "VACUUM",
+    }
     with Store() as store:
         connection = store._connection
         store.ingest(talk(2), TOKENS)
         connection.executescript("DELETE FROM context_items; DELETE FROM message_parts;")
-        for change, key, content in changes:
-            if change == "update":
-                connection.execute("UPDATE messages SET content = ? WHERE message_id = ?", (content, key))
-            elif change == "rename":
-                connection.execute(
-                    "UPDATE OR IGNORE messages SET message_id = message_id + 10 WHERE message_id = ?", (key,)
-                )
-            elif change == "delete":
-                connection.execute("DELETE FROM messages WHERE message_id = ?", (key,))
-            elif change == "vacuum":
-                connection.execute("VACUUM")
-            else:
-                conflict = "REPLACE" if change == "replace" else "IGNORE"
-                connection.execute(
-                    f"INSERT OR {conflict} INTO messages (message_key, conversation_id, session_id, seq, role, content,"
-                    " token_count) VALUES (?, 1, 's', ?, 'user', ?, 0)",
-                    (str(key), key, content),
-                )
-        base = connection.execute("SELECT message_id, content FROM messages ORDER BY 1").fetchall()
-        indexed = connection.execute("SELECT rowid, content FROM messages_fts ORDER BY 1").fetchall()
-        assert indexed == [row for row in base if is_indexed(row[1])]
-        assert is_sound(connection)
-
-
-@given(_changes)
-def test_summary_text_stays_in_step_in_both_tables(changes: list[tuple[str, int, str]]) -> None:
-    with Store() as store:
-        connection = store._connection
-        store.ingest(talk(1), TOKENS)
-        for change, key, content in changes:
-            summary_id = f"sum_{key}"
-            if change == "update":
-                connection.execute("UPDATE summaries SET content = ? WHERE summary_id = ?", (content, summary_id))
-            elif change == "rename":
-                connection.execute(
-                    "UPDATE OR IGNORE summaries SET summary_id = ? WHERE summary_id = ?", (f"sum_{key + 1}", summary_id)
-                )
-            elif change == "delete":
-                connection.execute("DELETE FROM summaries WHERE summary_id = ?", (summary_id,))
-            elif change == "vacuum":
-                connection.execute("VACUUM")
-            else:
-                conflict = "REPLACE" if change == "replace" else "IGNORE"
-                connection.execute(
-                    f"INSERT OR {conflict} INTO summaries (summary_id, conversation_id, kind, content, token_count)"
-                    " VALUES (?, 1, 'leaf', ?, 0)",
-                    (summary_id, content),
-                )
-        base = connection.execute("SELECT summary_id, content FROM summaries ORDER BY 1").fetchall()
-        for table in ("summaries_fts", "summaries_fts_cjk"):
-            indexed = connection.execute(f"SELECT summary_id, content FROM {table} ORDER BY 1").fetchall()
-            assert indexed == [row for row in base if is_indexed(row[1])]
+        for change, n, content in changes:
+            key, renamed = base.key_of(n), base.key_of(n + 10)
+            connection.execute(statements[change], {"n": n, "key": key, "renamed": renamed, "content": content})
+        rows = connection.execute(f"SELECT {base.key}, content FROM {base.name} ORDER BY 1").fetchall()
+        for table in base.indexes:
+            indexed = connection.execute(f"SELECT {base.own}, content FROM {table} ORDER BY 1").fetchall()
+            assert indexed == [row for row in rows if is_indexed(row[1])]
         assert is_sound(connection)
 
 

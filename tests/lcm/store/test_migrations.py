@@ -1,6 +1,7 @@
 """Each schema version is applied once, whole, and never backwards."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,8 @@ def connection():
     opened.close()
 
 
-def test_versions_count_up_from_one() -> None:
+def test_versions_count_up_from_one_and_opening_twice_applies_nothing(tmp_path: Path) -> None:
     assert [migration.version for migration in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
-
-
-def test_opening_twice_applies_nothing(tmp_path: Path) -> None:
     path = tmp_path / "workspace.db"
     with Store(path, OPENED_AT) as store:
         store.ingest(talk(2), TOKENS)
@@ -43,17 +41,22 @@ def test_opening_twice_applies_nothing(tmp_path: Path) -> None:
         ]
 
 
-def test_pending_migrations_are_applied_in_order(connection: sqlite3.Connection) -> None:
+def test_pending_migrations_are_applied_in_order_and_a_step_may_be_a_function(connection: sqlite3.Connection) -> None:
+    def plant(inside: sqlite3.Connection) -> None:
+        assert inside.in_transaction
+        inside.execute("INSERT INTO trees VALUES ('oak')")
+
     assert schema_version(connection) == 0
     migrate(connection, minute(0), [TREES])
-    migrate(connection, minute(1), [TREES, LEAVES])
-    assert schema_version(connection) == 2
+    migrate(connection, minute(1), [TREES, LEAVES, Migration(3, "plant", plant)])
+    assert schema_version(connection) == 3
     assert dump_connection(connection) == {
-        "trees": [],
+        "trees": [("oak",)],
         "leaves": [("a;b",)],
         "schema_migrations": [
             (1, "trees", "2026-01-01T00:00:00.000Z"),
             (2, "leaves", "2026-01-01T00:01:00.000Z"),
+            (3, "plant", "2026-01-01T00:01:00.000Z"),
         ],
     }
 
@@ -66,15 +69,6 @@ def test_a_failed_migration_is_rolled_back_and_stays_pending(connection: sqlite3
     assert set(dump_connection(connection)) == {"trees", "schema_migrations"}
     migrate(connection, minute(0), [TREES, LEAVES])
     assert schema_version(connection) == 2
-
-
-def test_a_step_may_be_a_function(connection: sqlite3.Connection) -> None:
-    def plant(inside: sqlite3.Connection) -> None:
-        assert inside.in_transaction
-        inside.execute("INSERT INTO trees VALUES ('oak')")
-
-    migrate(connection, minute(0), [TREES, Migration(2, "plant", plant)])
-    assert dump_connection(connection)["trees"] == [("oak",)]
 
 
 def test_a_newer_database_is_refused_with_both_versions(tmp_path: Path) -> None:
@@ -108,10 +102,9 @@ def test_defaults_write_instants_in_their_one_text_form() -> None:
 @pytest.mark.parametrize("version", range(1, 6))  # from 6 on, whoever writes a message writes what its parts say
 def test_calls_in_a_store_of_an_older_version_are_found_once_it_is_opened(tmp_path: Path, version: int) -> None:
     path = tmp_path / "old.db"
-    connection = connect(path)
-    migrate(connection, OPENED_AT, MIGRATIONS[:version])
     arguments = '{"command":"first line\\ngrep kettle"}'
-    with connection:
+    with closing(connect(path)) as connection:
+        migrate(connection, OPENED_AT, MIGRATIONS[:version])
         connection.execute("INSERT INTO conversations (session_id, session_key) VALUES ('s', 'talk')")
         connection.executemany(
             """
@@ -133,14 +126,15 @@ def test_calls_in_a_store_of_an_older_version_are_found_once_it_is_opened(tmp_pa
                 ("both:1", 3, "reasoning", 1, "the kettle may be warm", None, None),
             ],
         )
-    connection.close()
+        connection.commit()
     with Store(path) as store:
         reader = recall().on(store)
-        hits = reader.grep("kettle", mode="full_text").messages
-        assert sorted(hit.message_id for hit in hits) == ["both", "call"]
-        assert [hit.message_id for hit in reader.grep("first grep", mode="full_text").messages] == ["call"]
-        told = [said.text for said in reader.messages([1, 2, 3])]
-        assert told == [
+        found = {
+            words: sorted(hit.message_id for hit in reader.grep(words, mode="full_text").messages)
+            for words in ("kettle", "first grep")
+        }
+        assert found == {"kettle": ["both", "call"], "first grep": ["call"]}
+        assert [said.text for said in reader.messages([1, 2, 3])] == [
             "[tool bash] command: first line\ngrep kettle",
             "plain words",
             "I look.\n[reasoning] the kettle may be warm",

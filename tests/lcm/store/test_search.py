@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 import regex
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 
 from lcm.store.conversations import conversation_rows
 from lcm.store.query_text import excerpt, like_terms, match_expression
-from lcm.store.search import find, message_hits, scan, summary_hits
-from lcm.store.search_subject import COVERED, MESSAGES, SUMMARIES, SearchBounds
+from lcm.store.search import Order, find, message_hits, scan, summary_hits
+from lcm.store.search_subject import COVERED, MESSAGES, SUMMARIES, SearchBounds, SearchSubject
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import message
@@ -26,20 +27,30 @@ WORDS = ("kettle", "goat", "river", "stone")
 ALL = SearchBounds()
 
 
-def numbers(
-    store: Store, query: str, bounds: SearchBounds = ALL, order: str = "time", phrases: bool = True
-) -> list[int]:
+def found_in(
+    store: Store,
+    query: str,
+    bounds: SearchBounds = ALL,
+    order: Order = "time",
+    subject: SearchSubject = MESSAGES,
+    **how: Any,
+) -> list[tuple[Any, str]]:
+    """Keys and snippets."""
+    asked = {"keeps_phrases": True, "incidents": Counter[str]()} | how
     with store.reading() as connection:
-        found = find(
-            connection,
-            MESSAGES,
-            query,
-            bounds,
-            order,  # type: ignore[arg-type]
-            keeps_phrases=phrases,
-            incidents=Counter(),
-        )
+        return find(connection, subject, query, bounds, order, **asked)
+
+
+def numbers(store: Store, query: str, bounds: SearchBounds = ALL, order: Order = "time", **how: Any) -> list[int]:
+    found = found_in(store, query, bounds, order, **how)
+    with store.reading() as connection:
         return [hit.number for hit in message_hits(connection, found)]
+
+
+def summaries(store: Store, query: str, bounds: SearchBounds = ALL, subject: SearchSubject = SUMMARIES) -> list[str]:
+    found = found_in(store, query, bounds, subject=subject)
+    with store.reading() as connection:
+        return [hit.snippet for hit in summary_hits(connection, found, subject)]
 
 
 @settings(max_examples=25)
@@ -62,7 +73,7 @@ def test_no_query_is_an_error(query: str) -> None:
     with Store() as store:
         talk(store, "talk", ["kettle 会議"])
         numbers(store, query)
-        numbers(store, query, phrases=False)
+        numbers(store, query, keeps_phrases=False)
 
 
 def test_the_best_come_first_or_the_newest() -> None:
@@ -76,7 +87,7 @@ def test_phrases_are_kept_or_dropped() -> None:
     with Store() as store:
         talk(store, "talk", ["the blue kettle", "a kettle and a blue door"])
         assert numbers(store, '"blue kettle"') == [1]
-        assert numbers(store, '"blue kettle"', phrases=False) == [2, 1]
+        assert numbers(store, '"blue kettle"', keeps_phrases=False) == [2, 1]
     assert match_expression('say "blue kettle" now', keeps_phrases=True) == '"say" "blue kettle" "now"'
 
 
@@ -92,21 +103,17 @@ def test_summaries_are_dated_by_what_they_cover_or_when_they_were_made() -> None
         talk(store, "talk", ["one", "two"])
         fold(store, "talk", 0, 2, "goats")
         bounds = SearchBounds(before=START + timedelta(minutes=2))
-        with store.reading() as connection:
-            for subject, expected in ((SUMMARIES, 0), (COVERED, 1)):
-                found = find(connection, subject, "goats", bounds, "time", keeps_phrases=True, incidents=Counter())
-                assert len(summary_hits(connection, found, subject)) == expected
+        assert summaries(store, "goats", bounds) == []
+        assert summaries(store, "goats", bounds, COVERED) == ["goats"]
 
 
-@pytest.mark.parametrize("query", ["会議", "東京で会議", "来週 会議", "会"])
-def test_cjk_is_found_in_messages_and_summaries(query: str) -> None:
+def test_cjk_is_found_in_messages_and_summaries() -> None:
     with Store() as store:
         talk(store, "talk", ["来週の火曜日に東京で会議があります", "goats"])
         fold(store, "talk", 0, 1, "来週、東京で会議")
-        assert numbers(store, query) == [1]
-        with store.reading() as connection:
-            found = find(connection, SUMMARIES, query, SearchBounds(), "time", keeps_phrases=True, incidents=Counter())
-            assert [hit.snippet for hit in summary_hits(connection, found)] == ["来週、東京で会議"]
+        for query in ("会議", "東京で会議", "来週 会議", "会"):
+            assert numbers(store, query) == [1]
+            assert summaries(store, query) == ["来週、東京で会議"]
 
 
 def test_archived_and_hidden_messages_are_found() -> None:
@@ -125,10 +132,8 @@ def test_a_failing_index_is_survived_logged_and_counted(caplog: pytest.LogCaptur
         talk(store, "talk", ["the goat is here", "the river"])
         store._connection.execute("DROP TABLE messages_fts")
         incidents = Counter[str]()
-        with store.reading() as connection, caplog.at_level(logging.WARNING):
-            found = find(
-                connection, MESSAGES, "GOAT the", SearchBounds(), "time", keeps_phrases=True, incidents=incidents
-            )
+        with caplog.at_level(logging.WARNING):
+            found = found_in(store, "GOAT the", incidents=incidents)
         assert found == [(1, "the goat is here")]
         assert incidents == {"full_text_error": 1}
         assert "searched for substrings instead" in caplog.text
@@ -202,6 +207,4 @@ def test_the_best_are_those_of_a_sort_of_all(lines: list[str], limit: int) -> No
                 """,
                 (limit,),
             ).fetchall()
-            bounds = SearchBounds(limit=limit)
-            found = find(connection, MESSAGES, "goat", bounds, "relevance", keeps_phrases=True, incidents=Counter())
-        assert found == sorted_all
+        assert found_in(store, "goat", SearchBounds(limit=limit), "relevance") == sorted_all

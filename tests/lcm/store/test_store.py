@@ -1,8 +1,6 @@
 """What goes in comes out; what is stored only grows."""
 
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -30,6 +28,12 @@ def dated(transcript: Transcript) -> list[Message]:
         known = said.created_at or known
         messages.append(replace(said, created_at=known))
     return messages
+
+
+def changed(**fields: object) -> Transcript:
+    """A talk of four messages, the second of which is another one."""
+    messages = talk(4).messages
+    return Transcript("talk", (messages[0], replace(messages[1], **fields), *messages[2:]))
 
 
 @given(transcripts)
@@ -64,12 +68,15 @@ def test_a_transcript_that_grows_is_stored_as_if_it_came_whole(transcript: Trans
             assert table in full_text_shards or dump(grown)[table] == rows, table
 
 
-def test_a_file_keeps_what_was_stored(tmp_path: Path) -> None:
+def test_a_file_keeps_what_was_stored_more_than_a_hundred_parts_in_their_order(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "workspace.db"
+    parts = tuple(Part("tool" if n % 3 else "text", text=f"part {n}", metadata={"n": n}) for n in range(120, 0, -1))
+    said = tuple(replace(message, parts=parts) for message in talk(3).messages)
     with Store(path) as store:
-        store.ingest(talk(3), TOKENS)
+        store.ingest(Transcript("talk", said), TOKENS)
     with Store(str(path)) as store:
-        assert store.messages() == list(talk(3).messages)
+        assert store.messages() == list(said)
+        assert store.ingest(Transcript("talk", said), TOKENS) == 0
 
 
 def test_conversations_keep_the_order_of_their_first_ingest() -> None:
@@ -80,6 +87,8 @@ def test_conversations_keep_the_order_of_their_first_ingest() -> None:
         assert [said.message_id for said in store.messages()] == ["zebra:1", "zebra:2", "zebra:3", "ant:1", "ant:2"]
         assert store.messages("ant") == list(talk(2, "ant").messages)
         assert store.messages("nobody") == []
+        assert store.ingest(Transcript("empty", ()), TOKENS) == 0
+        assert store.conversations()["conversation_id"].to_list() == ["zebra", "ant"]
 
 
 def test_a_missing_instant_is_the_last_known_one_even_from_an_earlier_ingest() -> None:
@@ -113,13 +122,6 @@ def test_a_conversation_knows_its_newest_session_title_and_times() -> None:
     assert frame.rows() == [("talk", "Plans", 2, minute(1), minute(2))]
 
 
-def test_a_transcript_without_messages_leaves_no_trace() -> None:
-    with Store() as store:
-        assert store.ingest(Transcript("talk", ()), TOKENS) == 0
-        assert store.conversations().is_empty()
-        assert store.messages() == []
-
-
 def test_the_message_frame_has_a_row_for_every_message() -> None:
     said = Message("m1", "tool", "twelve chars", "s1", minute(1), author="Ada")
     with Store() as store:
@@ -146,61 +148,41 @@ def test_tokens_are_counted_once_for_all_new_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("stored", "said", "reason"),
     [
-        ({"role": "assistant"}, "role"),
-        ({"content": "other words"}, "content"),
-        ({"parts": ()}, "parts"),
-        ({"envelope": {"a": 1}}, "envelope"),
-        ({"session_id": "another"}, "session_id"),
-        ({"author": "Bo"}, "author"),
-        ({"created_at": minute(99)}, "created_at"),
+        *(
+            (3, changed(**{field: value}), rf"'talk': message 2 is stored as 'talk:2', .* another {field};")
+            for field, value in {
+                "role": "assistant",
+                "content": "other words",
+                "parts": (),
+                "envelope": {"a": 1},
+                "session_id": "another",
+                "author": "Bo",
+                "created_at": minute(99),
+            }.items()
+        ),
+        (
+            *(2, Transcript("talk", (talk(1).messages[0], message(9)))),
+            "message 2 is stored as 'talk:2', but the transcript has 'talk:9' there",
+        ),
+        (3, talk(0), "message 1 is stored .* where the transcript has ended"),
+        (3, talk(2), "message 3 is stored .* where the transcript has ended"),
+        (0, Transcript("talk", (message(1), message(1))), "'talk': message 2 has the id 'talk:1', as an earlier one"),
+        (1, Transcript("talk", (*talk(1).messages, message(1))), "message 2 has the id 'talk:1', as an earlier one"),
+        (1, Transcript("other", talk(1).messages), r"'other': message 1 has the id 'talk:1', .* conversation 'talk'"),
+        (0, changed(message_id="\udc00"), "holds half of a surrogate pair"),
+        (0, changed(session_id="\udc00"), "holds half of a surrogate pair"),
     ],
 )
-def test_a_changed_message_is_refused_by_conversation_position_and_field(change: dict, named: str) -> None:
-    longer = talk(4).messages
-    changed = (longer[0], replace(longer[1], **change), *longer[2:])
+def test_what_does_not_follow_what_is_stored_is_refused_by_conversation_position_and_field(
+    stored: int, said: Transcript, reason: str
+) -> None:
     with Store() as store:
-        store.ingest(talk(3), TOKENS)
+        store.ingest(talk(stored), TOKENS)
         before = dump(store)
-        with pytest.raises(StoreError, match=rf"'talk': message 2 is stored as 'talk:2', .* another {named};"):
-            store.ingest(Transcript("talk", changed), TOKENS)
-        assert dump(store) == before
-
-
-def test_a_replaced_message_is_refused() -> None:
-    other = (talk(1).messages[0], message(9))
-    with Store() as store:
-        store.ingest(talk(2), TOKENS)
-        with pytest.raises(StoreError, match="message 2 is stored as 'talk:2', but the transcript has 'talk:9' there"):
-            store.ingest(Transcript("talk", other), TOKENS)
-
-
-@pytest.mark.parametrize("length", [0, 2])
-def test_a_shortened_transcript_is_refused(length: int) -> None:
-    with Store() as store:
-        store.ingest(talk(3), TOKENS)
-        with pytest.raises(StoreError, match=f"message {length + 1} is stored .* where the transcript has ended"):
-            store.ingest(talk(length), TOKENS)
-
-
-def test_an_id_that_occurs_twice_in_a_transcript_is_refused() -> None:
-    with Store() as store:
-        before = dump(store)
-        with pytest.raises(StoreError, match="'talk': message 2 has the id 'talk:1', as an earlier one has"):
-            store.ingest(Transcript("talk", (message(1), message(1))), TOKENS)
-        assert dump(store) == before
-        store.ingest(talk(1), TOKENS)
-        with pytest.raises(StoreError, match="message 2 has the id 'talk:1', as an earlier one has"):
-            store.ingest(Transcript("talk", (*talk(1).messages, message(1))), TOKENS)
-
-
-def test_an_id_of_another_conversation_is_refused() -> None:
-    with Store() as store:
-        store.ingest(talk(1), TOKENS)
-        before = dump(store)
-        with pytest.raises(StoreError, match=r"'other': message 1 has the id 'talk:1', .* conversation 'talk'"):
-            store.ingest(Transcript("other", talk(1).messages), TOKENS)
+        with pytest.raises(StoreError, match=reason):
+            store.ingest(said, TOKENS)
         assert dump(store) == before
 
 
@@ -216,20 +198,11 @@ def test_a_half_surrogate_pair_is_replaced_in_text_and_exact_in_json() -> None:
     assert back.envelope == {half: half}
 
 
-@pytest.mark.parametrize("field", ["message_id", "session_id"])
-def test_an_id_with_half_a_surrogate_pair_is_refused(field: str) -> None:
-    with Store() as store, pytest.raises(StoreError, match="holds half of a surrogate pair"):
-        store.ingest(Transcript("talk", (replace(message(1), **{field: "\udc00"}),)), TOKENS)
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_and_a_folder_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to look at" * 100)
     with pytest.raises(StoreError, match=r"notes\.txt.*not a database"):
         Store(path)
-
-
-def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot open the store"):
         Store(tmp_path)
 
@@ -267,46 +240,22 @@ def test_a_writer_that_waits_in_vain_says_so(tmp_path: Path) -> None:
         assert waiting.ingest(talk(1), TOKENS) == 1
 
 
-@pytest.mark.parametrize("attempt", range(10))
-def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path, attempt: int) -> None:
-    start = Barrier(8)
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_new_file_is_opened_by_many_at_once_who_write_in_turns(tmp_path: Path, attempt: int) -> None:
+    path, start = tmp_path / "new.db", Barrier(8)
 
-    def open_and_close() -> None:
+    def write(name: str) -> None:
         start.wait()
-        Store(tmp_path / "new.db", OPENED_AT).close()
+        with Store(path, OPENED_AT) as store:
+            for length in range(1, 6):
+                store.ingest(talk(length, name), TOKENS)
+                store.ingest(talk(1, f"{name} {length}"), TOKENS)
 
     with ThreadPoolExecutor(8) as pool:
-        for opened in [pool.submit(open_and_close) for _ in range(8)]:
-            opened.result()
-
-
-_WRITER = """
-import sys
-from lcm.store.store import Store
-from tests.lcm.store.contents import TOKENS, talk
-
-sys.stdin.readline()
-with Store(sys.argv[1]) as store:
-    for length in range(1, 31):
-        store.ingest(talk(length, sys.argv[2]), TOKENS)
-        store.ingest(talk(length, f"{sys.argv[2]} {length}"), TOKENS)
-"""
-
-
-@pytest.mark.full
-def test_two_processes_write_one_file_in_turns(tmp_path: Path, root: Path) -> None:
-    path = tmp_path / "shared.db"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", _WRITER, str(path), name], cwd=root, stdin=subprocess.PIPE, text=True)
-        for name in ("one", "two")
-    ]
-    for writer in writers:
-        writer.communicate("go\n", timeout=120)
-    assert [writer.returncode for writer in writers] == [0, 0]
+        list(pool.map(write, "abcdefgh"))
     with Store(path) as store:
-        assert store.conversations().height == 2 * 31
-        for name in ("one", "two"):
-            assert store.messages(name) == list(talk(30, name).messages)
+        assert store.conversations().height == 8 * (1 + 5)
+        assert [store.messages(name) for name in "abcdefgh"] == [list(talk(5, name).messages) for name in "abcdefgh"]
         assert is_sound(store._connection)
 
 

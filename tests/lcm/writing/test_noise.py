@@ -14,36 +14,6 @@ NOISE = {
     "boilerplate": ("Hello there", "GREETINGS", "new session", "history of the river"),  # "hi" needs no boundary
     "diagnostics": ("query -> none", "user asked for a code, unknown", "a no explicit solution case"),
 }
-LOOKING_ALIKE = (
-    FACT,
-    "you remember me",
-    "undid I tell",  # no word of its own
-    "query->unknownx",
-    "HİSTORY of the river",
-    "user asked for a code\nunknown",  # on another line
-)
-
-
-def only(group: str) -> dict[str, bool]:
-    return {name: name == group for name in ("denials", "meta_questions", "boilerplate")}
-
-
-def test_each_group_is_noise_unless_switched_off_and_diagnostics_always() -> None:
-    for group, texts in NOISE.items():
-        for text in texts:
-            assert is_noise(text, **only(group)), text
-            assert is_noise(f"\ufeff {text}\t", **only(group)), text
-            assert is_noise(text, **only("none")) == (group == "diagnostics"), text
-
-
-def test_what_only_looks_alike_is_kept() -> None:
-    assert [text for text in LOOKING_ALIKE if is_noise(text)] == []
-    assert is_noise("do you rememberé"), "a letter beyond ASCII is no part of a word"
-
-
-def test_shorter_than_five_units_of_utf16_is_noise() -> None:
-    for text, noise in (("好" * 4, True), ("好" * 5, False), ("😀" * 2, True), ("😀😀好", False)):
-        assert is_noise(text) is is_noise(f"  {text}\u3000\n") is noise
 
 
 @given(before=st.text(max_size=20), after=st.text(max_size=20), denial=st.sampled_from(DENIALS))

@@ -11,9 +11,6 @@ from lcm.memory.scopes.scopes import (
     BYPASS_IDS,
     Scopes,
     agent_scope,
-    parse_agent_id,
-    parse_scope,
-    parse_shared,
     reflection_scope,
     with_access,
     with_definition,
@@ -31,7 +28,6 @@ SETTINGS = st.builds(
     agent_access=st.dictionaries(IDS, st.lists(NAMES, max_size=4), max_size=3),
     shared=st.lists(NAMES, max_size=2),
 )
-TEAM = Scopes(definitions={"team": None})
 
 
 @given(SETTINGS, IDS, NAMES)
@@ -86,11 +82,6 @@ def test_nobody_in_particular_writes_into_the_default_and_a_reserved_id_must_nam
     assert Scopes().readable("system ") == ("global", "agent:system", "reflection:agent:system"), "taken as written"
 
 
-def test_a_valid_scope_is_defined_or_of_a_built_in_type() -> None:
-    valid = {"global", " team ", "agent:", "reflection:agent:x", "user:1"}
-    assert {scope for scope in valid | {"Global", "agent", "  ", "nowhere"} if TEAM.is_valid(scope)} == valid
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -116,20 +107,6 @@ def test_an_entry_of_unknown_scopes_is_logged(caplog: pytest.LogCaptureFixture) 
     ]
 
 
-def test_a_session_key_names_its_agent() -> None:
-    agents = {" agent:main:chat:1": "main", "agent: main ": "main"}
-    nobody = ("agent:", "agent:system:1", "Agent:main", "main")
-    assert {key: parse_agent_id(key) for key in (*agents, *nobody)} == agents | dict.fromkeys(nobody)
-
-
-@given(IDS)
-def test_a_scope_is_read_back(agent_id: str) -> None:
-    assert parse_scope(agent_scope(agent_id)) == ("agent", agent_id)
-    assert parse_scope(reflection_scope(agent_id)) == ("reflection", f"agent:{agent_id}")
-    assert (parse_scope("global"), parse_scope("team")) == (("global", ""), None)
-    assert parse_shared(" a ,, b:c,") == ("a", "b:c")
-
-
 @given(SETTINGS, st.text("aA9._:-", min_size=1, max_size=100))
 def test_what_is_defined_is_valid_until_it_is_taken_back(settings: Scopes, scope: str) -> None:
     defined = with_definition(settings, scope)
@@ -138,13 +115,7 @@ def test_what_is_defined_is_valid_until_it_is_taken_back(settings: Scopes, scope
         assert without_definition(defined, scope) == settings
 
 
-def test_a_name_of_other_characters_or_too_long_is_refused() -> None:
-    for scope in ("", "a b", "ä", "x" * 101, "x\n"):
-        with pytest.raises(ValueError, match="at most 100 letters"):
-            with_definition(Scopes(), scope)
-
-
-def test_a_scope_is_taken_back_from_every_agent_but_the_global_one_and_the_default_stay() -> None:
+def test_what_is_taken_back_is_no_more_defined_and_the_global_scope_and_the_default_stay() -> None:
     settings = Scopes(definitions={"team": "ours"}, agent_access={"main": ["team", "global"], "bob": ["team"]})
     assert without_definition(settings, "team") == Scopes(agent_access={"main": ["global"], "bob": []})
     assert without_definition(settings, "other") is settings
@@ -152,6 +123,8 @@ def test_a_scope_is_taken_back_from_every_agent_but_the_global_one_and_the_defau
         without_definition(Scopes(), "global")
     with pytest.raises(ValueError, match="default must be one of"):
         without_definition(Scopes(default="team", definitions={"team": None}), "team")
+    with pytest.raises(ValueError, match="at most 100 letters"):
+        with_definition(Scopes(), "x" * 101)
 
 
 @given(SETTINGS, IDS)

@@ -7,16 +7,6 @@ from lcm.records.document import MEMORY_CATEGORIES
 from lcm.writing.lifecycle.fact_key import fact_key
 
 TOPICS = st.text("abz", min_size=1, max_size=20)
-ASTRAL = "\U0001f600" * 60
-TOPIC_OF = {
-    "a -> b: c": "a -> b",  # a colon goes before an arrow
-    "a\nb: c": "a b: c",  # the separator stands on the first line
-    "Tea!!  => oolong": "tea",
-    "Tea.: oolong": "tea",
-    "Tea. : oolong": "tea.",  # a blank parts the mark from the colon
-    f"{ASTRAL}: y": ASTRAL,  # 120 units
-    f"{ASTRAL}x: y": f"{ASTRAL}x: y",
-}
 
 
 @given(st.sampled_from(MEMORY_CATEGORIES), TOPICS, st.text("xy :->", max_size=10))
@@ -30,10 +20,3 @@ def test_case_blanks_and_what_follows_the_separator_do_not_tell_topics_apart(top
     assert fact_key("preferences", f"  {topic.upper()}{separator} vim") == fact_key(
         "preferences", f"{topic}{separator} emacs "
     )
-
-
-def test_the_topic_stands_before_the_separator_without_a_final_mark() -> None:
-    assert {text: fact_key("entities", text) for text in TOPIC_OF} == {
-        text: f"entities:{topic}" for text, topic in TOPIC_OF.items()
-    }
-    assert fact_key("entities", "...") is fact_key("entities", " \ufeff ") is None

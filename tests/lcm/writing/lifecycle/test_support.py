@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from lcm.writing.lifecycle.support import (
     MAX_SLICES,
-    ContextSupport,
     Support,
     normalized_context,
     observe,
@@ -54,22 +53,3 @@ def test_a_dropped_slice_counts_in_the_update_that_drops_it_alone() -> None:
     assert [row.context for row in ninth.slices] == list("ihgfedcb")
     tenth = observe(ninth, "i", "support", NOW + 99)
     assert (tenth.total_observations, tenth.global_strength) == (9, 2 / 9)
-
-
-def test_two_counters_become_one_general_slice() -> None:
-    assert read_support({"confirmations": 3, "contradictions": 1}, NOW) == Support(
-        0.75, 4, (ContextSupport("general", 3, 1, 0.75, NOW),)
-    )
-    assert read_support({"confirmations": 0, "contradictions": 0}, NOW) == Support()
-
-
-def test_what_is_malformed_is_left_out_or_neutral() -> None:
-    for info in (None, "x", [], {}, {"slices": "x"}, {"confirmations": "3", "contradictions": -1}):
-        assert read_support(info, NOW) == Support(0.5, 0, ())
-    info = {"slices": [None, {"x": 1}, {"context": "work", "confirmations": -1, "strength": 4}], "global_strength": 2}
-    assert read_support(info, NOW) == Support(0.5, 0, (ContextSupport("work", 0, 0, 0.5, NOW),))
-
-
-def test_labels_of_one_context_are_one() -> None:
-    labels = {"上班": "work", " Work ": "work", "  ": "general", None: "general", "Gym": "gym"}
-    assert {label: normalized_context(label) for label in labels} == labels
