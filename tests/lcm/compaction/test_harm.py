@@ -28,13 +28,13 @@ def test_the_beginning_of_the_source_is_no_summary() -> None:
 
 def test_a_rule_is_kept_where_a_line_holds_three_of_five_of_its_words() -> None:
     # push, main, asking (never, without and me are stop words or negations of none): two of three are enough
-    assert list(lost_rules("user: never push to main", [RULE])) == []
-    assert list(lost_rules("The parser was mended.\nMain matters.", [RULE])) == [RULE]
-    assert list(lost_rules("The parser was mended.\nuser: never push to main", [RULE])) == [], "one line is enough"
-    assert list(lost_rules("They spoke.\nExpand for details about: never push, main, asking", [RULE])) == [RULE]
-    assert list(lost_rules("They spoke.\nFiles: push/main/asking.md (deleted)", [RULE])) == [RULE]
-    assert list(lost_rules("", [])) == []
-    assert list(lost_rules("", [RULE])) == [RULE]
+    for kept in ("user: never push to main", "The parser was mended.\nuser: never push to main"):
+        assert list(lost_rules(kept, [RULE])) == [], "one line is enough"
+    for lost in (
+        *("", "The parser was mended.\nMain matters.", "They spoke.\nFiles: push/main/asking.md (deleted)"),
+        "They spoke.\nExpand for details about: never push, main, asking",
+    ):
+        assert list(lost_rules(lost, [RULE])) == [RULE]
 
 
 def test_rules_are_those_of_users() -> None:
@@ -57,8 +57,5 @@ def test_what_a_pasted_program_says_is_no_rule() -> None:
 
 def test_each_harm_is_an_incident() -> None:
     harm = summary_harm(SOURCE[:24], SOURCE, [RULE], 30, 30)
-    assert list(harm.incidents) == [
-        "a summary is no smaller than its source",
-        "a summary is the cut beginning of its source",
-        "a summary lost rules of the user",
-    ]
+    wrong = ("is no smaller than its source", "is the cut beginning of its source", "lost rules of the user")
+    assert list(harm.incidents) == [f"a summary {one}" for one in wrong]

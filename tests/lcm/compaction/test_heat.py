@@ -15,7 +15,7 @@ from lcm.records.conversation import Message, Part
 from lcm.records.summary import MessageHeat, Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from tests.lcm.compaction.contexts import CONVERSATION, NOW, message, window
+from tests.lcm.compaction.contexts import CONVERSATION, NOW, conversation, message, window
 
 THINGS = ("src/app.py", "src/db.py", "docs/plan.md", "https://example.org/a", "nothing that counts")
 SAID = st.lists(st.lists(st.sampled_from(THINGS), max_size=3).map(" and ".join), min_size=1, max_size=12)
@@ -82,11 +82,6 @@ def test_a_result_belongs_to_the_nearest_message_that_calls_it_and_waits() -> No
     }
 
 
-def grown(store: Store, kept: StoredWindow, texts: Sequence[str], first: int = 1) -> None:
-    store.append(CONVERSATION, said(texts, first), Utf16Units())
-    kept.follow()
-
-
 def fold(kept: StoredWindow, entries: int) -> None:
     chunk = kept.entries[:entries]
     ids = tuple(entry.item_id for entry in chunk)
@@ -105,7 +100,8 @@ def test_a_window_reads_each_message_once_and_a_reopened_one_knows_the_same() ->
 
     with patch.object(counting, "facts_of", noted):
         for number, thing in enumerate(["src/app.py", "src/db.py", "src/app.py", "src/db.py", "src/app.py"], 1):
-            grown(store, kept, [thing], number)
+            store.append(CONVERSATION, said([thing], number), Utf16Units())
+            kept.follow()
             kept.heat()
             if number == 3:
                 fold(kept, 1)
@@ -115,9 +111,8 @@ def test_a_window_reads_each_message_once_and_a_reopened_one_knows_the_same() ->
 
 
 def test_what_was_to_be_folded_and_stands_again_is_as_hot_as_before() -> None:
-    store = Store(opened_at=NOW)
+    store = conversation(["src/app.py", "src/db.py", "src/app.py"])
     kept = window(store)
-    grown(store, kept, ["src/app.py", "src/db.py", "src/app.py"])
     before = kept.heat()
     with kept.staged():
         fold(kept, 2)

@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.compaction.facts.finding import FINDERS, Spans, statements_in, statements_of
@@ -54,92 +53,68 @@ FOUND: list[tuple[Kind, str, list[tuple[str, str]]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "text", "expected"), FOUND, ids=[f"{kind}: {text[:40]}" for kind, text, _ in FOUND])
-def test_a_finder_finds_what_is_stated(kind: Kind, text: str, expected: list[tuple[str, str]]) -> None:
-    found = [(one.key, one.value) for one in statements_in(text) if one.kind == kind]
-    if kind == "number" and "raised" in text:
-        found = found[-1:]  # the value that it had stands before
-    assert sorted(found) == sorted(expected)
-
-
-def test_every_kind_has_a_finder() -> None:
+def test_a_finder_finds_what_is_stated() -> None:
+    wrong = []
+    for kind, text, expected in FOUND:
+        found = [(one.key, one.value) for one in statements_in(text) if one.kind == kind]
+        if kind == "number" and "raised" in text:
+            found = found[-1:]  # the value that it had stands before
+        wrong += [(kind, text, found)] if sorted(found) != sorted(expected) else []
+    assert wrong == []
     assert tuple(FINDERS) == KINDS
 
 
-def test_a_call_is_a_command_and_writes_a_file() -> None:
-    parts = (
-        Part("tool", tool_call_id="1", tool_name="bash", tool_input='{"command": "git mv a.py b.py"}'),
-        Part("tool", tool_call_id="2", tool_name="write", tool_input='{"path": "src/x.py", "content": "pass"}'),
-        Part("tool", tool_call_id="3", tool_name="read", tool_input='{"path": "src/y.py"}'),
-    )
-    message = Message("m", "assistant", "", "s", parts=parts)
-    found = {one[:3] for one in statements_of(read_message(message))}
-    assert ("command", "git mv a.py b.py", "") in found
-    assert {one for one in found if one[0] == "change"} == {
-        ("change", "b.py", "written"), ("change", "a.py", "gone"), ("change", "src/x.py", "written"),
-    }  # fmt: skip
-    assert ("path", "src/y.py", "") in found
+def stated_by(message: Message) -> set[tuple[str, str, str]]:
+    return {one[:3] for one in statements_of(read_message(message))}
 
 
-def test_what_a_written_file_names_is_told_by_nobody() -> None:
+def test_a_call_is_a_command_and_writes_a_file_whose_content_states_nothing() -> None:
     content = "x = 1\n" * 100 + "see ../store.py, https://a.example/x\nValueError: no such plot"
-    given = json.dumps({"path": "src/x.py", "content": content})
-    message = Message("m", "assistant", "", "s", parts=(Part("tool", tool_name="write", tool_input=given),))
-    assert {one[:2] for one in statements_of(read_message(message))} == {("path", "src/x.py"), ("change", "src/x.py")}
+    calls = {
+        "bash": {"command": "git mv a.py b.py"},
+        "write": {"path": "src/x.py", "content": content},
+        "read": {"path": "src/y.py"},
+    }
+    parts = [Part("tool", tool_call_id=name, tool_name=name, tool_input=json.dumps(of)) for name, of in calls.items()]
+    assert stated_by(Message("m", "assistant", "", "s", parts=tuple(parts))) == {
+        *(("command", "git mv a.py b.py", ""), ("change", "b.py", "written"), ("change", "a.py", "gone")),
+        *(("path", "a.py", ""), ("path", "b.py", "")),
+        *(("path", "src/x.py", ""), ("change", "src/x.py", "written"), ("path", "src/y.py", "")),
+    }
 
 
-def test_of_what_a_tool_brought_only_errors_are_facts() -> None:
-    said = "total 412\n-rw- src/x.py 2026-03-04\nValueError: no such plot"
-    message = Message("m", "tool", said, "s")
-    assert [(one.kind, one.key) for one in statements_of(read_message(message))] == [
-        ("error", "valueerror: no such plot")
-    ]
-
-
-def test_an_assistant_lays_down_no_rules() -> None:
+def test_only_errors_of_a_tool_are_facts_and_no_rules_of_an_assistant() -> None:
+    printed = "total 412\n-rw- src/x.py 2026-03-04\nValueError: no such plot"
+    assert stated_by(Message("m", "tool", printed, "s")) == {("error", "valueerror: no such plot", "")}
     words = "Never push on Fridays. I prefer tea."
-    of_user = {one.kind for one in statements_of(read_message(Message("m", "user", words, "s")))}
-    of_assistant = {one.kind for one in statements_of(read_message(Message("m", "assistant", words, "s")))}
-    assert of_user == {"rule", "preference"}
-    assert not of_assistant
+    assert {kind for kind, *_ in stated_by(Message("m", "user", words, "s"))} == {"rule", "preference"}
+    assert not stated_by(Message("m", "assistant", words, "s"))
 
 
-def test_code_is_no_prose() -> None:
-    assert not [one for one in statements_in("```\nNever push on Fridays, Tuva\n```") if one.kind in ("rule", "name")]
-
-
-@pytest.mark.parametrize("before", ["12:", "12| ", "src/x.py:12:"])
-def test_a_numbered_line_of_a_file_is_no_prose(before: str) -> None:
+def test_code_and_numbered_lines_of_a_file_are_no_prose() -> None:
     said = "Tuva never leaves Gothenburg."
-    assert not [one for one in statements_in(f"{before}{said}") if one.kind in ("rule", "name")]
+    for text in ("```\nNever push on Fridays, Tuva\n```", f"12:{said}", f"12| {said}", f"src/x.py:12:{said}"):
+        assert not [one for one in statements_in(text) if one.kind in ("rule", "name")]
     assert [one for one in statements_in(f"12:30 {said}") if one.kind == "name"]
 
 
-@settings(max_examples=150)
 @given(st.lists(st.sampled_from([text for _, text, _ in FOUND]) | st.text(max_size=60), max_size=6))
 def test_what_is_said_stands_where_it_is_said_to(lines: list[str]) -> None:
     text = "\n".join(lines)
     read = read_text(text)
     for finder in FINDERS.values():
-        found = list(finder.find(read))
-        assert found == list(finder.find(read))
-        assert all(text[one.start : one.end] == one.said for one in found)
+        assert all(text[one.start : one.end] == one.said for one in finder.find(read))
 
 
 @given(st.sampled_from([text for kind, text, _ in FOUND if kind not in ("change", "command")]), st.integers(1, 3))
 def test_a_sentence_states_the_same_wherever_it_stands(sentence: str, lines: int) -> None:
-    alone = {one[:4] for one in statements_in(sentence)}
-    among = {
-        one[:4] for one in statements_in("\n".join(["It rained."] * lines + [f"- {sentence}", "It rained again."]))
-    }
-    assert alone == among
+    among = "\n".join(["It rained."] * lines + [f"- {sentence}", "It rained again."])
+    assert {one[:4] for one in statements_in(sentence)} == {one[:4] for one in statements_in(among)}
 
 
-STRETCHES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8)
+PLACES = st.integers(0, 20)
 
 
-@given(spans=STRETCHES, start=st.integers(0, 20), end=st.integers(0, 20))
-def test_a_stretch_is_held_where_one_begins_no_later_and_ends_no_earlier(
-    spans: list[tuple[int, int]], start: int, end: int
-) -> None:
+@given(spans=st.lists(st.tuples(PLACES, PLACES), max_size=8), start=PLACES, end=PLACES)
+def test_a_stretch_is_held_where_one_begins_no_later_and_ends_no_earlier(spans, start, end):
     assert Spans(spans).hold(start, end) == any(first <= start and end <= last for first, last in spans)

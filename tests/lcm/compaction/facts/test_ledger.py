@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.facts.ledger import Fact, Ledger
-from lcm.compaction.facts.statement import Kind
+from lcm.compaction.facts.ledger import Ledger
 from lcm.records.conversation import Message, Part, Role
 from lcm.transcript.parts import decompose
 
@@ -23,32 +22,26 @@ def messages(said: Sequence[tuple[Role, str]]) -> list[Message]:
     return [Message(f"m{n}", role, words, "s") for n, (role, words) in enumerate(said)]
 
 
-def fact(ledger: Ledger, kind: Kind, key: str) -> Fact:
-    return ledger.facts[kind, key]
-
-
 def test_the_last_value_holds_and_the_former_one_is_kept() -> None:
-    found = fact(Ledger.of(messages(SAID)), "number", "request timeout time")
+    found = Ledger.of(messages(SAID)).facts["number", "request timeout time"]
     assert (found.value, found.former, found.message_ids) == ("60 s", ("30 s",), ("m4",))
     assert found.is_changed
 
 
 def test_a_fact_that_is_said_again_stands_in_both_messages() -> None:
     ledger = Ledger.of(messages([("user", "Tuva has the key."), ("user", "I asked Tuva."), ("user", "It rained.")]))
-    assert fact(ledger, "name", "tuva").message_ids == ("m0", "m1")
+    assert ledger.facts["name", "tuva"].message_ids == ("m0", "m1")
 
 
-def test_a_question_is_open_until_it_is_answered() -> None:
-    asked = Ledger.of(messages(SAID[:2]))
-    assert [key for kind, key in asked.facts if kind == "question"] == ["port service use"]
-    assert not [key for kind, key in Ledger.of(messages(SAID[:3])).facts if kind == "question"]
+def test_a_question_is_open_until_another_speaker_answers_it() -> None:
+    def open_questions(said: Sequence[tuple[Role, str]]) -> list[str]:
+        return [key for kind, key in Ledger.of(messages(said)).facts if kind == "question"]
 
-
-def test_a_reply_of_the_same_speaker_or_of_something_else_answers_nothing() -> None:
-    same = Ledger.of(messages([SAID[1], ("assistant", "The port of the service matters.")]))
-    other = Ledger.of(messages([SAID[1], ("user", "My sister keeps three goats near the river and " + "more " * 12)]))
-    assert [kind for kind, _ in same.facts if kind == "question"]
-    assert [kind for kind, _ in other.facts if kind == "question"]
+    of_the_same: tuple[Role, str] = ("assistant", "The port of the service matters.")
+    of_another: tuple[Role, str] = ("user", "My sister keeps three goats near the river and " + "more " * 12)
+    for said in (SAID[:2], [SAID[1], of_the_same], [SAID[1], of_another]):
+        assert open_questions(said) == ["port service use"]
+    assert open_questions(SAID[:3]) == []
 
 
 def run(outcome: dict[str, object], told: str) -> Ledger:
@@ -63,32 +56,24 @@ def run(outcome: dict[str, object], told: str) -> Ledger:
     return Ledger.of([Message("c", "assistant", "", "s", parts=calls), Message("r", "tool", told, "s", parts=results)])
 
 
-def test_a_command_ends_as_its_result_tells() -> None:
-    assert fact(run({"is_error": False}, "fine"), "command", "make check").value == "succeeded"
-    assert fact(run({"is_error": True}, "no rule"), "command", "make check").value == "failed"
-    assert fact(run({}, "Exit code: 2"), "command", "make check").value == "exit 2"
-    ended = fact(run({}, "who knows"), "command", "make check")
-    assert (ended.value, ended.message_ids) == ("", ("c",))
-
-
-def test_a_change_that_failed_was_none() -> None:
-    assert ("change", "src/x.py") in run({"is_error": False}, "written").facts
-    assert ("change", "src/x.py") not in run({"is_error": True}, "no such folder").facts
+def test_a_command_ends_as_its_result_tells_and_a_change_that_failed_was_none() -> None:
+    ends = [({"is_error": False}, "fine"), ({"is_error": True}, "no rule"), ({}, "Exit code: 2"), ({}, "who knows")]
+    facts = [run(outcome, told).facts for outcome, told in ends]
+    assert [of["command", "make check"].value for of in facts] == ["succeeded", "failed", "exit 2", ""]
+    assert facts[-1]["command", "make check"].message_ids == ("c",)
+    assert [("change", "src/x.py") in of for of in facts[:2]] == [True, False]
 
 
 def test_two_spellings_of_a_path_are_one_fact() -> None:
-    ledger = Ledger.of(
-        messages([("user", "See /home/x/src/app/main.py."), ("user", "And src/app/main.py, main.py too.")])
-    )
-    assert [key for kind, key in ledger.facts if kind == "path"] == ["/home/x/src/app/main.py", "main.py"]
+    said: list[tuple[Role, str]] = [("user", "See /home/x/src/app/main.py."), ("user", "src/app/main.py, main.py too.")]
+    paths = [key for kind, key in Ledger.of(messages(said)).facts if kind == "path"]
+    assert paths == ["/home/x/src/app/main.py", "main.py"]
 
 
 @given(st.lists(st.sampled_from(SAID), max_size=8))
-def test_a_ledger_depends_on_what_was_said_alone(said: list[tuple[Role, str]]) -> None:
-    first, again = Ledger.of(messages(said)), Ledger.of(messages(said))
-    assert first.facts == again.facts
+def test_a_fact_knows_its_messages_and_no_value_twice(said: list[tuple[Role, str]]) -> None:
     known = {message.message_id for message in messages(said)}
-    for subject, one in first.facts.items():
+    for subject, one in Ledger.of(messages(said)).facts.items():
         assert one.subject == subject
         assert one.message_ids
         assert known.issuperset(one.message_ids)

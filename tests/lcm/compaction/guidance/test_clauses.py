@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,68 +7,45 @@ from lcm.compaction.guidance.scanner import ByteScanner
 FRAME = ClauseRules()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "No problem, thanks",
-        "No worries, see you then.",
-        "Build times are long these days.",
-        "Test coverage is at eighty percent.",
-        "If only it would stop raining, check the roof was my first thought.",
-        "You must imagine a city without clocks?",
-    ],
-)
-def test_small_talk_and_nouns_are_no_rules(text: str) -> None:
-    assert not FRAME.read(text).is_guidance
+SMALL_TALK = [
+    *("No problem, thanks", "Build times are long these days."),
+    *("No worries, see you then.", "Test coverage is at eighty percent.", "You must imagine a city without clocks?"),
+    "If only it would stop raining, check the roof was my first thought.",
+]
+NO_RULES = [
+    *("We had to leave early.", "She said we must not wait.", "Should I always use tabs?", "Rename that file for me."),
+    *('He shouted "never come back" and left.', "```\nnever = True\nAlways run this.\n```"),
+    "We agreed you would come.",
+    "1539:                self.only = self.value_field.only",
+    "never_retry = allowed.only(always)",
+    "2026-01-02 10:00:00 WARN access must not be retried",
+]
+RULES = {
+    "If the build is red, never merge.": "forbidden",
+    "When a guest asks, you must not name the owner.": "forbidden",
+    "Under no circumstances share the code.": "forbidden",
+    "- no wildcard imports": "forbidden",
+    "Don’t call after nine.": "forbidden",
+    "We agreed you never commit secrets.": "forbidden",
+    "If the disk is full, delete the oldest backup.": "obligation",
+    "All ledgers are to be stored in the safe.": "obligation",
+    "The assistant must greet every visitor.": "obligation",
+    "## Always sign commits": "obligation",
+    "alwasy answer in Danish": "obligation",
+    "We have agreed that you always run the tests first.": "obligation",
+    "Feel free to shorten the quotes.": "permitted",
+    "I don't mind if you skip the summary.": "permitted",
+}
 
 
-@pytest.mark.parametrize(
-    "text", ["No problem, thanks", "Build times are long these days.", "Test coverage: eighty percent."]
-)
-def test_the_original_takes_them_for_rules(text: str) -> None:
-    assert ByteScanner().read(text).is_guidance
+def test_rules_are_found_wherever_they_stand() -> None:
+    assert {text: FRAME.read(text).label for text in RULES} == RULES
 
 
-@pytest.mark.parametrize(
-    ("text", "modality"),
-    [
-        ("If the build is red, never merge.", "forbidden"),
-        ("When a guest asks, you must not name the owner.", "forbidden"),
-        ("If the disk is full, delete the oldest backup.", "obligation"),
-        ("All ledgers are to be stored in the safe.", "obligation"),
-        ("The assistant must greet every visitor.", "obligation"),
-        ("Feel free to shorten the quotes.", "permitted"),
-        ("Under no circumstances share the code.", "forbidden"),
-        ("- no wildcard imports", "forbidden"),
-        ("## Always sign commits", "obligation"),
-        ("Don’t call after nine.", "forbidden"),
-        ("alwasy answer in Danish", "obligation"),
-        ("We agreed you never commit secrets.", "forbidden"),
-        ("We have agreed that you always run the tests first.", "obligation"),
-        ("I don't mind if you skip the summary.", "permitted"),
-    ],
-)
-def test_rules_are_found_wherever_they_stand(text: str, modality: str) -> None:
-    assert FRAME.read(text).label == modality
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "We had to leave early.",
-        "She said we must not wait.",
-        "Should I always use tabs?",
-        "Rename that file for me.",
-        'He shouted "never come back" and left.',
-        "```\nnever = True\nAlways run this.\n```",
-        "We agreed you would come.",
-        "1539:                self.only = self.value_field.only",
-        "never_retry = allowed.only(always)",
-        "2026-01-02 10:00:00 WARN access must not be retried",
-    ],
-)
-def test_past_reported_asked_once_and_quoted_are_no_rules(text: str) -> None:
-    assert not FRAME.read(text).is_guidance
+def test_small_talk_nouns_and_what_is_past_reported_asked_once_or_quoted_are_no_rules() -> None:
+    assert [text for text in (*SMALL_TALK, *NO_RULES) if FRAME.read(text).is_guidance] == []
+    for text in (*SMALL_TALK[:2], "Test coverage: eighty percent."):
+        assert ByteScanner().read(text).is_guidance, "the original takes it for a rule"
 
 
 def test_a_finding_names_its_rule_and_its_words() -> None:
@@ -86,7 +62,6 @@ def test_a_message_says_every_rule_that_it_holds() -> None:
 
 @given(st.text(max_size=200) | st.text(alphabet="must not never .,;:?!\n-`\"'you no if always ", max_size=120))
 def test_findings_lie_within_the_text_whatever_it_is(text: str) -> None:
-    reading = FRAME.read(text)
     size = len(text.encode("utf-8", "surrogatepass"))
-    assert all(0 <= found.start < found.end <= size for found in reading.findings)
-    assert FRAME.read(text) == reading
+    for frame in (FRAME, ByteScanner()):
+        assert all(0 <= found.start < found.end <= size for found in frame.read(text).findings)

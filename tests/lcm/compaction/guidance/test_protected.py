@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
-import pytest
 
 from lcm.compaction.guidance.clauses import ClauseRules
 from lcm.compaction.guidance.protected import ProtectedGuidance
@@ -58,18 +57,17 @@ def test_a_rule_of_a_user_is_kept_word_for_word() -> None:
     assert shard.provenance == "session_turn"
 
 
-@pytest.mark.parametrize("role", ["assistant", "tool", "system"])
-def test_a_rule_of_anybody_else_is_not_stable_enough(role: str) -> None:
-    assert guidance().shards([message(RULE, role)], "c", NOW, incidents=Counter()) == [None]
+def test_a_rule_of_anybody_else_is_not_stable_enough() -> None:
+    said = [message(RULE, role) for role in ("assistant", "tool", "system")]
+    assert guidance().shards(said, "c", NOW, incidents=Counter()) == [None] * 3
 
 
-@pytest.mark.parametrize(
-    ("weight", "stability"), [("0.35", 0.35), (1.4, 1.0), ("-1", 0.0), (None, 0.0), ("much", 0.0), (float("nan"), 0.0)]
-)
-def test_a_message_may_say_itself_how_stable_it_is(weight: object, stability: float) -> None:
-    for said in (message(RULE, stability_weight=weight), message(RULE, metadata={"stability_weight": weight})):
-        (verdict,) = guidance().verdicts([said], incidents=Counter())
-        assert (verdict.stability, verdict.by_words) == (stability, stability >= 0.35)
+def test_a_message_may_say_itself_how_stable_it_is() -> None:
+    weights = {"0.35": 0.35, 1.4: 1.0, "-1": 0.0, None: 0.0, "much": 0.0, float("nan"): 0.0}
+    for weight, stability in weights.items():
+        for said in (message(RULE, stability_weight=weight), message(RULE, metadata={"stability_weight": weight})):
+            (verdict,) = guidance().verdicts([said], incidents=Counter())
+            assert (verdict.stability, verdict.by_words) == (stability, stability >= 0.35)
 
 
 def test_an_embedder_adds_what_only_hints_and_is_asked_once_for_all() -> None:
@@ -81,21 +79,9 @@ def test_an_embedder_adds_what_only_hints_and_is_asked_once_for_all() -> None:
 
 
 def test_an_embedder_that_fails_adds_nothing_and_takes_nothing_away() -> None:
-    embedder = Near(frozenset({PROTOTYPE, HINT}), broken=frozenset({HINT}))
-    protected = guidance(embedder)
-    incidents = Counter[str]()
-    found = protected.shards([message(RULE), message(HINT)], "c", NOW, incidents=incidents)
-    assert [shard and shard.protected_by for shard in found] == ["words", None]
-    assert incidents == {"guidance text not embedded": 1}
-
-
-def test_a_prototype_that_cannot_be_embedded_is_left_out() -> None:
-    embedder = Near(
-        frozenset({PROTOTYPE, HINT}),
-        broken=frozenset({"Avoid unsafe or undesired implementation choices in hot paths."}),
-    )
-    protected = guidance(embedder)
-    incidents = Counter[str]()
-    (shard,) = protected.shards([message(HINT)], "c", NOW, incidents=incidents)
-    assert shard is not None
-    assert incidents == {"guidance prototype not embedded": 1}
+    avoid = "Avoid unsafe or undesired implementation choices in hot paths."
+    for broken, protected_by, what in ((HINT, ["words", None], "text"), (avoid, ["words", "embedding"], "prototype")):
+        protected, incidents = guidance(Near(frozenset({PROTOTYPE, HINT}), frozenset({broken}))), Counter[str]()
+        found = protected.shards([message(RULE), message(HINT)], "c", NOW, incidents=incidents)
+        assert [shard and shard.protected_by for shard in found] == protected_by
+        assert incidents == {f"guidance {what} not embedded": 1}

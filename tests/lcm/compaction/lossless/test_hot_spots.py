@@ -53,9 +53,9 @@ def beneath(store: Store) -> Counter[str]:
     for item_id, is_message in waiting:
         if is_message:
             covered[item_id] += 1
-        else:
-            (summary,) = store.summaries_by_id([item_id]).values()
-            waiting += [(source, summary.depth == 0) for source in summary.source_ids]
+            continue
+        (summary,) = store.summaries_by_id([item_id]).values()
+        waiting += [(source, summary.depth == 0) for source in summary.source_ids]
     return covered
 
 

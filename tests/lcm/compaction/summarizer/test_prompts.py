@@ -23,120 +23,76 @@ def section(name: str, title: str, previous: str | None = None) -> str:
     return whole.partition(f"# {title}\n")[2].partition("\n# ")[0].partition("\n\n<")[0].lower()
 
 
-EVERY = {
-    "Output": [
-        "the last line must be: expand for details about: <comma-separated list",
-        "list of what was dropped or compressed>",
-        "321 tokens",
-    ],
-}
-LEAF = {
-    "": [
-        "one segment of a conversation for the model's future turns",
-        "treat it as incremental memory",
-        "not a summary of the whole conversation",
-    ],
-    "Output": [
-        *("plain text only", "no preamble", "no headings", "no markdown", "be concise"),
-        "every file operation (create, modify, delete, rename)",
-        "with the file's path and its present status",
-        "if there were no file operations, include exactly: files: none\n",
-    ],
-}
-OBLIGATIONS: list[tuple[tuple[str, ...], dict[str, list[str]]]] = [
-    (tuple(DEPTHS), EVERY),
-    (LEAVES, LEAF),
-    (
-        ("leaf_normal",),
-        {
-            "Policy": [
-                "- keep decisions, their rationale, constraints and active tasks",
-                "- keep the technical details that are needed to continue",
-                "- drop repetition and conversational filler",
-            ]
-        },
-    ),
-    (
-        ("leaf_aggressive",),
-        {
-            "Policy": [
-                "- keep only durable facts and the current state of the task",
-                "- drop examples, repetition and narrative",
-                "- keep explicit todos, blockers, decisions and constraints",
-            ]
-        },
-    ),
-    (
-        ("d1",),
-        {
-            "": ["into one memory node", "a fresh model instance", "will continue the conversation"],
-            "Preserve": [
-                "- decisions, each with the rationale that is still relevant",
-                "- decisions that were superseded, and what replaced them",
-                "- finished work, with its outcome",
-                "- work in progress, and what remains to be done",
-                "- blockers and open questions",
-                "- concrete references: names, paths, urls, ids",
-            ],
-            "Drop": [
-                *("- context that has not changed", "- dead ends"),
-                *("- transient problems that are resolved", "- the mechanics of tools"),
-            ],
-            "Output": [
-                *("in chronological order", "choose the structure freely"),
-                "a timeline with timestamps to the hour or half hour",
-            ],
-        },
-    ),
-    (
-        ("d2",),
-        {
-            "": ["session-level summaries", "convey the trajectory of the work, not the details of each session"],
-            "Preserve": [
-                *("- decisions that are still in force", "- decisions that evolved, and why", "- completed work"),
-                *("- active constraints and known issues", "- the state of ongoing work"),
-            ],
-            "Drop": [
-                "- operations that mattered only within a session",
-                *("- stale identifiers", "- intermediate states that were superseded"),
-            ],
-            "Output": ["a timeline with dates and the approximate time of day", "brief headers are allowed"],
-        },
-    ),
-    (
-        ("d3_plus",),
-        {
-            "": [
-                *("a high-level memory node", "may persist for the rest of the conversation"),
-                "keep only durable context",
-            ],
-            "Preserve": [
-                *("- key decisions, with their rationale", "- what was accomplished, and the current state"),
-                *("- hard constraints", "- relationships between people, systems and concepts", "- lessons learned"),
-            ],
-            "Drop": ["- details of process and method", "- most references"],
-            "Output": ["a timeline with dates or ranges of dates"],
-        },
-    ),
+EVERY, OF_LEAVES = " ".join(DEPTHS), " ".join(LEAVES)
+OBLIGATIONS = [
+    (EVERY, "Output", "the last line must be: expand for details about: <comma-separated list"),
+    (EVERY, "Output", "list of what was dropped or compressed>"),
+    (EVERY, "Output", "321 tokens"),
+    (OF_LEAVES, "", "one segment of a conversation for the model's future turns"),
+    (OF_LEAVES, "", "treat it as incremental memory"),
+    (OF_LEAVES, "", "not a summary of the whole conversation"),
+    (OF_LEAVES, "Output", "plain text only"),
+    (OF_LEAVES, "Output", "no preamble"),
+    (OF_LEAVES, "Output", "no headings"),
+    (OF_LEAVES, "Output", "no markdown"),
+    (OF_LEAVES, "Output", "be concise"),
+    (OF_LEAVES, "Output", "every file operation (create, modify, delete, rename)"),
+    (OF_LEAVES, "Output", "with the file's path and its present status"),
+    (OF_LEAVES, "Output", "if there were no file operations, include exactly: files: none\n"),
+    ("leaf_normal", "Policy", "- keep decisions, their rationale, constraints and active tasks"),
+    ("leaf_normal", "Policy", "- keep the technical details that are needed to continue"),
+    ("leaf_normal", "Policy", "- drop repetition and conversational filler"),
+    ("leaf_aggressive", "Policy", "- keep only durable facts and the current state of the task"),
+    ("leaf_aggressive", "Policy", "- drop examples, repetition and narrative"),
+    ("leaf_aggressive", "Policy", "- keep explicit todos, blockers, decisions and constraints"),
+    ("d1", "", "into one memory node"),
+    ("d1", "", "a fresh model instance"),
+    ("d1", "", "will continue the conversation"),
+    ("d1", "Preserve", "- decisions, each with the rationale that is still relevant"),
+    ("d1", "Preserve", "- decisions that were superseded, and what replaced them"),
+    ("d1", "Preserve", "- finished work, with its outcome"),
+    ("d1", "Preserve", "- work in progress, and what remains to be done"),
+    ("d1", "Preserve", "- blockers and open questions"),
+    ("d1", "Preserve", "- concrete references: names, paths, urls, ids"),
+    ("d1", "Drop", "- context that has not changed"),
+    ("d1", "Drop", "- dead ends"),
+    ("d1", "Drop", "- the mechanics of tools"),
+    ("d1", "Drop", "- transient problems that are resolved"),
+    ("d1", "Output", "in chronological order"),
+    ("d1", "Output", "choose the structure freely"),
+    ("d1", "Output", "a timeline with timestamps to the hour or half hour"),
+    ("d2", "", "session-level summaries"),
+    ("d2", "", "convey the trajectory of the work, not the details of each session"),
+    ("d2", "Preserve", "- decisions that are still in force"),
+    ("d2", "Preserve", "- decisions that evolved, and why"),
+    ("d2", "Preserve", "- completed work"),
+    ("d2", "Preserve", "- active constraints and known issues"),
+    ("d2", "Preserve", "- the state of ongoing work"),
+    ("d2", "Drop", "- operations that mattered only within a session"),
+    ("d2", "Drop", "- stale identifiers"),
+    ("d2", "Drop", "- intermediate states that were superseded"),
+    ("d2", "Output", "a timeline with dates and the approximate time of day"),
+    ("d2", "Output", "brief headers are allowed"),
+    ("d3_plus", "", "a high-level memory node"),
+    ("d3_plus", "", "may persist for the rest of the conversation"),
+    ("d3_plus", "", "keep only durable context"),
+    ("d3_plus", "Preserve", "- key decisions, with their rationale"),
+    ("d3_plus", "Preserve", "- what was accomplished, and the current state"),
+    ("d3_plus", "Preserve", "- hard constraints"),
+    ("d3_plus", "Preserve", "- lessons learned"),
+    ("d3_plus", "Preserve", "- relationships between people, systems and concepts"),
+    ("d3_plus", "Drop", "- details of process and method"),
+    ("d3_plus", "Drop", "- most references"),
+    ("d3_plus", "Output", "a timeline with dates or ranges of dates"),
 ]
 
 
 def test_prompts_meet_every_obligation() -> None:
-    missing = [
-        (name, title, phrase)
-        for names, wanted in OBLIGATIONS
-        for name in names
-        for title, phrases in wanted.items()
-        for phrase in phrases
-        if phrase not in section(name, title)
-    ]
-    assert missing == []
-    for phrase in (
-        "compaction engine",
-        "follow the instructions of the user message exactly",
-        "reply with the plain text of the summary and with nothing else",
-    ):
-        assert phrase in system_prompt().lower()
+    wanted = [(name, title, phrase) for names, title, phrase in OBLIGATIONS for name in names.split()]
+    assert [one for one in wanted if one[2] not in section(*one[:2])] == []
+    role = "compaction engine", "follow the instructions of the user message exactly"
+    assert all(phrase in system_prompt().lower() for phrase in role)
+    assert "reply with the plain text of the summary and with nothing else" in system_prompt().lower()
 
 
 @pytest.mark.parametrize("name", DEPTHS)

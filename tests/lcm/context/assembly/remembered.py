@@ -27,19 +27,15 @@ def recalled(name: str, text: str = "said", kind: str = "message", **fields: Any
 @st.composite
 def conversations(draw: st.DrawFn, most: int = 12) -> list[Message]:
     """Users, assistants, calls and their results, some of them torn apart."""
+    kinds = draw(st.lists(st.sampled_from(["user", "assistant", "call", "result"]), max_size=most))
     messages: list[Message] = []
-    for place, kind in enumerate(
-        draw(st.lists(st.sampled_from(["user", "assistant", "call", "result"]), max_size=most))
-    ):
-        name = f"{kind}-{place}"
-        if kind == "user":
-            messages.append(user(draw(WORDS), name))
-        elif kind == "assistant":
-            messages.append(assistant(draw(WORDS), name))
-        elif kind == "call":
+    for name, kind in ((f"{kind}-{place}", kind) for place, kind in enumerate(kinds)):
+        if kind == "call":
             messages.append(call(draw(st.sampled_from("abc")), message_id=name))
-        else:
+        elif kind == "result":
             messages.append(result(draw(st.sampled_from("abc")), draw(WORDS), name))
+        else:
+            messages.append((user if kind == "user" else assistant)(draw(WORDS), name))
     return messages
 
 

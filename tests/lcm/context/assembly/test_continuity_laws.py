@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.context.assembly.budget_shares import OversizedHardError
@@ -15,12 +15,10 @@ from lcm.context.assembly.memory_header import SECTIONS, entry, verbatim
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
-from lcm.transcript.rendering.storage_shape import rendered
 from pipelines.config import building, composition
 from tests.lcm.context.assembly.remembered import WORDS, answers, authored, conversations
 from tests.support.left_out import check_left_out
 
-FEW = settings(max_examples=30)
 BUDGETS = st.integers(0, 900)
 PROMPTS = st.sampled_from(["", "where is it", "a dream of ab", "how many days between ab and 東"])
 _TAG = re.compile(rf"<\s*/?\s*({'|'.join((*SECTIONS, 'entry'))})\b", re.IGNORECASE)
@@ -58,7 +56,6 @@ def assembled(assembly: Continuity, case: Any, budget_tokens: int, prompt: str =
 
 @pytest.mark.parametrize("choice", ["continuity", "libravdb", "libravdb assembly.rules=1.4.4"])
 @given(case=cases(), budget_tokens=BUDGETS, prompt=PROMPTS, min_turns=st.integers(0, 5))
-@FEW
 def test_laws_of_every_context(choice: str, case: Any, budget_tokens: int, prompt: str, min_turns: int) -> None:
     assembly = replace(chosen(choice), tail=replace(chosen(choice).tail, min_turns=min_turns))
     messages, nodes, found = case
@@ -69,26 +66,25 @@ def test_laws_of_every_context(choice: str, case: Any, budget_tokens: int, promp
     assert context == assembled(assembly, case, budget_tokens, prompt)
     names = [item.item_id for item in context.items]
     assert len(set(names)) == len(names)
-    assert context.tokens == sum(item.tokens for item in context.items)
     check_left_out(context, [*(one.message_id for one in messages), *(one.document_id for one in found)])
     memory_tokens = budget_tokens * assembly.token_budget_fraction  # a quarter, or all: exact
     assert context.is_degraded or context.tokens <= memory_tokens
     assert not context.is_degraded or context.notes["degraded"] or context.tokens > memory_tokens
-    assert tier(context, "hard") == [node.node_id for node in nodes if node.tier == "hard"]
-    soft = [node.node_id for node in nodes if node.tier == "soft"]
+    hard, soft = ([node.node_id for node in nodes if node.tier == name] for name in ("hard", "soft"))
+    assert tier(context, "hard") == hard
     assert tier(context, "soft") == soft[: len(tier(context, "soft"))]
-    said = [message.message_id for message in messages]
-    tail = tier(context, "tail")
+    said, tail = [message.message_id for message in messages], tier(context, "tail")
     is_dream = "dream" in prompt and (assembly.rules == "1.4.4" or any(one.kind == "dream" for one in found))
     assert tail == ([] if is_dream else said[len(said) - len(tail) :])
     assert is_dream or set(tail) >= set(said[max(0, len(said) - min_turns) :])
     kinds = {one.document_id: one.kind for one in found}
+    of_tier = {name: {kinds[one] for one in tier(context, name)} for name in ("recalled", "recovered", "guidance")}
     if is_dream:
-        assert {kinds[name] for name in tier(context, "recalled")} <= {"dream"}
-        assert not tier(context, "guidance") + tier(context, "recovered")
+        assert of_tier["recalled"] <= {"dream"}
+        assert not of_tier["guidance"] | of_tier["recovered"]
     else:
-        assert {kinds[name] for name in tier(context, "guidance")} <= {"guidance"}
-        assert "dream" not in {kinds[name] for name in tier(context, "recalled") + tier(context, "recovered")}
+        assert of_tier["guidance"] <= {"guidance"}
+        assert "dream" not in of_tier["recalled"] | of_tier["recovered"]
     for item in context.items:
         if item.kind == "document" and item.source_message_ids:
             assert not set(item.source_message_ids) <= set(tail)
@@ -98,7 +94,6 @@ def test_laws_of_every_context(choice: str, case: Any, budget_tokens: int, promp
 
 
 @given(case=cases(), budgets=st.tuples(BUDGETS, BUDGETS).map(sorted))
-@FEW
 def test_the_better_choice_is_within_its_budget_or_its_newest_turns_are_not(case: Any, budgets: list[int]) -> None:
     less, more = (assembled(chosen("continuity"), case, budget) for budget in budgets)
     if less is None:
@@ -112,7 +107,6 @@ def test_the_better_choice_is_within_its_budget_or_its_newest_turns_are_not(case
 
 
 @given(case=cases(), budget_tokens=BUDGETS)
-@FEW
 def test_who_comes_first_takes_the_same_whatever_stands_behind_it(case: Any, budget_tokens: int) -> None:
     messages, nodes, found = case
     rules = [one for one in found if one.kind == "guidance" and not one.is_recovered]
@@ -128,23 +122,7 @@ def test_who_comes_first_takes_the_same_whatever_stands_behind_it(case: Any, bud
         assert tier(whole, name) == tier(bare, name)
 
 
-@given(case=cases(), budget_tokens=st.integers(300, 900))
-@FEW
-def test_turns_are_word_for_word(case: Any, budget_tokens: int) -> None:
-    context = assembled(chosen("continuity"), case, budget_tokens)
-    if context is None:
-        return
-    said = {message.message_id: message for message in case[0]}
-    costs = {item.item_id: item.tokens for item in context.items}
-    for name in tier(context, "tail"):
-        assert costs[name] == chosen("continuity").token_estimator.count([rendered(said[name])])[0]
-        if said[name].role == "user":
-            assert any(shown["content"] == said[name].content for shown in context.messages)
-
-
-@pytest.mark.parametrize("choice", ["continuity", "libravdb"])
-@given(case=cases())
-@FEW
+@given(choice=st.sampled_from(["continuity", "libravdb"]), case=cases())
 def test_what_was_said_or_written_cannot_close_its_section(choice: str, case: Any) -> None:
     context = assembled(replace(chosen(choice), token_budget_fraction=1.0), case, 5000)
     assert context is not None

@@ -15,9 +15,8 @@ def count(text: str) -> int:
 
 @given(st.lists(st.text("ab \n", max_size=400), min_size=1, max_size=6), st.integers(1, 300))
 def test_a_cap_holds_and_what_fits_is_whole(texts: list[str], cap: int) -> None:
-    told = clipped(texts, cap, TOKENS)
+    told, whole = clipped(texts, cap, TOKENS), "\n".join(texts)
     assert count(told) <= cap
-    whole = "\n".join(texts)
     assert (told == whole) == (count(whole) <= cap) or "tokens left out]" in told or told == ""
 
 
@@ -31,11 +30,8 @@ def test_a_short_text_stays_whole_beside_a_long_one_and_the_mark_tells_what_is_m
     assert 90 <= count(told) <= 100
 
 
-def test_many_texts_under_a_small_cap_are_clipped_as_one() -> None:
+def test_many_texts_under_a_small_cap_are_clipped_as_one_and_nothing_is_told_where_no_mark_fits() -> None:
     told = clipped(["a sentence of some length"] * 100, 20, TOKENS)
     assert told.startswith("a sent")
     assert told.endswith("tokens left out]")
-
-
-def test_nothing_is_told_where_not_even_the_mark_fits() -> None:
     assert clipped(["x" * 400], 3, TOKENS) == ""
