@@ -12,17 +12,14 @@ EXCERPTS = [
 ]
 
 
-def test_the_nearest_sentence_answers() -> None:
+def test_the_nearest_sentence_answers_and_a_question_only_where_nothing_else_does() -> None:
     answerer = Extractive()
     assert answerer.answer("When did the kettle break, or who broke the kettle?", EXCERPTS) == (
         "Ada: The kettle broke on Monday."
     )
     assert answerer.answer("How much was the invoice?", EXCERPTS) == "The invoice came to 40 kroner."
-
-
-def test_a_question_is_no_answer_while_something_else_is() -> None:
-    assert Extractive().answer("where is the kettle", EXCERPTS).endswith("broke on Monday.")
-    assert Extractive().answer("where is the kettle", EXCERPTS[1:2]) == "Where is the kettle?"
+    assert answerer.answer("where is the kettle", EXCERPTS).endswith("broke on Monday.")
+    assert answerer.answer("where is the kettle", EXCERPTS[1:2]) == "Where is the kettle?"
 
 
 def test_nothing_is_said_where_nothing_speaks_of_enough_of_the_question() -> None:
@@ -40,21 +37,18 @@ def test_what_is_ranked_lower_is_held_back() -> None:
     assert Extractive(rank_discount=0).answer("goat", ranked) == "A goat."
     assert Extractive(rank_discount=1).answer("goat", ranked) == "Ada saw a goat and a sheep."
     assert Extractive(rank_discount=1).answer("goat", [Excerpt(text) for text in texts]) == "A goat."
+    for setting, value in (("least_covered", 1.5), ("rank_discount", -1.0)):
+        with pytest.raises(ValueError, match=setting):
+            Extractive(**{setting: value})
 
 
 def test_the_option_is_chosen_whose_own_words_are_known() -> None:
     options = {"a": "You went to the harbour with goats", "b": "You went to the river with goats", "c": "You went home"}
     assert Extractive().choose("", EXCERPTS, options) == "b"
     assert Extractive().choose("", EXCERPTS, dict(reversed(options.items()))) == "b"
-
-
-def test_where_no_option_is_known_none_is_chosen() -> None:
-    assert Extractive().choose("", [], {"a": "jazz", "b": "blues"}) == ""
-    assert Extractive().choose("", EXCERPTS, {"a": "jazz", "b": "blues"}) == ""
-    assert Extractive().choose("", EXCERPTS, {}) == ""
-
-
-@pytest.mark.parametrize("settings", [{"least_covered": 1.5}, {"rank_discount": -1.0}])
-def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        Extractive(**settings)
+    for excerpts, unknown in (
+        ([], {"a": "jazz", "b": "blues"}),
+        (EXCERPTS, {"a": "jazz", "b": "blues"}),
+        (EXCERPTS, {}),
+    ):
+        assert Extractive().choose("", excerpts, unknown) == ""

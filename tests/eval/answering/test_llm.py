@@ -18,23 +18,18 @@ OPTIONS = {"a": "jazz", "b": "blues"}
 
 
 def test_a_model_is_shown_the_question_and_each_excerpt_on_a_line_of_its_own() -> None:
+    """Hostile words of a transcript stay within their excerpt."""
     model = Replying('{"answer": " in Perth "}')
-    answer = Llm(model).answer("Where?", [Excerpt("In Perth", minute(0)), Excerpt("In Rome")])
+    answer = Llm(model).answer("Where?", [Excerpt("In Perth", minute(0)), Excerpt(HOSTILE), Excerpt("In Rome")])
     assert answer == "in Perth"
     ((system, prompt),) = model.asked
     assert "version 1" in system.splitlines()[0]
-    assert [json.loads(line) for line in prompt.splitlines()] == [
+    assert [json.loads(line) for line in prompt.split("\n")] == [
         {"question": "Where?"},
         {"said": "Thursday, 01 January 2026", "text": "In Perth"},
+        {"text": HOSTILE},
         {"text": "In Rome"},
     ]
-
-
-def test_hostile_words_of_a_transcript_stay_within_their_excerpt() -> None:
-    model = Replying('{"answer": "Perth"}')
-    Llm(model).answer("Where does she live?", [Excerpt(HOSTILE), Excerpt("In Perth")])
-    lines = [json.loads(line) for line in model.asked[0][1].split("\n")]
-    assert lines == [{"question": "Where does she live?"}, {"text": HOSTILE}, {"text": "In Perth"}]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +65,5 @@ def test_an_option_is_chosen_by_its_name(said: str, chosen: str) -> None:
     model = Replying(json.dumps({"answer": said}))
     assert Llm(model).choose("Which?", [], OPTIONS) == chosen
     assert json.loads(model.asked[0][1]) == {"question": "Which?", "options": OPTIONS}
-
-
-def test_what_is_no_option_is_no_choice() -> None:
     with pytest.raises(UnansweredError, match="none of the options a, b"):
         Llm(Replying('{"answer": "blues"}')).choose("Which?", [], OPTIONS)

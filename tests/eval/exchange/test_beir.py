@@ -69,6 +69,7 @@ QRELS = [
     {"query-id": query, "corpus-id": document, "score": score} for query, document, score in SMALL.qrels.iter_rows()
 ]
 RANKED = [{"query-id": "q1", "corpus-ids": ["d1"]}, {"query-id": "q2", "corpus-ids": ["d1", "d2"]}]
+HEADING = "query-id\tcorpus-id\tscore\n"
 INSTRUCTIONS = [{"query-id": "q1", "instruction": "Find the fault"}]
 
 
@@ -144,22 +145,21 @@ def test_what_is_missing_is_told_with_what_is_there(tmp_path: Path) -> None:
         read_beir(tmp_path, split="dev", subset="en")
 
 
-def test_a_row_that_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
-    for file, text, told in (
-        (
-            "corpus.jsonl",
-            '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n',
-            "line 2: 'd1' stands there before",
-        ),
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n' * 2, "line 2: 'd1' stands there before"),
         ("corpus.jsonl", '{"name": "d1"}\n', "line 1: it has no _id or id, only name"),
         ("queries.jsonl", '{"_id": "q1"}\n', "line 1: it has no text, only _id"),
         ("queries.jsonl", "[]\n", "line 1: expected an object, got list"),
         ("queries.jsonl", "{\n", "line 1: not JSON"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\n", "line 2: expected query-id, corpus-id, score"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\thalf\n", "line 2: score must be a whole number"),
+        ("qrels/test.tsv", f"{HEADING}q1\td1\n", "line 2: expected query-id, corpus-id, score"),
+        ("qrels/test.tsv", f"{HEADING}q1\td1\thalf\n", "line 2: score must be a whole number"),
         ("qrels/test.tsv", "q1\td1\t1\nq1\td1\t0\n", "line 2: 'd1' is judged otherwise for query 'q1' before"),
-    ):
-        write_beir(tmp_path, SMALL)
-        (tmp_path / file).write_text(text)
-        with pytest.raises(DatasetError, match=told):
-            read_beir(tmp_path)
+    ],
+)
+def test_a_row_that_is_wrong_is_named_with_its_line(tmp_path: Path, file: str, text: str, told: str) -> None:
+    write_beir(tmp_path, SMALL)
+    (tmp_path / file).write_text(text)
+    with pytest.raises(DatasetError, match=told):
+        read_beir(tmp_path)

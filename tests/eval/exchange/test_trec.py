@@ -1,6 +1,8 @@
 """TREC files are read and written exactly, in the order of trec_eval."""
 
+import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import ir_measures
@@ -87,35 +89,24 @@ def test_blanks_in_ids_are_told_and_nothing_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("read", "text", "told"),
     [
-        ("q Q0 d 1 0.5\n", "line 1: expected 6 fields (topic Q0 docno rank score tag), got 5"),
-        ("\nq Q0 d 1 high t\n", "line 2: score must be a number, got 'high'"),
-        ("q Q0 d 1 nan t\n", "line 1: score must be a finite number, got 'nan'"),
-        ("q Q0 d 1 1 t\nq Q0 d 2 .5 t\n", "line 2: topic 'q' has 'd' before: leave one out"),
+        (read_trec_run, "q Q0 d 1 0.5\n", "line 1: expected 6 fields (topic Q0 docno rank score tag), got 5"),
+        (read_trec_run, "\nq Q0 d 1 high t\n", "line 2: score must be a number, got 'high'"),
+        (read_trec_run, "q Q0 d 1 nan t\n", "line 1: score must be a finite number, got 'nan'"),
+        (read_trec_run, "q Q0 d 1 1 t\nq Q0 d 2 .5 t\n", "line 2: topic 'q' has 'd' before: leave one out"),
+        (read_trec_qrels, "q d 1\n", "line 1: expected 4 fields"),
+        (read_trec_qrels, "q 0 d 1\nq 0 e much\n", "line 2: relevance must be a whole number, got 'much'"),
+        (read_trec_qrels, "q 0 d 1\nq 0 d 0\n", "line 2: 'd' is judged for topic 'q' before"),
+        (read_trec_qrels, b"\xff\xfe", "cannot be read as UTF-8 text"),
     ],
 )
-def test_a_line_that_is_no_part_of_a_run_is_named(tmp_path: Path, text: str, told: str) -> None:
-    (tmp_path / "run").write_text(text)
-    with pytest.raises(DatasetError) as caught:
-        read_trec_run(tmp_path / "run")
-    assert str(caught.value) == f"{tmp_path / 'run'} {told}"
-
-
-def test_a_line_that_is_no_judgement_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "qrels"
-    for text, told in (
-        ("q d 1\n", "line 1: expected 4 fields"),
-        ("q 0 d 1\nq 0 e much\n", "line 2: relevance must be a whole number, got 'much'"),
-        ("q 0 d 1\nq 0 d 0\n", "line 2: 'd' is judged for topic 'q' before"),
-    ):
-        path.write_text(text)
-        with pytest.raises(DatasetError, match=told):
-            read_trec_qrels(path)
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(DatasetError, match="cannot be read as UTF-8 text"):
-        read_trec_qrels(path)
+def test_a_wrong_line_is_named(tmp_path: Path, read: Callable[[Path], object], text: str | bytes, told: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(DatasetError, match=rf"^{re.escape(str(path))}:? {re.escape(told)}"):
+        read(path)
     with pytest.raises(DatasetError, match=f"^{tmp_path / 'nofile'}: no such file$"):
-        read_trec_qrels(tmp_path / "nofile")
+        read(tmp_path / "nofile")
     with pytest.raises(DatasetError, match="cannot be read: Is a directory"):
-        read_trec_qrels(tmp_path)
+        read(tmp_path)

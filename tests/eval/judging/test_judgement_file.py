@@ -1,5 +1,6 @@
 """Judgements stay what they were, whenever the process that wrote them ended."""
 
+import dataclasses
 import json
 import tempfile
 from pathlib import Path
@@ -43,15 +44,7 @@ def test_a_file_cut_anywhere_keeps_every_whole_line(cut: int) -> None:
         assert [one.document_id for one in JudgementFile(Path(folder))] == [*list("abc")[:whole], "d"]
 
 
-GOOD = {
-    "query_id": "q",
-    "document_id": "d",
-    "relevance": 1,
-    "judge": "a",
-    "kind": "human",
-    "state": "judged",
-    "judged_at": "",
-}
+GOOD = dataclasses.asdict(Judgement("q", "d", 1, "a", "human"))
 
 
 @pytest.mark.parametrize(

@@ -73,19 +73,22 @@ def test_another_judge_sees_the_same_order_and_nothing_of_the_first(tmp_path: Pa
 
 
 def test_whoever_else_asks_is_refused(page: JudgingPage) -> None:
-    base = f"http://127.0.0.1:{page.port}"
-    assert requests.get(f"{base}/state", timeout=10).status_code == 404
-    assert requests.get(f"{base}/{'a' * len(page.token)}/state", timeout=10).status_code == 404
-    state = f"{page.address}state"
-    assert requests.get(state, headers={"Host": "evil.example"}, timeout=10).status_code == 403
-    assert requests.get(state, headers={"Host": f"evil.example:{page.port}"}, timeout=10).status_code == 403
-    assert requests.get(state, headers={"Origin": "http://evil.example"}, timeout=10).status_code == 403
-    form = requests.post(f"{page.address}undo", data={"a": "b"}, timeout=10)
-    assert form.status_code == 403
-    assert requests.get(state, headers={"Host": f"localhost:{page.port}"}, timeout=10).status_code == 200
+    base, state = f"http://127.0.0.1:{page.port}", f"{page.address}state"
+
+    def status(address: str, **headers: str) -> int:
+        return requests.get(address, headers=headers, timeout=10).status_code
+
+    assert status(f"{base}/state") == status(f"{base}/{'a' * len(page.token)}/state") == 404
+    for header, value in (
+        ("Host", "evil.example"),
+        ("Host", f"evil.example:{page.port}"),
+        ("Origin", "http://evil.example"),
+    ):
+        assert status(state, **{header: value}) == 403
+    assert requests.post(f"{page.address}undo", data={"a": "b"}, timeout=10).status_code == 403
+    assert status(state, Host=f"localhost:{page.port}") == 200
     files = {name: requests.get(page.address + name, timeout=10) for name in ("", "judge.js", "judge.css")}
-    assert all(
-        one.status_code == 200 and "script-src 'self'" in one.headers["content-security-policy"]
-        for one in files.values()
-    )
+    for one in files.values():
+        assert one.status_code == 200
+        assert "script-src 'self'" in one.headers["content-security-policy"]
     assert "innerHTML" not in files["judge.js"].text

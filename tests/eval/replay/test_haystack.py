@@ -80,51 +80,39 @@ WAYS = st.sampled_from(("own", "pooled"))
 
 @given(SHAPES, WAYS, st.integers(0, 120), st.integers(0, 3))
 @settings(max_examples=40)
-def test_every_query_keeps_its_evidence_and_sees_it(
+def test_every_query_keeps_its_evidence_and_distractors_are_judged_by_nobody_and_dated_among_the_others(
     shape: dict[str, tuple[int, int]], haystack: str, distractors: int, seed: int
 ) -> None:
     plain = dataset(shape)
     laid = Bulk(haystack, distractors, seed).laid_out(plain, others)
-    said, sizes = words_of(laid), {one: len(found) for one, found in words_of(plain).items()}
-    queries = {query.query_id: query for query in laid.queries}
+    said, before = words_of(laid), words_of(plain)
+    queries, evidence = {query.query_id: query for query in laid.queries}, laid.evidence()
     assert list(queries) == [query.query_id for query in plain.queries]
+    judged = set()
     for query in plain.queries:
-        now, (relevant,) = queries[query.query_id], laid.evidence()[query.query_id]
+        now, (relevant,) = queries[query.query_id], evidence[query.query_id]
         assert (now.asked_at, now.text, now.category) == (query.asked_at, query.text, query.category)
         assert laid.origin(now) == query.workspace_id
         words, at = said[now.workspace_id][relevant]
         assert words == query.text, "the very message that was judged"
         assert at <= now.asked_at
-    places = {POOLED} if haystack == "pooled" and laid is not plain else set(shape)
-    assert set(said) == places
-    total = sum(sizes.values())
-    expected = {POOLED: total + distractors} if places == {POOLED} else {w: n + distractors for w, n in sizes.items()}
-    assert {place: len(found) for place, found in said.items()} == expected
+        judged.add((now.workspace_id, relevant))
+    is_pooled = haystack == "pooled" and laid is not plain
+    sizes = {POOLED: sum(map(len, before.values()))} if is_pooled else {one: len(of) for one, of in before.items()}
+    assert {place: len(found) for place, found in said.items()} == {n: size + distractors for n, size in sizes.items()}
 
-
-@given(SHAPES, WAYS, st.integers(1, 120), st.integers(0, 3))
-@settings(max_examples=40)
-def test_distractors_are_judged_by_nobody_and_dated_among_the_others(
-    shape: dict[str, tuple[int, int]], haystack: str, distractors: int, seed: int
-) -> None:
-    plain = dataset(shape)
-    laid = Bulk(haystack, distractors, seed).laid_out(plain, others)
-    instants_of = {one: {at for _, at in found.values()} for one, found in words_of(plain).items()}
-    judged = {
-        (query.workspace_id, message_id) for query in laid.queries for message_id in laid.evidence()[query.query_id]
-    }
-    places = {query.query_id: query.workspace_id for query in laid.queries}
-    judged_sessions = {(places[query_id], name) for query_id, name, _ in laid.session_qrels.iter_rows()}
-    own = {message.content for one in plain.transcripts for message in one.messages}
+    judged |= {(queries[query_id].workspace_id, session) for query_id, session, _ in laid.session_qrels.iter_rows()}
+    instants_of = {one: {at for _, at in found.values()} for one, found in before.items()}
+    own = {words for found in before.values() for words, _ in found.values()}
     for one in laid.transcripts:
-        if one.messages[0].content in own:
-            continue
-        assert not judged & {(one.workspace_id, message.message_id) for message in one.messages}
-        assert not judged_sessions & {(one.workspace_id, message.session_id) for message in one.messages}
-        times = [message.created_at for message in one.messages]
-        assert times == sorted(times)
-        hosts = instants_of.values() if haystack == "pooled" else [instants_of[one.workspace_id]]
-        assert any(set(times) <= host for host in hosts), "the times of one conversation"
+        if one.messages[0].content not in own:
+            assert not judged & {
+                (one.workspace_id, name) for m in one.messages for name in (m.message_id, m.session_id)
+            }
+            times = [message.created_at for message in one.messages]
+            assert times == sorted(times)
+            hosts = instants_of.values() if haystack == "pooled" else [instants_of[one.workspace_id]]
+            assert any(set(times) <= host for host in hosts), "the times of one conversation"
 
 
 def test_corrected_and_quoted_evidence_is_laid_out_like_the_recorded() -> None:
@@ -136,12 +124,6 @@ def test_corrected_and_quoted_evidence_is_laid_out_like_the_recorded() -> None:
     assert laid.repaired_qrels is not None
     assert laid.repaired_qrels.equals(laid.qrels)
     assert laid.quotations["message_id"].equals(laid.qrels["message_id"])
-
-
-def test_nothing_is_laid_out_by_default() -> None:
-    plain = dataset({"a": (0, 5), "b": (3, 5)})
-    for replay in (Bulk(), PerTurn(), Bulk(seed=7)):
-        assert replay.laid_out(plain, others) is plain
 
 
 def test_equal_settings_give_equal_haystacks_and_more_distractors_hold_the_fewer() -> None:
@@ -157,6 +139,7 @@ def test_equal_settings_give_equal_haystacks_and_more_distractors_hold_the_fewer
     assert len(set(digests)) == len(digests)
     whole = {m.content for one in laid(100).transcripts for m in one.messages}
     assert {m.content for one in laid(70).transcripts for m in one.messages} <= whole
+    assert all(replay.laid_out(plain, others) is plain for replay in (Bulk(), PerTurn(), Bulk(seed=7)))
 
 
 def test_the_protocol_and_the_flags_tell_of_the_haystack() -> None:
@@ -186,55 +169,46 @@ def test_the_sample_pooled_is_answered_from_all_of_it_and_keeps_its_contexts() -
     """What ranking finds changes; a context is that of the query's own conversation, as it was."""
     measures = {"retrieval": Retrieval(), "retention": Retention(budgets=[1000])}
     plain = Sample().load()
-    found = {}
-    for replay in (Bulk(), Bulk("pooled"), PerTurn("pooled")):
-        laid = replay.laid_out(plain, dict)
-        found[replay] = outcome(laid, system(), measures, replay=replay)
-    own, pooled, turns = found.values()
-    retained = [one.values.filter(measure="retained@1000").sort("query_id") for one in found.values()]
+    own, pooled, turns = (
+        outcome(replay.laid_out(plain, dict), system(), measures, replay=replay)
+        for replay in (Bulk(), Bulk("pooled"), PerTurn("pooled"))
+    )
+    retained = [one.values.filter(measure="retained@1000").sort("query_id") for one in (own, pooled, turns)]
     assert retained[0].equals(retained[1])
     assert retained[0].equals(retained[2])
     assert pooled.values.sort("query_id", "measure").equals(turns.values.sort("query_id", "measure"))
     assert set(pooled.values["query_id"]) == set(own.values["query_id"])
-    places = pooled.documents.height, own.documents.height
-    assert places[0] > 0
-    recall = {name: one.means.filter(group="all", measure="recall@10")["value"][0] for name, one in found.items()}
-    assert recall[Bulk("pooled")] <= recall[Bulk()]
+    in_all, in_own = (one.means.filter(group="all", measure="recall@10")["value"][0] for one in (pooled, own))
+    assert 0 < in_all <= in_own
 
 
-@pytest.mark.full
-def test_ten_thousand_distractors_hide_no_evidence_from_who_knows_it() -> None:
-    talks = tuple(corpus.transcript(500, seed, f"talk {seed}") for seed in range(20))
+def test_many_distractors_hide_no_evidence_from_who_knows_it() -> None:
+    talks = tuple(corpus.transcript(250, seed, f"talk {seed}") for seed in range(4))
     invented = {"invented": replace(dataset({}), name="invented", transcripts=talks)}
-    laid = Bulk("pooled", 10_000).laid_out(Sample().load(), lambda: invented)
+    sample = Sample().load()
+    laid = Bulk("pooled", 1000).laid_out(sample, lambda: invented)
     found = outcome(laid, system(), {"retrieval": Retrieval()}, arms={"oracle": Oracle()})
-    assert found.counts["messages"] == 10_414
-    assert found.counts["messages_a_query"] > 5_000
+    assert found.counts["messages"] == 1414
+    assert found.counts["messages_a_query"] > 700
     oracle = found.means.filter(arm="oracle", group="all", measure="recall@10")["value"].item()
     assert oracle == 1.0
-    ours = {message.message_id for one in Sample().load().transcripts for message in one.messages}
+    ours = [message.message_id for one in sample.transcripts for message in one.messages]
     named = found.documents.explode("source_message_ids")["source_message_ids"]
-    assert not named.is_in(list(ours)).all(), "some distractor is found"
+    assert not named.is_in(ours).all(), "some distractor is found"
 
 
 def test_a_new_id_is_none_that_another_message_bears() -> None:
     """The second workspace's m0 becomes m0@b; what the third calls so already becomes another."""
     parts = dataset({"a": (0, 2), "b": (0, 2), "c": (0, 2)})
-    named = tuple(
-        replace(
-            one,
-            conversation_id="talk@b" if one.workspace_id == "c" else "talk",
-            messages=tuple(
-                replace(m, message_id=f"{m.message_id}@b" if one.workspace_id == "c" else m.message_id)
-                for m in one.messages
-            ),
-        )
-        for one in parts.transcripts
-    )
-    renamed = pl.col("message_id") + pl.when(pl.col("query_id").str.starts_with("c/")).then(pl.lit("@b")).otherwise(
-        pl.lit("")
-    )
-    whole = replace(parts, transcripts=named, qrels=parts.qrels.with_columns(message_id=renamed))
+
+    def renamed(one: Transcript) -> Transcript:
+        end = "@b" if one.workspace_id == "c" else ""
+        messages = tuple(replace(message, message_id=message.message_id + end) for message in one.messages)
+        return replace(one, conversation_id=f"talk{end}", messages=messages)
+
+    end = pl.when(pl.col("query_id").str.starts_with("c/")).then(pl.lit("@b")).otherwise(pl.lit(""))
+    qrels = parts.qrels.with_columns(message_id=pl.col("message_id") + end)
+    whole = replace(parts, transcripts=tuple(map(renamed, parts.transcripts)), qrels=qrels)
     laid = Bulk(haystack="pooled").laid_out(whole, dict)
     words = {message.message_id: message.content for one in laid.transcripts for message in one.messages}
     assert len(words) == 6

@@ -36,16 +36,10 @@ def test_every_query_comes_once_before_anything_later_is_heard(asked: list[int])
     assert all(a < b for a, b in pairwise(sizes))
 
 
-def test_a_message_without_a_time_is_heard_with_the_last_known_one() -> None:
-    talk = transcript()
-    untimed = replace(talk, messages=(*talk.messages[:2], replace(talk.messages[2], created_at=None)))
-    ((heard, _),) = Bulk().steps([untimed], [Query("q", "kitchen", minute(1))])
-    assert len(heard[0].messages) == 3
-
-
-def test_only_what_grew_comes_again() -> None:
+def test_only_what_grew_comes_again_and_a_message_without_a_time_with_the_last_known_one() -> None:
     short, long = transcript(LINES[:2], "short"), transcript(LINES, "long")
-    steps = list(Bulk().steps([short, long], [Query("early", "a", minute(1)), Query("late", "b", minute(5))]))
+    untimed = replace(short, messages=(short.messages[0], replace(short.messages[1], created_at=None)))
+    steps = list(Bulk().steps([untimed, long], [Query("early", "a", minute(1)), Query("late", "b", minute(5))]))
     assert [[(t.conversation_id, len(t.messages)) for t in heard] for heard, _ in steps] == [
         [("short", 2), ("long", 2)],
         [("long", 6)],
@@ -80,16 +74,13 @@ def test_turn_by_turn_keeps_what_stands_beside_the_messages(asked: tuple[int, ..
     assert kept["PerTurn"][-1] == (["On goats"], [event for event in beside if event.after <= asked[-1] + 1])
 
 
-def test_turn_by_turn_leaves_an_ignored_session_out() -> None:
-    ignoring = replace(system(), session=replace(system().session, ignore_patterns=["talk"]))
-    with Memory.open(ignoring) as memory:
-        list(PerTurn().play(memory, [transcript()], [Query("q", "kitchen", minute(9))]))
-        assert memory.store.conversations().is_empty()
-
-
 def test_a_turn_ends_before_a_user_who_follows_somebody_else() -> None:
     said = [replace(message, role=role) for message, role in zip(transcript().messages, ROLES, strict=True)]
     assert [len(turn) for turn in turns(said)] == [1, 4, 3]
+    ignoring = replace(system(), session=replace(system().session, ignore_patterns=["talk"]))
+    with Memory.open(ignoring) as memory:  # an ignored session is left out
+        list(PerTurn().play(memory, [transcript()], [Query("q", "kitchen", minute(9))]))
+        assert memory.store.conversations().is_empty()
 
 
 def test_compaction_acts_turn_by_turn_and_once_in_bulk() -> None:
