@@ -13,7 +13,7 @@ from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.fusion.hybrid_score import HybridScore
 from tests.golden.components import documents_batch
-from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
+from tests.lcm.retrieval.decay.frames import days_ago, rows
 from tests.lcm.retrieval.refusals import assert_refused
 
 CLASSES = ["session", "durable", "global"]
@@ -34,16 +34,6 @@ def test_cosine_recency_and_scope_add_up() -> None:
         "d1": pytest.approx(0.7 * 0.5 + 0.2 / 2 + 0.1 * 0.6),
     }
     assert list(none.values()) == pytest.approx([0.2 + 0.1] * 3)
-
-
-def test_one_weight_alone_decides_alone() -> None:
-    only = {"cosine_weight": 0.0, "recency_weight": 0.0, "scope_weight": 0.0}
-    columns = {"cosine": [0.2, 0.4], "created_at": [days_ago(9), NOW], "scope_class": ["session", "global"]}
-    decay = Exponential(1e-6, 1e-6, 1e-6)
-    assert scored(HybridScore(decay, **only | {"cosine_weight": 0.3}), **columns) == {"d1": 0.4, "d0": 0.2}
-    recency = pytest.approx(math.exp(-1e-6 * 9 * 86_400))
-    assert scored(HybridScore(decay, **only | {"recency_weight": 0.3}), **columns) == {"d1": 1.0, "d0": recency}
-    assert scored(HybridScore(decay, **only | {"scope_weight": 0.3}), **columns) == {"d0": 1.0, "d1": 0.3}
 
 
 def test_a_summary_loses_by_what_it_is_not_sure_of() -> None:

@@ -190,31 +190,6 @@ def test_a_score_never_exceeds_authority_and_is_always_a_number(
             assert 0 <= score <= omega + 1e-12 <= 1 + 1e-11
 
 
-@settings(max_examples=60)
-@given(CASES, STAGES, st.floats(-1, 1), QUESTIONS)
-def test_a_higher_floor_only_removes_candidates(
-    case: list[dict[str, Any]], stage: TwoPass, floor: float, question: str
-) -> None:
-    wide = replace(stage, k2=6)
-    around = batch(question, TEXTS[: len(case)])
-    low, high = sorted((stage.theta1, floor))
-    above = replace(wide, theta1=high)(of(case), around)["document_id"]
-    assert set(above) <= set(replace(wide, theta1=low)(of(case), around)["document_id"])
-
-
-@settings(max_examples=60)
-@given(CASES, STAGES, st.floats(0, 100))
-def test_more_weight_for_words_never_lowers_who_has_them_all(
-    case: list[dict[str, Any]], stage: TwoPass, kappa: float
-) -> None:
-    around = batch("kettle", ["a kettle"] * len(case))
-    low, high = (
-        dict(replace(stage, kappa=k)(of(case), around).select("document_id", "score").iter_rows())
-        for k in sorted((stage.kappa, kappa))
-    )
-    assert high == pytest.approx(low)
-
-
 def test_impossible_settings_are_refused() -> None:
     build = partial(TwoPass, NoDecay())
     assert_refused(build, "be >= 1", k1=0, k2=0)

@@ -9,7 +9,7 @@ import pytest
 
 from lcm.errors import LcmError, ModelError
 from lcm.memory.memory import Memory
-from lcm.protocols.models import Embedder, TextKind, Vectors
+from lcm.protocols.models import TextKind, Vectors
 from lcm.protocols.retrieval import Stage
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
@@ -20,8 +20,8 @@ from lcm.retrieval.ranking.evidence.further_vector_evidence import FurtherVector
 from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.hybrid import Hybrid
-from pipelines.config import building, composition
-from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
+from pipelines.config import building
+from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, system, transcript
 
 QUESTIONS = [Query("q0", "What broke in the kitchen?", minute(99)), Query("q1", "Where are Ada's goats?", minute(99))]
@@ -50,40 +50,22 @@ def evidence(stage: Stage) -> tuple[pl.DataFrame, Memory]:
 def test_the_memorys_own_embedder_gives_the_same_evidence_once_more() -> None:
     own, _ = evidence(VectorEvidence(Hashing()))
     further, _ = evidence(FurtherVectorEvidence(Hashing()))
-    kept = [_own(name) for name in further_vector_evidence.COLUMNS]
-    assert own.select(kept).equals(further.select(pl.col(further_vector_evidence.COLUMNS).name.map(_own)))
+    names = {name: name.removeprefix("further_") for name in further_vector_evidence.COLUMNS}
+    assert further.select(names.keys()).rename(names).equals(own.select(names.values()))
     assert own["meaning_passage"].n_unique() > 4
 
 
-def _own(name: str) -> str:
-    return name.removeprefix("further_")
-
-
-@dataclass(frozen=True)
-class Failing:
-    """An embedder whose server does not answer."""
-
-    name = "failing"
-    dim = 4
-
-    def windows(self, texts: Sequence[str]) -> list[list[str]]:
-        return [[text] for text in texts]
-
-    def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
-        raise ModelError("no answer")
-
-
 def test_a_failing_embedder_is_counted_and_changes_no_order() -> None:
-    embedder: Embedder = Failing()
-    frame, memory = evidence(FurtherVectorEvidence(embedder))
+    frame, memory = evidence(FurtherVectorEvidence(Counting(fails=True)))
     assert frame.select(further_vector_evidence.COLUMNS).sum().row(0) == (0.0,) * len(further_vector_evidence.COLUMNS)
     assert memory.incidents["vector evidence failed"] == len(QUESTIONS)
 
 
 @dataclass(frozen=True)
 class Counting:
-    """An embedder that notes which documents it is given."""
+    """An embedder that notes which documents it is given, or fails as if its server did not answer."""
 
+    fails: bool = False
     seen: list[str] = field(default_factory=list)
     name = "counting"
     dim = 384
@@ -92,6 +74,8 @@ class Counting:
         return Hashing().windows(texts)
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
+        if self.fails:
+            raise ModelError("no answer")
         self.seen.extend(texts if kind == "document" else ())
         return Hashing().embed(texts, kind)
 
@@ -114,46 +98,22 @@ def test_a_model_that_is_not_there_is_told_with_key_and_remedy(tmp_path: Path) -
         evidence(FurtherVectorEvidence(Onnx(str(tmp_path / "nowhere"))))
 
 
-@pytest.mark.parametrize(
-    "override", ["further_embedder=null", "ranking.stages.further_vectors.embedder=null", "memory.embedder=null"]
-)
-def test_no_embedder_is_refused_with_key_and_remedy(override: str) -> None:
-    key, _, _ = override.partition("=")
-    with pytest.raises(LcmError, match=f"^{key} must be a component, got null: choose one, .*null$"):
-        building.build(composition.composed([*TWO_EMBEDDERS, override]), "memory")
-
-
-def test_no_choice_of_a_second_embedder_is_refused_with_the_choices() -> None:
-    with pytest.raises(LcmError, match=r"^embedder@further_embedder=null: no such choice; choose one of: hashing, "):
-        composition.composed(["system=unified_two_embedders", "embedder@further_embedder=null"])
+def test_no_embedder_is_refused_with_key_and_remedy() -> None:
+    for key in ("further_embedder", "ranking.stages.further_vectors.embedder", "memory.embedder"):
+        with pytest.raises(LcmError, match=f"^{key} must be a component, got null: choose one, .*null$"):
+            building.build(composed([*TWO_EMBEDDERS, f"{key}=null"]), "memory")
 
 
 def ranked(*overrides: str) -> pl.DataFrame:
-    with Memory.open(building.build(composition.composed(overrides), "memory")) as memory:
+    with Memory.open(building.build(composed(overrides), "memory")) as memory:
         memory.ingest(transcript(LINES))
         return memory.rank(QUESTIONS)
 
 
 def test_a_second_embedder_is_one_of_the_preset_and_its_evidence_counts() -> None:
-    memory = building.build(composition.composed(TWO_EMBEDDERS), "memory")
+    memory = building.build(composed(TWO_EMBEDDERS), "memory")
     assert memory.ranking.stages["further_vectors"].embedder.embedder == TokenSum()
     weights = memory.ranking.stages["fusion"].weights
     assert {name for name in weights if name.startswith("further_")} <= set(further_vector_evidence.COLUMNS)
     both, one = ranked(*TWO_EMBEDDERS), ranked(*TWO_EMBEDDERS, "ranking.stages.further_vectors=null")
     assert not both["score"].equals(one["score"])
-
-
-def test_a_cross_encoder_alone_orders_what_the_fusion_found(tmp_path: Path) -> None:
-    build_cross_encoder(tmp_path)
-    floors = [f"reranker.blend.{name}_floor=0" for name in ("strong", "fair", "weak")]
-    chosen = ("system=unified", "embedder=hashing", "reranker=cross_encoder", f"reranker.directory={tmp_path}", *floors)
-    found = ranked(*chosen, "reranker.blend.reranker_weight=1", "reranker.blend.score_weight=0")
-    encoder = building.build(composition.composed(chosen), "memory").ranking.stages["reranker"]
-    with Memory.open(building.build(composition.composed(chosen), "memory")) as memory:
-        memory.ingest(transcript(LINES))
-        said = dict(memory.documents.select("document_id", "text").iter_rows())
-    for query in QUESTIONS:
-        ids = found.filter(query_id=query.query_id)["document_id"]
-        scores = encoder.scores([(query.text, said[document_id]) for document_id in ids])
-        assert scores == sorted(scores, reverse=True)
-    assert not found["document_id"].equals(ranked("system=unified", "embedder=hashing")["document_id"])

@@ -5,11 +5,11 @@ from itertools import permutations
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
-from lcm.retrieval.ranking.ordering import best_first, places, with_rank
+from lcm.retrieval.ranking.ordering import best_first, first_places, places, query_numbers, with_rank
 from lcm.retrieval.ranking.stages.neighbours import Neighbours
 from lcm.retrieval.ranking.stages.z_score import ZScore
 from tests.golden.components import documents_batch
@@ -132,3 +132,15 @@ def test_two_conversations_never_lend_to_each_other_whatever_their_sessions_are_
     assert lent(talk(conversation_id=["c", "d"], seq=[1, 2], dense_score=[1.0, 10.0])) == [1.0, 10.0]
     crossed = talk(conversation_id=["c", "d", "c", "d"], seq=[1, 1, 2, 2], dense_score=[1.0, 10.0, 100.0, 1000.0])
     assert lent(crossed) == [51.0, 510.0, 100.5, 1005.0]
+
+
+FEW_SCORES = st.lists(st.sampled_from([-0.5, 0.0, 0.25, 0.5, 1.0]), max_size=12)
+
+
+@given(queries=st.lists(FEW_SCORES, max_size=5), n=st.integers(1, 6))
+@example(queries=[[0.5]] * 30 + [[0.25, 0.5, 0.0, 1.0] * 50], n=7)
+def test_first_places_are_those_of_the_order_of_all_rows(queries: list[list[float]], n: int) -> None:
+    rows = [(f"q{number}", score) for number, scores in enumerate(queries) for score in scores]
+    frame = pl.DataFrame(rows, {"query_id": pl.String, "score": pl.Float64}, orient="row").with_row_index("place")
+    first = best_first(frame).filter(pl.int_range(pl.len()).over("query_id") < n)
+    assert first_places(frame["score"].to_numpy(), query_numbers(frame), n).tolist() == first["place"].to_list()

@@ -1,7 +1,7 @@
 """Slots of a ranking: empty by default, filled by their groups' choices, and with a meaning under any fusion."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -14,10 +14,9 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.min_max import MinMax
 from lcm.retrieval.ranking.stages.min_score import MinScore
 from pipelines.config import building, conf_folder
-from tests.golden.components import documents_batch
-from tests.lcm.retrieval.decay.frames import rows
+from tests.lcm.retrieval.decay.frames import scored
 from tests.support.composing import composed
-from tests.support.workspaces import LINES, minute, transcript
+from tests.support.workspaces import LINES, minute, system, transcript
 
 RANKINGS = [name for name in conf_folder.groups()["ranking"] if name != "external"]  # a memory of others has no stages
 FUSIONS = {"unified": "unified", "neighbours": "plain_sum"}
@@ -25,33 +24,39 @@ FUSIONS = {"unified": "unified", "neighbours": "plain_sum"}
 SLOTS = {"reranker": "cosine", "decay": "weibull", "recovery": "corrected", "summary_expansion": "bounded"}
 
 
-def opened(ranking: str, **choices: str) -> Memory:
-    chosen = {"ranking": ranking, "embedder": "hashing", "fusion": FUSIONS.get(ranking, "weighted_sum"), **choices}
-    memory = Memory.open(building.build(composed([f"{group}={choice}" for group, choice in chosen.items()]), "memory"))
-    memory.ingest(transcript(list(LINES)))
-    return memory
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Memory]:
+    with Memory.open(system()) as opened:
+        opened.ingest(transcript(list(LINES)))
+        yield opened
 
 
-def answered(memory: Memory) -> tuple[pl.DataFrame, set[str]]:
+def ranking_of(name: str, **choices: str) -> Ranking:
+    chosen = {"ranking": name, "embedder": "hashing", "fusion": FUSIONS.get(name, "weighted_sum"), **choices}
+    return building.build(composed([f"{group}={choice}" for group, choice in chosen.items()]), "memory").ranking
+
+
+def answered(memory: Memory, ranking: Ranking) -> tuple[pl.DataFrame, set[str]]:
     """What is ranked for some questions, and the names of the stages that the rows passed."""
     asked = [Query(f"q{i}", text, minute(600)) for i, text in enumerate(("kitchen goats", "the wall"))]
-    (batch,) = memory.batches(asked, memory.system.ranking, None)
-    return memory.rank(asked), set(memory.system.ranking.trace(batch)["stage"])
+    (batch,) = memory.batches(asked, ranking, None)
+    return memory.rank(asked, ranking), set(ranking.trace(batch)["stage"])
 
 
-@pytest.mark.parametrize("ranking", RANKINGS)
-def test_every_ranking_has_a_place_for_each_slot(ranking: str) -> None:
+@pytest.mark.parametrize("name", RANKINGS)
+def test_every_ranking_has_a_place_for_each_slot(name: str, memory: Memory) -> None:
     wrong = []
-    with opened(ranking) as memory:
-        empty, steps = answered(memory)
+    empty, steps = answered(memory, ranking_of(name))
     assert not {"decay", "min_max"} & steps
     for slot, choice in SLOTS.items():
-        with opened(ranking, **{slot: choice}) as memory:
-            filled, steps = answered(memory)
+        filled, steps = answered(memory, ranking_of(name, **{slot: choice}))
         changes = slot in ("reranker", "decay") and filled.equals(empty)
         wrong += [slot] if slot not in steps or changes else []
         assert filled["score"].is_between(0, 1).all() or slot == "recovery"
     assert wrong == []
+    _, steps = answered(memory, ranking_of(name, fusion="weighted_sum", reranker="cosine", decay="weibull"))
+    assert {"reranker", "decay"} <= steps
+    assert "min_max" not in steps  # what is between 0 and 1 by itself stays as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,49 +69,29 @@ class Scaled:
         return frame.with_columns(score=pl.col("score") * self.factor)
 
 
-@pytest.mark.parametrize(
-    ("factor", "minimum", "acts"),
-    [
-        (0.5, 0.0, False),  # every score is another, the answer is the same
-        (0.5, 0.25, True),  # the minimum cuts by the new scores
-        (0.5, 2.0, False),  # the minimum cuts everything, with it and without it
-        (-1.0, -9.0, True),  # another order
-    ],
-)
-def test_a_slot_acts_where_it_changes_which_documents_answer_or_their_order(
-    factor: float, minimum: float, acts: bool
-) -> None:
-    asked = [Query("q", "kitchen goats", minute(600))]
-    with opened("hybrid") as memory:
-        own = memory.system.ranking
-        stages = {name: own.stages[name] for name in ("dense_score", "lexical_score", "fusion")}
+def test_a_slot_acts_where_it_changes_which_documents_answer_or_their_order(memory: Memory) -> None:
+    own = ranking_of("hybrid")
+    stages = {name: own.stages[name] for name in ("dense_score", "lexical_score", "fusion")}
+    for factor, minimum, acts in (
+        (0.5, 0.0, {}),  # every score is another, the answer is the same
+        (0.5, 0.25, {"decay": 1}),  # the minimum cuts by the new scores
+        (0.5, 2.0, {}),  # the minimum cuts everything, with it and without it
+        (-1.0, -9.0, {"decay": 1}),  # another order
+    ):
         ranking = Ranking(own.source, {**stages, "decay": Scaled(factor), "min_score": MinScore(minimum)})
-        (batch,) = memory.batches(asked, ranking, None)
+        (batch,) = memory.batches([Query("q", "kitchen goats", minute(600))], ranking, None)
         counted = Counter[str]()
         ranking.rank(replace(batch, acted=counted))
-    assert dict(counted) == ({"decay": 1} if acts else {})
+        assert counted == acts
 
 
-@pytest.mark.parametrize("fusion", ["two_pass", "hybrid_score"])
-def test_an_age_counts_once(fusion: str) -> None:
-    with opened("hybrid", fusion=fusion, decay="weibull") as memory:
-        _, steps = answered(memory)
-    assert "decay" not in steps
-
-
-SUMS: Mapping[str, list[float]] = {"score": [-2.0, 6.0, 1.0], "cosine": [0.1, 0.2, 0.3], "bm25": [0.0, 0.0, 0.0]}
+def test_an_age_counts_once(memory: Memory) -> None:
+    for fusion in ("two_pass", "hybrid_score"):
+        _, steps = answered(memory, ranking_of("hybrid", fusion=fusion, decay="weibull"))
+        assert "decay" not in steps
 
 
 def test_sums_come_to_lie_between_0_and_1_in_the_same_order() -> None:
-    scored = MinMax()(rows(**SUMS), documents_batch([]))
-    assert scored["score"].to_list() == pytest.approx([0.0, 1.0, 3 / 8])
-    alike = MinMax()(rows(score=[4.0, 4.0]), documents_batch([]))
-    assert alike["score"].to_list() == [1.0, 1.0]
-
-
-def test_what_is_between_0_and_1_by_itself_stays_as_it_is() -> None:
-    for ranking in RANKINGS:
-        with opened(ranking, fusion="weighted_sum", reranker="cosine", decay="weibull") as memory:
-            _, steps = answered(memory)
-        assert "min_max" not in steps
-        assert {"reranker", "decay"} <= steps
+    sums = {"score": [-2.0, 6.0, 1.0], "cosine": [0.1, 0.2, 0.3]}
+    assert scored(MinMax(), **sums) == pytest.approx([0.0, 1.0, 3 / 8])
+    assert scored(MinMax(), score=[4.0, 4.0]) == [1.0, 1.0]

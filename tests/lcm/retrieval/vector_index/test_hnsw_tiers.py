@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Tiered
 from lcm.retrieval.vector_index.exact import Exact
@@ -303,16 +302,6 @@ def test_a_lost_tier_is_derived_on_load_and_written_again(
     caplog.clear()
     settings.build(DIM, incidents=Counter()).load(path)
     assert not caplog.records
-
-
-def test_a_lost_full_width_is_refused_and_nothing_replaced(tmp_path: Path) -> None:
-    index = filled(SETTINGS)
-    index.save(tmp_path / "index")
-    (tmp_path / "index").write_bytes((tmp_path / "index").read_bytes()[:-1])
-    before = index.search_tiers(unit(9, 1), 10)
-    with pytest.raises(StoreError, match="rebuild it"):
-        index.load(tmp_path / "index")
-    assert index.search_tiers(unit(9, 1), 10) == before
 
 
 def test_a_small_set_waits_for_its_rotation_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
