@@ -1,6 +1,7 @@
 """Checks of fields: one wording for each kind, whatever the values."""
 
 import math
+import operator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -58,29 +59,17 @@ BOUNDS = st.dictionaries(st.sampled_from(["ge", "gt", "le", "lt"]), st.integers(
 
 @given(value=NUMBERS, bounds=BOUNDS)
 def test_a_number_passes_where_every_bound_holds(value: float, bounds: dict[str, float]) -> None:
-    holds = {
-        "ge": lambda bound: value >= bound,
-        "gt": lambda bound: value > bound,
-        "le": lambda bound: value <= bound,
-        "lt": lambda bound: value < bound,
-    }
-    if all(holds[name](bound) for name, bound in bounds.items()):
+    if all(getattr(operator, name)(value, bound) for name, bound in bounds.items()):
         check_range(SimpleNamespace(x=value), "x", **bounds)
     else:
         with pytest.raises(ValueError, match=r"^x must be .*, got "):
             check_range(SimpleNamespace(x=value), "x", **bounds)
 
 
-@given(st.integers())
-def test_whole_numbers_are_whole(value: int) -> None:
-    check_range(SimpleNamespace(x=value), "x", is_whole=True)
-
-
-def test_null_passes_where_it_may_stand() -> None:
+def test_what_may_stand_passes_and_the_first_field_that_is_wrong_is_named() -> None:
+    check_range(SimpleNamespace(x=-(10**400)), "x", is_whole=True)
     check_range(Fields(), "window", ge=1, or_null=True)
-
-
-def test_the_first_field_that_is_wrong_is_named() -> None:
+    check_range(Fields(window=math.inf), "window", ge=0, or_infinite=True)
     with pytest.raises(ValueError, match=r"^share must be >= 0, got -1$"):
         check_range(Fields(half_life_days=1, share=-1), "half_life_days", "share", ge=0)
 
@@ -119,7 +108,3 @@ def test_the_keys_of_a_mapping_are_those_that_are_named() -> None:
         check_keys(fields, weights=("novelty",))
     with pytest.raises(ValueError, match=r"^weights must name utility, age, got recency, novelty$"):
         check_keys(fields, weights=("utility", "novelty", "age", "recency"))
-
-
-def test_no_limit_is_allowed_where_it_is_said() -> None:
-    check_range(Fields(window=math.inf), "window", ge=0, or_infinite=True)

@@ -94,13 +94,13 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "before")]
 
 
-hostile = st.sampled_from(
+hostile = st.text(max_size=80) | st.sampled_from(
     [
         "",
         ".",
         "..",
         "../x",
-        "/etc/passwd",
+        "/etc",
         "a/b",
         "a\\b",
         "a\0b",
@@ -110,10 +110,9 @@ hostile = st.sampled_from(
         "CON.txt",
         "nul.",
         "x" * 300,
-        "é",
         "\ud800",
     ]
-) | st.text(max_size=80)
+)
 
 
 @given(st.sets(hostile, max_size=6))
@@ -125,8 +124,5 @@ def test_names_of_files_from_data_are_one_part_of_a_path_and_differ(texts: set[s
         assert Path(name).name == name
         assert name.partition(".")[0] not in ("con", "nul")
     assert len({name.casefold() for name in names}) == len(texts)
-
-
-def test_plain_names_stay() -> None:
     for name in ("system", "bm25", "last_n", "2026-11-21.a"):
         assert file_name(name) == name

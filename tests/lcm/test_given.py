@@ -55,36 +55,44 @@ def test_a_small_file_that_becomes_a_huge_one_is_refused(
         assert len(read.messages) == 5_000
 
 
-def packed(path: Path) -> Path:
-    """A line of JSON, packed, that is longer than any file of its size may become."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(b'{"haystack_id": "' + b"a" * 2**20 + b'"}\n' * 2))
-    return path
+DOORS: dict[str, Callable[[Path], object]] = {
+    "published lines": lambda path: list(unpacked_lines(path)),
+    "judgements of TREC": read_trec_qrels,
+    "judgements": lambda path: JudgementFile(path.parent),
+    "a plugin's settings": lambda path: import_preset.main([str(path)]),
+}
+OF_PACKED: dict[str, Callable[[Path], object]] = {
+    "a published array": lambda path: list(json_array(path)),
+    "a published array as a stream": lambda path: list(json_array_stream(path)),
+    "longmemeval": lambda path: list(development_haystacks(path)),
+    "a ledger": read_ledger,
+    "beir": lambda path: Beir(directory=str(path.parent)).load(),
+    "questions": lambda path: read_questions(path.rename(path.with_name("q.jsonl"))),
+}
+OF_ANY: dict[str, Callable[[Path], object]] = {
+    "questions": read_questions,
+    "a transcript": read_transcripts,
+    "a transcript's digest": digest_of,
+    "Parquet": lambda path: list(rows(path)),
+    "authored text": lambda path: authored(path.parent).nodes(incidents=Counter()),
+    "a run's summary": lambda path: read_summary(path.parent),
+    "a run's configuration": lambda path: read_config(path.parent),
+    "a run's table": read_table,
+    "a derived file": read_derived,
+}
 
 
-@pytest.mark.parametrize(
-    "door",
-    [
-        pytest.param(lambda path: list(unpacked_lines(path)), id="published lines"),
-        pytest.param(lambda path: list(json_array(path)), id="a published array"),
-        pytest.param(lambda path: list(json_array_stream(path)), id="a published array as a stream"),
-        pytest.param(lambda path: list(development_haystacks(path)), id="longmemeval"),
-        pytest.param(lambda path: read_ledger(path), id="a ledger"),
-        pytest.param(lambda path: Beir(directory=str(path.parent)).load(), id="beir"),
-        pytest.param(lambda path: read_trec_qrels(path), id="judgements of TREC"),
-        pytest.param(lambda path: JudgementFile(path.parent), id="judgements"),
-        pytest.param(lambda path: read_questions(path.rename(path.with_name("q.jsonl"))), id="questions"),
-        pytest.param(lambda path: import_preset.main([str(path)]), id="a plugin's settings"),
-    ],
-)
+@pytest.mark.parametrize("door", DOORS | OF_PACKED)
 def test_no_door_unpacks_more_than_text_could_have_been(
-    door: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A line of JSON, packed, that is longer than any file of its size may become."""
     monkeypatch.setattr(given, "_ANY_BYTES", 2**18)
-    path = packed(tmp_path / "corpus.jsonl.gz")
+    path = tmp_path / "corpus.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"haystack_id": "' + b"a" * 2**20 + b'"}\n' * 2))
     path.with_name("judgements.jsonl").write_bytes(path.read_bytes())
     with pytest.raises(LcmError, match=r"becomes more than 262,144 bytes when it is .* LCM_MAX_UNPACKED_RATIO raises"):
-        door(path)
+        (DOORS | OF_PACKED)[door](path)
 
 
 def test_a_file_that_is_read_at_once_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,28 +126,8 @@ def authored(folder: Path) -> AuthoredFiles:
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and devices are POSIX's")
 @pytest.mark.parametrize("kind", ["pipe", "device", "link to a pipe", "socket"])
-@pytest.mark.parametrize(
-    "door",
-    [
-        pytest.param(lambda path: read_questions(path), id="questions"),
-        pytest.param(lambda path: JudgementFile(path.parent), id="judgements"),
-        pytest.param(lambda path: read_trec_qrels(path), id="judgements of TREC"),
-        pytest.param(lambda path: list(unpacked_lines(path)), id="a dataset"),
-        pytest.param(lambda path: import_preset.main([str(path)]), id="a plugin's settings"),
-        pytest.param(lambda path: read_transcripts(path), id="a transcript"),
-        pytest.param(lambda path: digest_of(path), id="a transcript's digest"),
-        pytest.param(lambda path: list(rows(path)), id="Parquet"),
-        pytest.param(
-            lambda path: AuthoredFiles(ByteScanner(), [f"{path.parent}/*.md"]).nodes(incidents=Counter()),
-            id="authored text",
-        ),
-        pytest.param(lambda path: read_summary(path.parent), id="a run's summary"),
-        pytest.param(lambda path: read_config(path.parent), id="a run's configuration"),
-        pytest.param(lambda path: read_table(path), id="a run's table"),
-        pytest.param(lambda path: read_derived(path), id="a derived file"),
-    ],
-)
-def test_no_door_waits_for_a_pipe_or_a_device(door: Callable[[Path], object], kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("door", DOORS | OF_ANY)
+def test_no_door_waits_for_a_pipe_or_a_device(door: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "judgements.jsonl"
     os.mkfifo(tmp_path / "pipe")
     for name in (path.name, "summary.json", "config.yaml", "a.md"):
@@ -152,4 +140,4 @@ def test_no_door_waits_for_a_pipe_or_a_device(door: Callable[[Path], object], ki
             case _:
                 (tmp_path / name).symlink_to(tmp_path / "pipe" if "pipe" in kind else "/dev/zero")
     with within(20), pytest.raises((LcmError, OSError), match=r"[Nn]o plain file|neither a file nor a folder"):
-        door(path)
+        (DOORS | OF_ANY)[door](path)

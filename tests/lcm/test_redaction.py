@@ -35,9 +35,8 @@ def test_of_every_kind_none_is_left() -> None:
     assert not left
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_ordinary_words_stay() -> None:
+    texts = [
         "api_key_env: OPENROUTER_API_KEY",
         "set the environment variable JINA_API_KEY",
         "max_tokens: 2048",
@@ -53,10 +52,8 @@ def test_of_every_kind_none_is_left() -> None:
         '{"password": "${A_PASSWORD}", "asks": ["the password:", 1234567]}',
         "40a8bd0012c4e5f6a7b8c9d0e1f2a3b4c5d6e7f8",
         "a basic understanding of basic authentication, and the bearer certificate",
-    ],
-)
-def test_ordinary_words_stay(text: str) -> None:
-    assert redacted(text) == text
+    ]
+    assert list(map(redacted, texts)) == texts
 
 
 @pytest.mark.parametrize(
@@ -68,10 +65,10 @@ def test_ordinary_words_stay(text: str) -> None:
     ],
 )
 def test_what_is_made_to_take_time_takes_little(piece: str) -> None:
-    """Quadratic patterns took ten seconds for a hundredth of it."""
+    """Quadratic patterns took ten seconds for a tenth of it."""
     started = time.process_time()
-    redacted(piece * (1_000_000 // len(piece)))
-    assert time.process_time() - started < 5
+    redacted(piece * (100_000 // len(piece)))
+    assert time.process_time() - started < 2
 
 
 def test_the_value_of_a_variable_that_holds_a_key_is_told_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,32 +77,28 @@ def test_the_value_of_a_variable_that_holds_a_key_is_told_nowhere(monkeypatch: p
     assert redacted("it said: just some words, word for word") == "it said: REDACTED, word for word"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "PGPASSWORD",
-            "OPENAI_APIKEY",
-            "OPENAI_API_KEY_2",
-            "AUTHTOKEN",
-            "my_token",
-            "DB_PASS",
-            "MYSQL_PWD",
-            "GITHUB_PAT",
-        ),
-        *("SECRET_VALUE", "AWS_ACCESS_KEY_ID", "npm_password"),
-    ],
+HOLDS_A_KEY = (
+    "PGPASSWORD OPENAI_APIKEY OPENAI_API_KEY_2 AUTHTOKEN my_token DB_PASS MYSQL_PWD GITHUB_PAT SECRET_VALUE"
+    " AWS_ACCESS_KEY_ID npm_password"
 )
+HOLDS_NONE = (
+    "PATH PWD OLDPWD COMPASS KEYBOARD_LAYOUT XKB_DEFAULT_LAYOUT SSH_AUTH_SOCK SSH_ASKPASS MONKEY MAX_TOKENS"
+    " TOKENIZERS_PARALLELISM LCM_ALLOWED_KEYS HF_TOKEN_PATH PATTERN SPAT"
+)
+
+
 @pytest.mark.parametrize("value", ["open sesame!", 'a"b\\c"d/e', "clé-des-champs", "it's open sesame"])
-def test_a_variable_that_holds_a_key_is_known_by_its_name(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(name, value)
+def test_a_variable_that_holds_a_key_is_known_by_its_name(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     record = {"a": f"it said {value}", "b": 1}
     nested = json.dumps({"text": json.dumps(record)})
-    for told in (f"it said {value}.", json.dumps(record), json.dumps(record, ensure_ascii=False), nested):
-        assert redacted(told) == told.replace(told[told.index("said ") + 5 : _end(told)], REDACTED)
-    assert yaml.safe_load(redacted(yaml.safe_dump(record, width=12, allow_unicode=True)))["a"] == "it said REDACTED"
+    texts = (f"it said {value}.", json.dumps(record), json.dumps(record, ensure_ascii=False), nested)
+    for name in HOLDS_A_KEY.split():
+        monkeypatch.setenv(name, value)
+        for told in texts:
+            assert redacted(told) == told.replace(told[told.index("said ") + 5 : _end(told)], REDACTED), name
+        folded = yaml.safe_dump(record, width=12, allow_unicode=True)
+        assert yaml.safe_load(redacted(folded))["a"] == "it said REDACTED", name
+        monkeypatch.delenv(name)
 
 
 def _end(told: str) -> int:
@@ -113,27 +106,18 @@ def _end(told: str) -> int:
     return min(place for place in (told.rfind(end) for end in ('\\", ', '", ', ".")) if place > 0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("PATH", "PWD", "OLDPWD", "COMPASS", "KEYBOARD_LAYOUT", "XKB_DEFAULT_LAYOUT", "SSH_AUTH_SOCK", "SSH_ASKPASS"),
-        *("MONKEY", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "LCM_ALLOWED_KEYS", "HF_TOKEN_PATH", "PATTERN", "SPAT"),
-    ],
-)
-def test_a_variable_that_holds_none_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "ordinary words")
-    assert redacted("these are ordinary words") == "these are ordinary words"
+def test_a_variable_that_holds_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in HOLDS_NONE.split():
+        with monkeypatch.context() as set_here:
+            set_here.setenv(name, "ordinary words")
+            assert redacted("these are ordinary words") == "these are ordinary words", name
 
 
-def test_a_key_that_was_read_is_told_nowhere() -> None:
+def test_a_key_that_was_read_is_told_nowhere_nor_by_an_error() -> None:
     Credential("a file", "opens all doors 7")
     Credential("a file", "doors")
     assert redacted("it said: opens all doors 7, doors") == "it said: REDACTED, doors"
-
-
-def test_an_error_shows_no_key() -> None:
-    error = ModelError("answered sk-abcdefgh", 7)
-    assert error.args == ("answered REDACTED", 7)
+    assert ModelError("answered sk-abcdefgh", 7).args == ("answered REDACTED", 7)
 
 
 def test_what_is_logged_by_whomever_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

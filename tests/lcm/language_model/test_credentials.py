@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,12 +25,16 @@ def keys(
     return [credential.key for credential in credentials(URL, profiles, profile, env, file)]
 
 
-def test_profiles_come_first_then_the_environment_then_the_file() -> None:
-    assert keys("profiles.json", "home", "MODEL_KEY", "key") == ["sk-home", "sk-environment", "sk-file"]
-
-
-def test_without_a_name_every_profile_is_tried_in_order() -> None:
-    assert keys("profiles.json", None, "MODEL_KEY") == ["sk-work", "sk-home", "sk-environment"]
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (("profiles.json", "home", "MODEL_KEY", "key"), ["sk-home", "sk-environment", "sk-file"]),
+        (("profiles.json", None, "MODEL_KEY"), ["sk-work", "sk-home", "sk-environment"]),  # every profile, in order
+        ((), [None]),
+    ],
+)
+def test_profiles_come_first_then_the_environment_then_the_file(where: Any, found: list[str | None]) -> None:
+    assert keys(*where) == found
 
 
 @pytest.mark.parametrize("name", ["none", "odd", "nobody"])
@@ -44,10 +49,6 @@ def test_a_key_is_tried_once_and_where_it_is_found_first(monkeypatch: pytest.Mon
     found = credentials(URL, "profiles.json", None, "MODEL_KEY", "key")
     assert [credential.key for credential in found] == ["sk-work", "sk-home", "sk-file"]
     assert found[1].source == "the profile 'home'"
-
-
-def test_no_place_at_all_is_no_key() -> None:
-    assert keys() == [None]
 
 
 def test_a_file_that_is_not_there_leaves_it_to_the_next_place_and_is_not_shown(
@@ -66,7 +67,7 @@ def test_a_file_that_is_not_there_leaves_it_to_the_next_place_and_is_not_shown(
         (
             "missing",
             "UNSET",
-            "sk-by-mistake",
+            "gone",
             "set a profile or the environment variable UNSET or the file that api_key_file names",
         ),
     ],
@@ -86,12 +87,9 @@ def test_a_file_of_profiles_that_is_none_is_an_error_without_its_words(text: str
     assert "sk-" not in str(raised.value)
 
 
-def test_a_file_that_is_no_text_holds_no_key(tmp_path: Path) -> None:
+def test_a_key_that_is_no_text_is_none_and_one_that_no_header_can_carry_is_named_by_its_place(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"\xff\xfe")
     assert keys(env="MODEL_KEY", file="key") == ["sk-environment"]
-
-
-def test_a_key_that_no_header_can_carry_is_named_by_its_place(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("sk-a\nsk-b")
     with pytest.raises(AuthError, match=r"^the file that api_key_file names holds characters that no header") as raised:
         keys(file="key")

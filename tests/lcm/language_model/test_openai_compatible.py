@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +34,23 @@ def said(content: Any, **choice: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"role": "assistant", "content": content}, **choice}]}
 
 
-def in_turn(*answers: Answer) -> Callable[[Asked], Answer]:
+def asked(*answers: Answer, **settings: Any) -> tuple[str | ModelError, list[Asked]]:
+    """Return the reply, or the error, and the requests; the last answer is given for good."""
     left = list(answers)
-    return lambda _: left.pop(0)
+    with serving(lambda _: left.pop(0) if len(left) > 1 else left[0]) as server:
+        try:
+            return model(server, **settings).reply("", "hello"), server.asked
+        except ModelError as error:
+            return error, server.asked
+
+
+YES = Answer(said("yes"))
 
 
 def test_system_and_prompt_go_out_and_the_first_choice_comes_back() -> None:
-    with serving(in_turn(Answer(said(" yes\n")))) as server:
-        assert (
-            model(server, model="m", temperature=0.5, max_tokens=7).reply("be short", "is 来週 \ud800 fine?") == "yes"
-        )
+    with serving(lambda _: Answer(said(" yes\n"))) as server:
+        asking = model(server, model="m", temperature=0.5, max_tokens=7)
+        assert asking.reply("be short", "is 来週 \ud800 fine?") == "yes"
     (request,) = server.asked
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -59,7 +66,7 @@ def test_system_and_prompt_go_out_and_the_first_choice_comes_back() -> None:
 
 
 def test_what_is_not_set_is_not_sent() -> None:
-    with serving(in_turn(Answer(said("yes")))) as server:
+    with serving(lambda _: YES) as server:
         plain = OpenAiCompatible(base_url=f"{server.url}/v1/", api_key_env=None, max_tokens=None)
         assert plain.reply("", "hello") == "yes"
     (request,) = server.asked
@@ -73,8 +80,7 @@ def test_what_is_not_set_is_not_sent() -> None:
 def test_a_busy_server_is_asked_again_after_longer_and_longer_pauses(
     status: int, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serving(in_turn(*[Answer(status=status)] * 3, Answer(said("yes")))) as server:
-        assert model(server, retries=3).reply("", "hello") == "yes"
+    assert asked(*[Answer(status=status)] * 3, YES, retries=3)[0] == "yes"
     assert pauses == [1.0, 2.0, 4.0]
     assert len(caplog.records) == 3
     assert f"HTTP status {status}; trying again in 1 s" in caplog.text
@@ -83,17 +89,15 @@ def test_a_busy_server_is_asked_again_after_longer_and_longer_pauses(
 
 def test_a_server_may_ask_for_another_pause_but_not_for_a_long_one(pauses: list[float]) -> None:
     wished = [Answer(status=429, headers={"Retry-After": after}) for after in ("7", "3600", "Fri, 01 Jan 2027", "-1")]
-    with serving(in_turn(*wished, Answer(said("yes")))) as server:
-        model(server, retries=4).reply("", "hello")
+    assert asked(*wished, YES, retries=4)[0] == "yes"
     assert pauses == [7.0, 30.0, 4.0, 8.0]
 
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_the_last_try_is_the_last(retries: int, pauses: list[float]) -> None:
-    with serving(lambda _: Answer(status=503)) as server, pytest.raises(ModelError, match=r"HTTP status 503$"):
-        model(server, retries=retries).reply("", "hello")
-    assert len(server.asked) == retries + 1
-    assert len(pauses) == retries
+    error, requests = asked(Answer(status=503), retries=retries)
+    assert str(error).endswith("HTTP status 503")
+    assert (len(requests), len(pauses)) == (retries + 1, retries)
 
 
 @pytest.mark.parametrize("stall_after", [0, 10])
@@ -143,14 +147,6 @@ def test_a_server_that_is_not_there_is_said_at_once(pauses: list[float]) -> None
     assert pauses == []
 
 
-def test_a_key_that_is_wanted_is_asked_for() -> None:
-    with (
-        serving(lambda _: Answer(status=401)) as server,
-        pytest.raises(ModelError, match=r"HTTP status 401: it wants a key$"),
-    ):
-        model(server, api_key_env=None).reply("", "hello")
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -166,47 +162,36 @@ def test_a_key_that_is_missing_or_broken_is_named_by_its_variable(
     monkeypatch.delenv("MODEL_KEY")
     if value is not None:
         monkeypatch.setenv("MODEL_KEY", value)
-    with serving(lambda _: Answer(said("yes"))) as server, pytest.raises(ModelError, match=message):
-        model(server).reply("", "hello")
-    assert server.asked == []
+    error, requests = asked(YES)
+    assert re.search(message, str(error))
+    assert requests == []
 
 
-EMPTY = [
-    *([], {}, {"choices": []}, {"choices": {}}, {"choices": ["x"]}, None),
-    *(said(None), said(""), said(" \n"), said(["part"]), {"choices": [{}]}),
-    said([{"type": "reasoning", "text": "hm"}]),
-]
-
-
-@pytest.mark.parametrize("body", EMPTY)
-def test_an_empty_reply_is_asked_for_once_more_with_less_reasoning(body: Any, caplog: pytest.LogCaptureFixture) -> None:
-    with serving(in_turn(Answer(body), Answer(said("yes")))) as server:
-        assert model(server).reply("", "hello") == "yes"
-    first, second = (request.body for request in server.asked)
-    assert second == {**first, "reasoning_effort": "low"}
+@pytest.mark.parametrize("body", [None, {}, {"choices": ["x"]}, said(None), said(" \n"), said(["part"])])
+def test_an_empty_reply_is_asked_for_once_more_with_less_reasoning(
+    body: Any, pauses: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    reply, (first, second) = asked(Answer(body), YES)
+    assert reply == "yes"
+    assert second.body == {**first.body, "reasoning_effort": "low"}
     assert "is empty; asking once more for low reasoning" in caplog.text
-
-
-@pytest.mark.parametrize("body", EMPTY)
-def test_a_reply_that_stays_empty_is_said(body: Any, pauses: list[float]) -> None:
-    with serving(lambda _: Answer(body)) as server, pytest.raises(UnansweredError) as raised:
-        model(server).reply("", "hello")
-    assert str(raised.value) == f"{server.url}/v1/chat/completions answered with an empty reply"
-    assert len(server.asked) == 2
-    assert pauses == []
+    error, requests = asked(Answer(body))
+    assert isinstance(error, UnansweredError)
+    assert str(error).endswith("/v1/chat/completions answered with an empty reply")
+    assert (len(requests), pauses) == (2, [])
 
 
 def test_a_length_that_is_used_up_by_thought_is_said() -> None:
-    with (
-        serving(lambda _: Answer(said("", finish_reason="length"))) as server,
-        pytest.raises(UnansweredError, match=r"empty reply: max_tokens 9 was used up before it began$"),
-    ):
-        model(server).reply("", "hello", max_tokens=9)
+    error, _ = asked(Answer(said("", finish_reason="length")), max_tokens=9)
+    assert isinstance(error, UnansweredError)
+    assert str(error).endswith("empty reply: max_tokens 9 was used up before it began")
+
+
+HALF = Answer(said("half a", finish_reason="length"))
 
 
 def test_a_cut_reply_gives_way_to_a_whole_one(caplog: pytest.LogCaptureFixture) -> None:
-    with serving(in_turn(Answer(said("half a", finish_reason="length")), Answer(said("whole")))) as server:
-        assert model(server).reply("", "hello") == "whole"
+    assert asked(HALF, Answer(said("whole")))[0] == "whole"
     assert "is incomplete; asking once more" in caplog.text
     assert "ends at" not in caplog.text
 
@@ -215,29 +200,28 @@ def test_a_cut_reply_gives_way_to_a_whole_one(caplog: pytest.LogCaptureFixture) 
 def test_a_cut_reply_stands_where_asking_once_more_brings_nothing(
     second: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serving(in_turn(Answer(said("half a", finish_reason="length")), second)) as server:
-        assert model(server, max_tokens=2).reply("", "hello") == "half a"
+    assert asked(HALF, second, max_tokens=2)[0] == "half a"
     assert "ends at max_tokens 2" in caplog.text
 
 
 def test_once_more_can_be_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    with serving(lambda _: Answer(said("half a", finish_reason="length"))) as server:
-        assert model(server, max_tokens=2, low_reasoning_retry=False).reply("", "hello") == "half a"
-    assert len(server.asked) == 1
+    reply, requests = asked(HALF, max_tokens=2, low_reasoning_retry=False)
+    assert (reply, len(requests)) == ("half a", 1)
     assert "ends at max_tokens 2" in caplog.text
 
 
-@pytest.mark.parametrize("second", [Answer(status=400), Answer(status=503)])
-def test_a_server_that_knows_no_reasoning_effort_leaves_the_reply_empty(second: Answer) -> None:
-    with serving(in_turn(Answer(said("")), second)) as server, pytest.raises(UnansweredError, match="empty reply"):
-        model(server, retries=0).reply("", "hello")
+@pytest.mark.parametrize("status", [400, 503])
+def test_a_server_that_knows_no_reasoning_effort_leaves_the_reply_empty(status: int) -> None:
+    error, _ = asked(Answer(said("")), Answer(status=status), retries=0)
+    assert isinstance(error, UnansweredError)
+    assert "empty reply" in str(error)
 
 
 def test_a_request_may_have_settings_of_its_own() -> None:
-    with serving(lambda _: Answer(said("yes"))) as server:
-        asked = model(server, temperature=0.5, max_tokens=7)
-        asked.reply("", "hello", temperature=0.0, max_tokens=3)
-        asked.reply("", "hello")
+    with serving(lambda _: YES) as server:
+        asking = model(server, temperature=0.5, max_tokens=7)
+        asking.reply("", "hello", temperature=0.0, max_tokens=3)
+        asking.reply("", "hello")
         model(server, temperature=None, max_tokens=None).reply("", "hello")
     sent = [(request.body.get("temperature"), request.body.get("max_tokens")) for request in server.asked]
     assert sent == [(0.0, 3), (0.5, 7), (None, None)]
@@ -257,12 +241,12 @@ REFUSALS = [
 def test_a_refusal_of_the_key_is_an_auth_error_and_is_not_tried_again(
     answer: Answer, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serving(lambda _: answer) as server, pytest.raises(AuthError) as raised:
-        model(server).reply("", "hello")
-    assert str(raised.value).endswith(": check the key in the environment variable MODEL_KEY")
-    assert len(server.asked) == 1
-    assert pauses == []
-    assert KEY not in str(raised.value) + caplog.text
+    error, requests = asked(answer)
+    assert isinstance(error, AuthError)
+    assert str(error).endswith(": check the key in the environment variable MODEL_KEY")
+    assert (len(requests), pauses) == (1, [])
+    assert KEY not in str(error) + caplog.text
+    assert str(asked(Answer(status=401), api_key_env=None)[0]).endswith("HTTP status 401: it wants a key")
 
 
 def test_a_key_that_is_refused_leaves_the_request_to_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -270,11 +254,11 @@ def test_a_key_that_is_refused_leaves_the_request_to_the_next(tmp_path: Path, ca
     (tmp_path / "key").write_text("sk-file\n")
 
     def answer(request: Asked) -> Answer:
-        return Answer(said("yes")) if request.headers["authorization"] == "Bearer sk-file" else Answer(status=401)
+        return YES if request.headers["authorization"] == "Bearer sk-file" else Answer(status=401)
 
     with serving(answer) as server:
-        asked = model(server, profiles=str(tmp_path / "profiles.json"), api_key_file=str(tmp_path / "key"))
-        assert asked.reply("", "hello") == "yes"
+        asking = model(server, profiles=str(tmp_path / "profiles.json"), api_key_file=str(tmp_path / "key"))
+        assert asking.reply("", "hello") == "yes"
     tried = [request.headers["authorization"].removeprefix("Bearer ") for request in server.asked]
     assert tried == ["sk-old", "sk-older", KEY, "sk-file"]
     assert caplog.text.count("trying the next key") == 3
@@ -284,20 +268,16 @@ def test_a_key_that_is_refused_leaves_the_request_to_the_next(tmp_path: Path, ca
 
 def test_keys_are_not_part_of_what_the_model_says_of_itself(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("sk-file\n")
-    asked = OpenAiCompatible(
-        base_url="http://localhost/v1", api_key_env="MODEL_KEY", api_key_file=str(tmp_path / "key")
-    )
-    for shown in (repr(asked), str(asked.identity), repr(asked._credentials())):
-        assert "sk-" not in shown
+    shown = OpenAiCompatible(base_url="http://localhost/v1", api_key_env="MODEL_KEY", api_key_file=str(tmp_path / "key"))
+    assert "sk-" not in f"{shown!r} {shown.identity} {shown._credentials()!r}"
 
 
 def test_a_netrc_does_not_replace_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    with serving(in_turn(Answer(said("yes")), Answer(said("yes")))) as server:
-        model(server).reply("", "hello")
-        model(server, api_key_env=None).reply("", "hello")
-    assert [request.headers.get("authorization") for request in server.asked] == [f"Bearer {KEY}", None]
+    for variable, sent in (("MODEL_KEY", f"Bearer {KEY}"), (None, None)):
+        _, (request,) = asked(YES, api_key_env=variable)
+        assert request.headers.get("authorization") == sent
 
 
 def test_the_identity_is_the_model_and_not_where_it_is_served() -> None:
