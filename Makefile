@@ -9,22 +9,22 @@ SOURCE := lcm eval pipelines tests
 export HNSWLIB_NO_NATIVE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: evaluate test test-rest test-all slow-tests check format docs clean
+.PHONY: evaluate test test-ci test-all slow-tests check format docs clean
 
 evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
-test: $(STAMP)  ## what a change is likely to break: five minutes on two cores (docs/tests.md)
+test: $(STAMP)  ## what a change is likely to break: four minutes on two cores (docs/tests.md)
 	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast
 
-test-rest: $(STAMP)  ## what `make test` leaves out, and property tests with all their examples
-	$(BIN)/python -m pytest -n 2 -m "full or slow or hypothesis"
+test-ci: $(STAMP)  ## what must pass before anything lands
+	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast
 
-test-all: $(STAMP)  ## the whole test suite
+test-all: $(STAMP)  ## everything, and property tests with all their examples
 	$(BIN)/python -m pytest -n 2
 
 slow-tests: $(STAMP)  ## record which tests take over half a second, which `make test` then leaves out
-	$(BIN)/python -m pytest -n 2 -m "not full" -p tests.support.slow --hypothesis-profile=fast
+	$(BIN)/python -m pytest -n 2 -m "not full" --record-slow --hypothesis-profile=fast
 
 check: $(STAMP)  ## lint and types
 	$(BIN)/ruff check $(SOURCE)

@@ -30,6 +30,7 @@ EXECUTED = [
     *sorted((DOCS / "howto").glob("*.md")),
 ]
 """Pages whose commands follow each other: all run, in one folder, from the first to the last."""
+IN_CI = ("README", "tutorial")
 HELP = sorted((ROOT / "pipelines").glob("*.py"))
 COMPOSED = ("evaluate", "tune")
 """Commands whose examples are composed; those of the others name files that only their reader has."""
@@ -60,6 +61,13 @@ def all_command_lines(page: Path) -> list[str]:
     return [line for line in lines if line.startswith("lcm ")]
 
 
+PAGES_THAT_RUN = [
+    pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.stem in IN_CI else pytest.mark.full)
+    for page in EXECUTED
+    if command_lines(page)
+]
+
+
 def test_no_two_pages_write_the_same_folder() -> None:
     """Who reads one after the other in one checkout meets nothing there that another page left."""
     pages: dict[str, set[str]] = {}
@@ -71,8 +79,7 @@ def test_no_two_pages_write_the_same_folder() -> None:
     assert {folder: sorted(names) for folder, names in pages.items() if len(names) > 1} == {}
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("page", [page for page in EXECUTED if command_lines(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES_THAT_RUN)
 def test_the_commands_of_a_page_run(
     page: Path,
     lcm: Lcm,  # noqa: F811

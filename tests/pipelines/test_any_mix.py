@@ -3,7 +3,7 @@
 Each runs, or is refused in one line before any work. The models are tiny and the servers are on this machine.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.support.local_server import said, served
 from tests.support.models import BuildModel, TinyT5, linked
+from tests.support.weekly import of_this_week
 
 CONF = conf_folder.conf_dir()
 APART = {
@@ -46,8 +47,8 @@ GROUPS = {
 }
 MIXES: list[dict[str, str]] = [dict(zip(GROUPS, row, strict=True)) for row in AllPairs(list(GROUPS.values()))]
 OF_EXPORTED_MODELS = {"t5", "minilm", "chain", "routed"}
-FAST = [i for i, mix in enumerate(MIXES) if OF_EXPORTED_MODELS.isdisjoint(mix.values())][::24]
-"""Mixes that stand in the fast part: some of those that need no exported model."""
+IN_CI = of_this_week(range(len(MIXES)), 12)
+NUMBERS = [pytest.param(i, marks=pytest.mark.slow if i in IN_CI else pytest.mark.full) for i in range(len(MIXES))]
 
 
 def test_every_pair_of_choices_is_mixed() -> None:
@@ -110,16 +111,7 @@ def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5 | None, build: BuildMod
     return [one for one in found if one]
 
 
-def _marks(number: int) -> Iterable[pytest.MarkDecorator]:
-    if number in FAST:
-        return []
-    return [pytest.mark.full]
-
-
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(number, marks=_marks(number)) for number in range(len(MIXES))],
-)
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_mix_runs_or_is_refused_in_one_line(
     number: int,
     tmp_path: Path,
