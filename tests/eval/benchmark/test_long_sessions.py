@@ -1,8 +1,7 @@
 """What a long session costs: both sides do the same, and a side that does not is found out."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from itertools import count
 
 import pytest
 
@@ -17,7 +16,6 @@ from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.context.assembly.lossless import Lossless
-from lcm.context.recall.grep import Grep
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 
@@ -48,26 +46,11 @@ def test_sizes_and_parts_that_say_nothing_are_refused() -> None:
         replace(GREP, limit=0)
 
 
-def test_a_compaction_that_writes_otherwise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = compaction_turns.contents
-    numbers = iter(range(9))
+def test_a_side_that_does_otherwise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, grep, checked, numbers = compaction_turns.contents, full_text_grep.grep, context_assembly._check, count()
     monkeypatch.setattr(compaction_turns, "contents", lambda file: read(file) | {"summaries": [(next(numbers),)]})
-    with pytest.raises(DisagreementError, match="summaries"):
-        TURNS.run(1, 3)
-
-
-def test_a_grep_that_finds_less_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    grep: Callable[..., Grep] = full_text_grep.grep
     monkeypatch.setattr(full_text_grep, "grep", lambda *asked: replace(grep(*asked), messages=()))
-    with pytest.raises(DisagreementError, match="different messages"):
-        GREP.run(1, 3)
-
-
-def test_an_assembly_that_shows_otherwise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(ours: Any, bare: Any) -> None:
-        checked(ours, bare[1:])
-
-    checked = context_assembly._check
-    monkeypatch.setattr(context_assembly, "_check", check)
-    with pytest.raises(DisagreementError, match="different messages"):
-        ASSEMBLY.run(1, 3)
+    monkeypatch.setattr(context_assembly, "_check", lambda ours, bare: checked(ours, bare[1:]))
+    for choice, told in ((TURNS, "summaries"), (GREP, "different messages"), (ASSEMBLY, "different messages")):
+        with pytest.raises(DisagreementError, match=told):
+            choice.run(1, 3)
