@@ -1,30 +1,21 @@
 """What `survival` and `resume` tell of a system, in the form of measures of queries."""
 
-from typing import Any
-
-import pytest
-
 from eval.experiment.conversation_means import conversation_direction, conversation_means
 
 
-def entry(value: float) -> dict[str, Any]:
-    return {"value": value, "n": 3, "low": value, "high": value}
-
-
-SUMMARY = {
-    "measures": {},
-    "survival": {
-        "system@1000": {"retained": entry(0.25), "missing": entry(0.5), "facts": entry(12)},
-        "system@2000": {"retained": entry(0.5), "missing": entry(0.25), "facts": entry(12)},
-        "oracle@1000": {"retained": entry(0.75)},
-        "whole_history": {"retained": entry(1)},
-    },
-    "compression": {"ratio": 3.5},
-}
-
-
 def test_means_of_the_system_are_named_by_measure_and_budget_and_counts_are_left_out() -> None:
-    assert {name: told["value"] for name, told in conversation_means(SUMMARY).items()} == {
+    values = {
+        "system@1000": {"retained": 0.25, "missing": 0.5, "facts": 12},
+        "system@2000": {"retained": 0.5, "missing": 0.25, "facts": 12},
+        "oracle@1000": {"retained": 0.75},
+        "whole_history": {"retained": 1},
+    }
+    told = {
+        arm: {name: {"value": value, "n": 3, "low": value, "high": value} for name, value in one.items()}
+        for arm, one in values.items()
+    }
+    found = conversation_means({"measures": {}, "survival": told, "compression": {"ratio": 3.5}})
+    assert {name: told["value"] for name, told in found.items()} == {
         "survival.retained@1000": 0.25,
         "survival.retained@2000": 0.5,
         "survival.missing@1000": 0.5,
@@ -33,15 +24,8 @@ def test_means_of_the_system_are_named_by_measure_and_budget_and_counts_are_left
     assert conversation_means({"measures": {}}) == {}
 
 
-@pytest.mark.parametrize(
-    ("measure", "way"),
-    [
-        ("survival.retained@1000", "higher"),
-        ("survival.recoverable@1000", "higher"),
-        ("survival.stale@8000", "lower"),
-        ("resume.task_tokens@2000", "lower"),
-        ("resume.at_hand@2000", "higher"),
-    ],
-)
-def test_what_is_lost_or_paid_is_better_low(measure: str, way: str) -> None:
-    assert conversation_direction(measure) == way
+def test_what_is_lost_or_paid_is_better_low() -> None:
+    higher = ["survival.retained@1000", "survival.recoverable@1000", "resume.at_hand@2000"]
+    lower = ["survival.stale@8000", "resume.task_tokens@2000"]
+    ways = {measure: conversation_direction(measure) for measure in (*higher, *lower)}
+    assert ways == dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatch
+from typing import Any
 
 import polars as pl
 import pytest
@@ -58,32 +59,18 @@ def run(
     return experiments.outcome(of or dataset(), parts or system(), {**SMALL, **measures}, arms)
 
 
-def test_everything_is_counted() -> None:
-    assert run().counts == {
-        "workspaces": 1,
-        "messages": 8,
-        "documents": 8,
-        "queries": 4,
-        "judged_queries": 3,
-        "unjudged_queries": 1,
-    }
-
-
-def test_every_arm_answers_every_query_with_what_it_could_see() -> None:
+def test_every_arm_answers_every_query_and_means_are_over_judged_ones() -> None:
     outcome = run()
+    counts = {"messages": 8, "documents": 8, "queries": 4, "judged_queries": 3, "unjudged_queries": 1}
+    assert outcome.counts == {"workspaces": 1} | counts
+    assert outcome.timing == {}
     assert set(outcome.run["arm"]) == {SYSTEM_ARM, "last_n"}
-    early = outcome.run.filter(query_id="unjudged", arm="last_n")
-    assert len(early) == 4
+    assert len(outcome.run.filter(query_id="unjudged", arm="last_n")) == 4, "what it could see"
     assert set(outcome.documents["document_id"]) == set(outcome.run["document_id"])
-
-
-def test_means_are_over_judged_queries() -> None:
-    outcome = run()
     means = outcome.means.filter(arm=SYSTEM_ARM, group="all", measure="recall@2")
-    assert means["n"].to_list() == [3]
     values = outcome.values.filter(arm=SYSTEM_ARM, measure="recall@2")
     assert set(values["query_id"]) == {"q0", "q1", "q2"}
-    assert means["value"].to_list() == [values["value"].mean()]
+    assert (means["n"].to_list(), means["value"].to_list()) == ([3], [values["value"].mean()])
 
 
 def test_a_cutoff_that_takes_in_everything_is_flagged() -> None:
@@ -100,14 +87,14 @@ def test_live_queries_are_timed_by_part() -> None:
     assert latency["total"]["n"] == 2
     assert latency["total"]["p50_ms"] > 0
     assert run(latency=Latency(queries=0)).timing == {"latency": {}}
-    assert run().timing == {}
 
 
-def test_an_arm_that_returns_nothing_scores_zero() -> None:
+def test_what_returns_nothing_scores_zero_and_is_flagged() -> None:
     nothing = Ranking(Recent(), {"cut": MinScore(5.0)})
-    means = run(arms={"nothing": nothing}).means.filter(arm="nothing", group="all")
-    assert means["n"].unique().to_list() == [3]
-    assert means["value"].unique().to_list() == [0.0]
+    outcome = run(parts=system(ranking=nothing), arms={"nothing": nothing})
+    means = outcome.means.filter(arm="nothing", group="all")
+    assert (means["n"].unique().to_list(), means["value"].unique().to_list()) == ([3], [0.0])
+    assert "4 of 4 queries were answered with no document" in outcome.flags
 
 
 def test_workspaces_may_share_their_ids() -> None:
@@ -138,40 +125,29 @@ def test_a_query_judged_by_session_only_counts_as_judged() -> None:
     }
 
 
-def nothing_judged(**changes: object) -> Dataset:
-    return replace(dataset(), qrels=pl.DataFrame(schema=QRELS_SCHEMA), **changes)
+def frame(schema: Mapping[str, pl.DataType], *rows: tuple[object, ...]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict(schema), orient="row")
 
 
 @pytest.mark.parametrize(
-    ("unjudged", "has"),
+    ("changes", "has"),
     [
-        (nothing_judged(), "1 transcripts, 4 queries, 0 references and 0 queries with options"),
+        ({}, "1 transcripts, 4 queries, 0 references and 0 queries with options"),
         (
-            nothing_judged(
-                queries=(), references=pl.DataFrame([("talk", None, "They talk.")], REFERENCES_SCHEMA, orient="row")
-            ),
+            {"queries": (), "references": frame(REFERENCES_SCHEMA, ("talk", None, "They talk."))},
             "1 transcripts, 0 queries, 1 references",
         ),
         (
-            nothing_judged(
-                options=pl.DataFrame(
-                    [("q0", "a", "blue", True), ("q0", "b", "red", False)], OPTIONS_SCHEMA, orient="row"
-                )
-            ),
+            {"options": frame(OPTIONS_SCHEMA, ("q0", "a", "blue", True), ("q0", "b", "red", False))},
             "1 queries with options",
         ),
-        (
-            nothing_judged(
-                session_qrels=pl.DataFrame([("q0", "talk:session 0", 0)], SESSION_QRELS_SCHEMA, orient="row")
-            ),
-            "has no judgements",
-        ),
+        ({"session_qrels": frame(SESSION_QRELS_SCHEMA, ("q0", "talk:session 0", 0))}, "has no judgements"),
     ],
     ids=["queries", "references", "options", "relevance 0"],
 )
-def test_a_dataset_with_nothing_judged_is_refused_in_one_line(unjudged: Dataset, has: str) -> None:
+def test_a_dataset_with_nothing_judged_is_refused_in_one_line(changes: Mapping[str, Any], has: str) -> None:
     with pytest.raises(DatasetError) as caught:
-        run(unjudged)
+        run(replace(dataset(), qrels=frame(QRELS_SCHEMA), **changes))
     said = str(caught.value)
     assert said.startswith("dataset 'tiny' (tiny) has no judgements")
     assert has in said
@@ -180,29 +156,22 @@ def test_a_dataset_with_nothing_judged_is_refused_in_one_line(unjudged: Dataset,
 
 
 def test_use_shapes_the_systems_later_answers() -> None:
-    parts = system()
-    stages = {**parts.ranking.stages, "decay": DecayBoost(Weibull(floor_working=0.0))}
-    ranking = replace(parts.ranking, stages=stages)
+    stages = {**system().ranking.stages, "decay": DecayBoost(Weibull(floor_working=0.0))}
+    ranking = replace(system().ranking, stages=stages)
     asked = tuple(replace(query, query_id=f"{i}{query.query_id}") for i in range(4) for query in queries())
-    judged = [(query.query_id, "talk:0", 1) for query in asked]
-    often = replace(dataset(), queries=asked, qrels=pl.DataFrame(judged, schema=QRELS_SCHEMA, orient="row"))
+    judged = frame(QRELS_SCHEMA, *((query.query_id, "talk:0", 1) for query in asked))
+    often = replace(dataset(), queries=asked, qrels=judged)
     recall = Recall(Weibull(), recalled=2, tiers=DecayTiers())
-    frozen, used = (
+    frozen, twin, used = (
         run(often, system(ranking=ranking, reinforcement=reinforcement), {"twin": ranking})
-        for reinforcement in (NoReinforcement(), recall)
+        .run.filter(arm=arm)
+        .drop("arm")
+        for reinforcement, arm in ((NoReinforcement(), "system"), (NoReinforcement(), "twin"), (recall, "system"))
     )
-    answers = {name: outcome.run.partition_by("arm", as_dict=True) for name, outcome in (("f", frozen), ("u", used))}
-    assert answers["f"]["system",].drop("arm").equals(answers["f"]["twin",].drop("arm"))
-    first = [f"0{query.query_id}" for query in queries()][:1]
-    assert not answers["u"]["system",].equals(answers["f"]["system",])
-    before, after = (answers[name]["system",].filter(pl.col("query_id").is_in(first)) for name in ("f", "u"))
-    assert before.equals(after)  # nothing was used before the first query
-
-
-def test_queries_without_any_answer_are_flagged() -> None:
-    nothing = Ranking(Recent(), {"cut": MinScore(2.0)})
-    assert "4 of 4 queries were answered with no document" in run(parts=system(ranking=nothing)).flags
-    assert not any("no document" in flag for flag in run().flags)
+    assert frozen.equals(twin)
+    assert not used.equals(frozen)
+    first = f"0{queries()[0].query_id}"  # nothing was used before it
+    assert used.filter(query_id=first).equals(frozen.filter(query_id=first))
 
 
 @pytest.mark.parametrize(

@@ -86,14 +86,11 @@ def test_what_triggers_see_is_told_with_the_largest_context_of_all_workspaces() 
     assert 0 < int(per_turn.partition("and ")[2].partition(" ")[0]) < size
 
 
-def test_contexts_that_were_compacted_are_counted() -> None:
+def test_contexts_that_were_compacted_are_counted_and_clusters_tell_of_their_own_trigger() -> None:
     some = outcome(lossless(budget_tokens=90, leaf_chunk_tokens=60), PerTurn())
     (flag,) = (one for one in some.flags if "compacted" in one)
     assert flag.startswith("1 of 2 contexts compacted; the largest had ")
     assert (some.counts["contexts"], some.counts["contexts_compacted"]) == (2, 1)
-
-
-def test_compaction_by_clusters_tells_of_its_own_trigger() -> None:
     (waits,) = told(clustering(session_token_budget=2000), PerTurn())
     assert waits.endswith(" of the 2,000 tokens between its last summary and its recent tail that trigger it")
     (never,) = told(clustering(session_token_budget=0), PerTurn())
@@ -103,11 +100,16 @@ def test_compaction_by_clusters_tells_of_its_own_trigger() -> None:
     assert "whatever stands before the recent tail" in always
 
 
-@pytest.mark.parametrize("replay", [Bulk(), PerTurn()])
-def test_without_compaction_nothing_is_told(replay: Replay) -> None:
-    silent = outcome(NoCompaction(), replay)
-    assert not any("compacted" in flag for flag in silent.flags)
-    assert "contexts" not in silent.counts
+@pytest.fixture(scope="module")
+def nothing() -> Outcome:
+    """What a run without compaction finds."""
+    return outcome(NoCompaction(), Bulk())
+
+
+def test_without_compaction_nothing_is_told(nothing: Outcome) -> None:
+    for silent in (nothing, outcome(NoCompaction(), PerTurn())):
+        assert not any("compacted" in flag for flag in silent.flags)
+        assert "contexts" not in silent.counts
 
 
 def test_what_reached_its_trigger_and_gave_nothing_is_told() -> None:
@@ -117,11 +119,14 @@ def test_what_reached_its_trigger_and_gave_nothing_is_told() -> None:
         ContextReading("a", False, LEAF, 0, 1_000),
     ]
     (flag,) = flags_of_contexts(read)
-    assert flag.startswith(
-        f"1 of 2 contexts compacted; the largest had 7,000 of the 6,000 {SWEEP}, and 0 of the 1,000 "
+    assert flag == (
+        f"1 of 2 contexts compacted; the largest had 7,000 of the 6,000 {SWEEP}, and 0 of the 1,000 {LEAF}; "
+        "1 reached that, and all that may be folded there gave nothing shorter"
     )
-    assert flag.endswith(f"{LEAF}; 1 reached that, and all that may be folded there gave nothing shorter")
     assert flags_of_contexts([]) == ()
+    for hard, is_told in ((500, True), (3000, False), (0, False)):
+        read = [ContextReading("a", False, SWEEPS, 20, 2000), ContextReading("a", False, WAITS, 20, hard)]
+        assert any("nothing is left to the background" in flag for flag in flags_of_contexts(read)) is is_told, hard
 
 
 def test_parts_that_found_nothing_to_do_are_named() -> None:
@@ -155,41 +160,38 @@ def test_what_may_keep_messages_and_never_kept_one_is_named(fields: dict[str, An
     assert [flag.startswith(f"parts that found nothing to do: {idle}") for flag in told] == [True] * (idle is not None)
 
 
-def test_session_rules_that_changed_nothing_of_what_was_taken_in_are_named() -> None:
+def test_session_rules_that_changed_nothing_of_what_was_taken_in_are_named(nothing: Outcome) -> None:
     def named(**rules: Any) -> bool:
         flags = outcome(NoCompaction(), Bulk(), SessionRules(**rules)).flags
         return any(flag.startswith("parts that found nothing to do: session (no text is large, ") for flag in flags)
 
     assert named(large_file_threshold_tokens=25_000)
+    assert named(ignore_patterns=["cron:*"])
+    assert not named(ignore_patterns=["talk 4"])
+    assert not named(), "the configuration tells that there are no rules to follow"
     with Memory.open(replace(system(), session=SessionRules(large_file_threshold_tokens=20))) as memory:
         assert large_files(memory, ()).item() == 0
         words = f'Read <file name="log.txt">{"a line " * 40}</file>'
         memory.take_turn("talk", [live_message({"role": "user", "content": words}, "talk", minute(0))])
         assert large_files(memory, ()).item() == 1
-    nothing = outcome(NoCompaction(), Bulk())
-    assert flags_of_parts(memory.system, ["session"], ANSWERS, nothing.documents, nothing.decisions) == ()
-    assert named(ignore_patterns=["cron:*"])
-    assert not named(ignore_patterns=["talk 4"])
-    assert not named(), "the configuration tells that there are no rules to follow"
+        assert flags_of_parts(memory.system, ["session"], ANSWERS, nothing.documents, nothing.decisions) == ()
 
 
 class Filled(Ranking):
-    """A ranking of which two slots are filled."""
+    """A ranking of which some slots are filled."""
+
+    slots = ("decay", "summary_expansion")
+    compares_vectors = True
 
     def filled_slots(self) -> list[str]:
-        return ["decay", "summary_expansion"]
+        return list(self.slots)
 
 
-def test_an_expansion_that_can_find_no_summary_is_told_of_by_the_configuration_alone() -> None:
+def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_found(nothing: Outcome) -> None:
+    """An expansion that can find no summary is told of by the configuration alone."""
     filled = replace(system(), ranking=Filled(ranking().source))
-    nothing = outcome(NoCompaction(), Bulk())
     (idle,) = flags_of_parts(filled, (), ANSWERS, nothing.documents, nothing.decisions)
     assert idle == "parts that found nothing to do: decay (no answer changed)"
-
-
-def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_found() -> None:
-    filled = replace(system(), ranking=Filled(ranking().source))
-    nothing = outcome(NoCompaction(), Bulk())
     documents = nothing.documents.with_columns(kind=pl.lit("message"))
     for answers, more in ((ANSWERS.clear(), ", vector_index, embedder"), (ANSWERS.with_columns(is_recovered=True), "")):
         (idle,) = flags_of_parts(filled, (), answers, documents, nothing.decisions)
@@ -197,29 +199,20 @@ def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_foun
             f"parts that found nothing to do: ranking, and with it source, fusion, text_index, decay{more} "
             "(no answer holds what it found)"
         )
-
-
-def test_a_decay_that_a_fusion_weighs_works_through_the_ranking_too() -> None:
-    nothing = outcome(NoCompaction(), Bulk())
-    documents = nothing.documents.with_columns(kind=pl.lit("message"))
-    for decay, is_named in ((Exponential(), True), (NoDecay(), False)):
+    for decay, is_named in ((Exponential(), True), (NoDecay(), False)):  # a decay that a fusion weighs works there too
         weighing = replace(system(), ranking=Ranking(ranking().source, {"fusion": HybridScore(decay)}))
         (idle,) = flags_of_parts(weighing, (), ANSWERS.clear(), documents, nothing.decisions)
         assert ("decay" in idle) == is_named
-
-
-@pytest.mark.parametrize(("kind", "is_named"), [("message", True), ("summary", False)])
-def test_summaries_that_no_recovered_answer_holds_are_named(kind: str, is_named: bool) -> None:
-    searching = replace(system(), ranking=Filled(ranking().source), summary_documents=SearchableSummaries())
-    documents = pl.DataFrame({"document_id": ["doc:1"], "kind": [kind], "is_durable": [True]})
+    searching = replace(filled, summary_documents=SearchableSummaries())
     recovered = ANSWERS.with_columns(is_recovered=True)
-    decisions = outcome(NoCompaction(), Bulk()).decisions
-    (idle,) = flags_of_parts(searching, (), recovered, documents, decisions)
-    assert ("summary_documents" in idle) == is_named
+    for kind, is_named in (("message", True), ("summary", False)):  # summaries that no recovered answer holds
+        documents = pl.DataFrame({"document_id": ["doc:1"], "kind": [kind], "is_durable": [True]})
+        (idle,) = flags_of_parts(searching, (), recovered, documents, nothing.decisions)
+        assert ("summary_documents" in idle) == is_named
 
 
 @pytest.mark.parametrize(
-    ("compares", "slots", "acted", "is_named"),
+    ("compares", "filled", "acted", "is_named"),
     [
         (False, ["recovery"], [], True),
         (False, ["recovery"], ["recovery"], False),
@@ -228,17 +221,14 @@ def test_summaries_that_no_recovered_answer_holds_are_named(kind: str, is_named:
     ],
 )
 def test_an_embedder_that_only_idle_parts_would_ask_is_named(
-    compares: bool, slots: list[str], acted: list[str], is_named: bool
+    compares: bool, filled: list[str], acted: list[str], is_named: bool, nothing: Outcome
 ) -> None:
-    class Words(Ranking):
+    class Words(Filled):
         compares_vectors = compares
+        slots = tuple(filled)
 
-        def filled_slots(self) -> list[str]:
-            return slots
-
-    nothing = outcome(NoCompaction(), Bulk())
     words = replace(system(), ranking=Words(ranking().source))
-    told = flags_of_parts(words, acted, ANSWERS.with_columns(is_recovered=False), nothing.documents, nothing.decisions)
+    told = flags_of_parts(words, acted, ANSWERS, nothing.documents, nothing.decisions)
     assert any("embedder (" in flag for flag in told) == is_named
 
 
@@ -248,30 +238,22 @@ def test_a_ranking_says_whether_it_compares_vectors() -> None:
     assert Ranking(Dense()).compares_vectors
 
 
-def test_contexts_of_a_replay_that_no_measure_reads_are_not_told() -> None:
+def test_where_sessions_are_taken_in_it_is_told_why_nothing_was_folded_and_nothing_of_the_replay() -> None:
     dataset = Dataset("tiny", "tiny", "0", (transcript(),), (), pl.DataFrame(schema=QRELS_SCHEMA))
-    folding = replace(system(), compaction=lossless(budget_tokens=4000, leaf_chunk_tokens=1000))
-    found = experiments.outcome(dataset, folding, measures={"survival": Survival((500,), 1)}, replay=Bulk())
-    assert not [flag for flag in found.flags if "compacted" in flag or "folded" in flag]
-    assert found.sections["survival"]
-
-
-def test_why_nothing_was_folded_where_sessions_are_taken_in_is_told() -> None:
-    dataset = Dataset("tiny", "tiny", "0", (transcript(),), (), pl.DataFrame(schema=QRELS_SCHEMA))
-    for compaction, told in (
-        (NoCompaction(), "survival: compaction=none is chosen"),
-        (lossless(budget_tokens=4000, leaf_chunk_tokens=1000, fresh_tail_count=99), "fresh_tail_count=99 keeps all 8"),
-        (lossless(budget_tokens=4000, leaf_chunk_tokens=1000, fresh_tail_count=99), "of the 3,000 tokens that trigger"),
+    kept = {"budget_tokens": 4000, "leaf_chunk_tokens": 1000}
+    for compaction, expected in (
+        (lossless(**kept), []),
+        (NoCompaction(), ["survival: compaction=none is chosen"]),
+        (
+            lossless(**kept, fresh_tail_count=99),
+            ["fresh_tail_count=99 keeps all 8", "of the 3,000 tokens that trigger"],
+        ),
     ):
         own = replace(system(), compaction=compaction)
         found = experiments.outcome(dataset, own, measures={"survival": Survival((500,), 1)}, replay=Bulk())
-        assert any(told in flag for flag in found.flags), found.flags
-
-
-@pytest.mark.parametrize(("hard", "is_told"), [(500, True), (3000, False), (0, False)])
-def test_a_hard_threshold_below_the_soft_one_is_told(hard: int, is_told: bool) -> None:
-    read = [ContextReading("a", False, SWEEPS, 20, 2000), ContextReading("a", False, WAITS, 20, hard)]
-    assert any("nothing is left to the background" in flag for flag in flags_of_contexts(read)) is is_told
+        assert found.sections["survival"]
+        assert all(any(one in flag for flag in found.flags) for one in expected), found.flags
+        assert expected or not [flag for flag in found.flags if "compacted" in flag or "folded" in flag]
 
 
 @pytest.mark.parametrize(("whole", "pooled"), [(len(LINES) - 1, 3), (len(LINES), 0)])

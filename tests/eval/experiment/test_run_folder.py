@@ -1,7 +1,6 @@
 """A run on disk: which code made it, which configuration, and whether it is whole."""
 
 import contextlib
-import json
 import random
 import re
 import subprocess
@@ -37,8 +36,6 @@ from lcm.store.decisions import DECISION_SCHEMA
 from pipelines.config import composition
 from pipelines.config.building import identity
 
-Git = Callable[..., str]
-
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -55,123 +52,72 @@ def found_commit() -> str | None:
     return commit()
 
 
-@pytest.fixture
-def git(checkout: Path) -> Git:
-    def run(*arguments: str) -> str:
+def test_the_commit_is_that_of_the_checkout_and_there_is_none_without_one(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*arguments: str) -> str:
         person = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
         command = ["git", "-C", str(checkout), *person, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    return run
-
-
-def test_the_commit_is_that_of_the_checkout(checkout: Path, git: Git) -> None:
+    assert found_commit() is None
     git("init", "--quiet")
+    assert found_commit() is None, "before the first"
     (checkout / "file").write_text("one")
     git("add", "file")
     git("commit", "--quiet", "--message", "One")
     head = git("rev-parse", "HEAD")
-    assert found_commit() == head
     (checkout / "notes").write_text("not part of the code")
     assert found_commit() == head
     (checkout / "file").write_text("two")
     assert found_commit() == f"{head}+"
-
-
-def test_there_is_no_commit_outside_a_checkout(checkout: Path) -> None:
-    assert found_commit() is None
-
-
-def test_there_is_no_commit_before_the_first(checkout: Path, git: Git) -> None:
-    git("init", "--quiet")
-    assert found_commit() is None
-
-
-def test_there_is_no_commit_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (checkout / ".git").mkdir()
     monkeypatch.setenv("PATH", str(checkout))
-    assert found_commit() is None
+    assert found_commit() is None, "without git"
 
 
-def test_a_folder_that_is_not_a_run_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(LcmError, match=r"is not a complete run: it has no summary\.json; name a folder that") as caught:
+@pytest.mark.parametrize(
+    ("summary", "told"),
+    [
+        (None, r"is not a complete run: it has no summary\.json; name a folder that"),
+        ('{"measures": ', r"summary\.json is damaged .*; run `lcm evaluate` again"),
+        ('{"a": 1}', r"summary\.json says neither its dataset nor its name"),
+        ('{"dataset": "sample"}', r"summary\.json says neither its dataset nor its name"),
+    ],
+)
+def test_a_folder_that_is_not_a_run_is_one_line(tmp_path: Path, summary: str | None, told: str) -> None:
+    if summary is not None:
+        (tmp_path / "summary.json").write_text(summary)
+    with pytest.raises(LcmError, match=told) as caught:
         read_summary(tmp_path)
     assert str(tmp_path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_damaged_summary_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "summary.json").write_text('{"measures": ')
-    with pytest.raises(LcmError, match=r"summary\.json is damaged .*; run `lcm evaluate` again") as caught:
-        read_summary(tmp_path)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("summary", ['{"a": 1}', '{"dataset": "sample"}'])
-def test_a_summary_of_nothing_is_refused(tmp_path: Path, summary: str) -> None:
-    (tmp_path / "summary.json").write_text(summary)
-    with pytest.raises(LcmError, match=r"summary\.json says neither its dataset nor its name"):
-        read_summary(tmp_path)
-
-
-def test_the_hash_ignores_the_order_of_keys() -> None:
+def test_the_hash_tells_values_apart_and_ignores_the_order_of_keys() -> None:
     assert config_hash({"a": 1, "b": {"c": 2, "d": 3}}) == config_hash({"b": {"d": 3, "c": 2}, "a": 1})
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"a": 2, "b": [1, 2]}, {"a": 1, "b": [2, 1]}, {"a": "1", "b": [1, 2]}, {"a": 1}, {"a": 1, "b": [1, 2], "c": None}],
-    ids=str,
-)
-def test_the_hash_tells_values_apart(other: dict[str, Any]) -> None:
-    found = config_hash({"a": 1, "b": [1, 2]})
-    assert re.fullmatch("[0-9a-f]{16}", found)
-    assert config_hash(other) != found
+    others = [
+        *({"a": 1, "b": [1, 2]}, {"a": 2, "b": [1, 2]}, {"a": 1, "b": [2, 1]}, {"a": "1", "b": [1, 2]}),
+        *({"a": 1}, {"a": 1, "b": [1, 2], "c": None}),
+    ]
+    found = {config_hash(one) for one in others}
+    assert len(found) == len(others)
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in found)
 
 
 def hashed(*overrides: str) -> str:
     return config_hash(identity(composition.composed(["system=hybrid", *overrides])))
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "override",
-    [
-        "tracking=none",
-        "tracking.uri=http://elsewhere",
-        "measures.latency.queries=0",
-        "measures.latency.warmup_queries=1",
-        "cache=false",
-    ],
-)
-def test_what_changes_no_number_is_not_part_of_the_identity(override: str) -> None:
-    assert hashed(override) == hashed()
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "dataset=locomo",
-        "embedder=hashing",
-        "fusion.dense_weight=0.5",
-        "ranking.stages.limit=null",
-        "means.seed=1",
-        "arms=none",
-        "vector_index=hnsw",
-    ],
-)
-def test_what_may_change_a_number_is_part_of_the_identity(override: str) -> None:
-    assert hashed(override) != hashed()
-
-
-def test_a_setting_counts_by_its_value_and_not_by_who_set_it() -> None:
+def test_only_what_may_change_a_number_is_part_of_the_identity() -> None:
     fusion = composition.composed(["system=hybrid"]).fusion
-    assert hashed(f"fusion.dense_weight={fusion.dense_weight}") == hashed()
-
-
-def test_a_reference_counts_as_what_it_refers_to() -> None:
+    nothing = ["tracking=none", "tracking.uri=http://elsewhere", "measures.latency.queries=0", "cache=false"]
+    nothing += ["measures.latency.warmup_queries=1", f"fusion.dense_weight={fusion.dense_weight}"]
+    assert {hashed(one) for one in nothing} == {hashed()}
+    something = ["dataset=locomo", "embedder=hashing", "fusion.dense_weight=0.5", "ranking.stages.limit=null"]
+    something += ["means.seed=1", "arms=none", "vector_index=hnsw"]
+    assert len({hashed(), *(hashed(one) for one in something)}) == 1 + len(something)
     plain = identity(composition.composed([]))
-    assert plain["memory"]["ranking"]["stages"]["fusion"] == plain["fusion"]
+    assert plain["memory"]["ranking"]["stages"]["fusion"] == plain["fusion"], "a reference is what it refers to"
 
 
 @pytest.fixture
@@ -265,9 +211,8 @@ def test_a_damaged_table_of_a_folder_without_sums_is_refused_in_one_line_or_read
     for _ in range(300):
         damaged = bytearray(whole)
         for _ in range(rng.randrange(1, 5)):
-            damaged[rng.choice((rng.randrange(len(whole)), rng.randrange(len(whole) - 600, len(whole))))] = (
-                rng.randrange(256)
-            )
+            place = rng.choice((rng.randrange(len(whole)), rng.randrange(len(whole) - 600, len(whole))))
+            damaged[place] = rng.randrange(256)
         path.write_bytes(damaged)
         try:
             read_table(path, ["query_id", "evidence"]).rows()
@@ -277,31 +222,23 @@ def test_a_damaged_table_of_a_folder_without_sums_is_refused_in_one_line_or_read
     assert refused > 100
 
 
-def test_the_summary_comes_last(
+def test_a_file_is_there_whole_or_not_at_all_and_the_summary_comes_last(
     written: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that fails while it is written leaves no summary."""
-
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
+    path = tmp_path / "file.json"
+    write_text(path, "[1]")
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="no space left"):
+            write_text(path, "[1, 2]")
+    assert path.read_text() == "[1]"
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
     with pytest.raises(OSError, match="no space left"):
         written()
     assert not (tmp_path / "run" / "summary.json").exists()
-
-
-def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file.json"
-    write_text(path, json.dumps([1]))
-
-    def full(_: int) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="no space left"):
-        write_text(path, json.dumps([1, 2]))
-    assert json.loads(path.read_text()) == [1]
 
 
 def test_a_summary_that_held_a_key_is_read_again_without_it(tmp_path: Path) -> None:

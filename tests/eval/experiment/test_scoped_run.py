@@ -70,7 +70,7 @@ def test_a_scoped_run_writes_nothing_of_others(tmp_path: Path) -> None:
     assert WORDS["ada"] in told and "agent:ada:main:5" in told
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.xdist_group("mlflow")
 def test_mlflow_holds_nothing_of_others_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,5 @@
 """What is refused of a summary, by its key; the laws of shapes."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +56,12 @@ def test_a_shape_takes_a_value_or_says_in_a_line_why_not(value: Any) -> None:
             assert all(isinstance(number, (int, float)) for numbers in one["a"].values() for number in numbers)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "5", '{"a": "x"}', "[" * 200_000, '{"a": 1e400}', "{}"])
-def test_a_file_of_another_shape_is_one_line(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_shape_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "told.json"
-    path.write_text(text)
-    with pytest.raises(LcmError, match=r"told\.json is damaged \(.*\); make it again$") as caught:
-        read_json(path, keys({"a": NUMBER}), "make it again")
-    assert "\n" not in str(caught.value)
-    path.write_text(json.dumps({"a": 1}))
+    for text in ("{", "[]", "5", '{"a": "x"}', "[" * 200_000, '{"a": 1e400}', "{}"):
+        path.write_text(text)
+        with pytest.raises(LcmError, match=r"told\.json is damaged \(.*\); make it again$") as caught:
+            read_json(path, keys({"a": NUMBER}), "make it again")
+        assert "\n" not in str(caught.value)
+    path.write_text('{"a": 1}')
     assert read_json(path, keys({"a": NUMBER}), "make it again") == {"a": 1}
