@@ -80,16 +80,10 @@ def ranked(memory: Memory, data: Dataset, asked: Sequence[Query] | None = None) 
     return answers
 
 
-def test_the_oracle_returns_the_evidence_oldest_first_and_nothing_else(memory: Memory) -> None:
+def test_the_oracle_returns_the_evidence_most_relevant_then_oldest_first_and_nothing_else(memory: Memory) -> None:
     assert ranked(memory, dataset({"q0": ["6", "0"], "q1": ["7"]})) == {"q0": ["0", "6"], "q1": ["7"]}
-
-
-def test_where_only_a_session_is_known_all_of_it_is_evidence(memory: Memory) -> None:
-    data = dataset({"q0": ["7"]}, {"q0": ["session 0"], "q1": ["session 1"]})
-    assert ranked(memory, data) == {"q0": ["7", "0", "1", "2", "3"], "q1": ["4", "5", "6", "7"]}
-
-
-def test_higher_relevance_comes_first(memory: Memory) -> None:
+    by_session = dataset({"q0": ["7"]}, {"q0": ["session 0"], "q1": ["session 1"]})  # all of it is evidence
+    assert ranked(memory, by_session) == {"q0": ["7", "0", "1", "2", "3"], "q1": ["4", "5", "6", "7"]}
     data = dataset({"q0": ["0", "6", "3"]})
     graded = data.qrels.with_columns(relevance=pl.Series([1, 2, 0]))
     assert ranked(memory, replace(data, qrels=graded)) == {"q0": ["6", "0"]}
@@ -144,53 +138,44 @@ def means(found: Outcome, arm: str) -> dict[str, float]:
     return dict(found.means.filter(arm=arm, group="all").select("measure", "value").iter_rows())
 
 
-def test_the_oracle_is_full_wherever_the_cutoff_allows() -> None:
+def test_the_oracle_is_full_wherever_the_cutoff_and_time_allow() -> None:
     found = means(outcome(dataset({"q0": ["0", "6"], "q1": ["3"]}, {"q2": ["session 0", "session 1"]})), "oracle")
     assert found["recall@1"] == (1 / 2 + 1) / 2
     assert found["recall@2"] == found["recall"] == found["MRR"] == found["session.MRR"] == 1
     assert found["session.recall@1"] == pytest.approx((1 / 2 + 1 + 1 / 2) / 3)
     assert found["session.recall@2"] == 1
-
-
-def test_the_oracle_is_not_full_where_evidence_was_said_too_late() -> None:
-    asked = [Query("early", "goats", minute(2))]
-    found = means(outcome(dataset({"early": ["0", "7"]}, asked=asked)), "oracle")
-    assert found["recall"] == 1 / 2
+    late = dataset({"early": ["0", "7"]}, asked=[Query("early", "goats", minute(2))])
+    assert means(outcome(late), "oracle")["recall"] == 1 / 2
 
 
 def test_evidence_of_another_workspace_with_the_same_ids_is_left_alone() -> None:
-    asked = [Query("here", "goats", minute(600)), Query("there", "goats", minute(600), "other")]
-    data = replace(
-        dataset({"here": ["0"], "there": ["7"]}, {"there": ["session 0"]}, asked),
-        transcripts=(transcript(), transcript(workspace_id="other")),
-    )
-    run = outcome(data).run.filter(arm="oracle")
-    sizes = run.group_by("workspace_id", "query_id").len().rows()
-    assert set(sizes) == {("default", "here", 1), ("other", "there", 5)}
-
-
-def test_a_session_of_another_workspace_with_the_same_id_is_not_its_evidence() -> None:
     """There the sessions are the other way round: session 0 holds 4 to 7."""
     here = transcript()
     swapped = tuple(
         replace(m, session_id=n.session_id)
         for m, n in zip(here.messages, [*here.messages[4:], *here.messages[:4]], strict=True)
     )
+    asked = [Query("here", "goats", minute(600)), Query("there", "goats", minute(600), "other")]
     data = replace(
-        dataset({}, {"there": ["session 0"]}, [Query("there", "goats", minute(600), "other")]),
+        dataset({"here": ["0"], "there": ["3"]}, {"there": ["session 0"]}, asked),
         transcripts=(here, replace(here, workspace_id="other", messages=swapped)),
     )
     found = outcome(data)
-    covers = found.documents.filter(workspace_id="other").select("document_id", "source_message_ids")
-    rows = found.run.filter(arm="oracle").join(covers, on="document_id")
-    assert sorted(rows["source_message_ids"].list.first()) == [f"talk:{i}" for i in range(4, 8)]
+    covers = found.documents.select("workspace_id", "document_id", pl.col("source_message_ids").list.first())
+    rows = found.run.filter(arm="oracle").join(covers, on=["workspace_id", "document_id"]).sort("rank")
+    answers = {query: sorted(each["source_message_ids"]) for (query,), each in rows.group_by("query_id")}
+    assert answers == {"here": ["talk:0"], "there": [f"talk:{i}" for i in range(3, 8)]}
+    assert set(rows.select("workspace_id", "query_id").rows()) == {("default", "here"), ("other", "there")}
 
 
-def test_no_other_arm_finds_more_than_the_oracle() -> None:
+def test_no_other_arm_finds_more_than_the_oracle_and_the_whole_history_everything_at_the_cost_of_all_tokens() -> None:
     found = outcome(dataset({"q0": ["0", "6"], "q1": ["2", "7"], "q2": ["4"]}))
     bound = found.values.filter(arm="oracle").select("query_id", "measure", bound="value")
     compared = found.values.join(bound, on=["query_id", "measure"]).filter(pl.col("measure") != "tokens")
     assert compared.filter(pl.col("value") > pl.col("bound")).is_empty()
+    whole = means(found, "whole_history")
+    assert whole["recall"] == 1
+    assert whole["tokens"] == found.documents["tokens"].sum() > means(found, "oracle")["tokens"]
 
 
 def test_the_whole_history_is_all_that_existed_newest_first_whatever_is_asked(memory: Memory) -> None:
@@ -200,14 +185,6 @@ def test_the_whole_history_is_all_that_existed_newest_first_whatever_is_asked(me
     answers = {query: rows["message_id"].to_list() for (query,), rows in covered.group_by("query_id")}
     newest = [f"talk:{i}" for i in reversed(range(8))]
     assert answers == {"early": newest[4:], "q0": newest, "q1": newest, "q2": newest}
-
-
-def test_the_whole_history_finds_everything_at_the_cost_of_all_tokens() -> None:
-    found = outcome(dataset({"q0": ["0", "6"], "q1": ["3"]}))
-    whole = means(found, "whole_history")
-    assert whole["recall"] == 1
-    assert whole["tokens"] == found.documents["tokens"].sum()
-    assert whole["tokens"] > means(found, "oracle")["tokens"]
 
 
 def test_a_pool_of_nothing_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import ir_measures
@@ -14,7 +15,7 @@ from eval.measures.retrieval import Retrieval
 from lcm.errors import DatasetError
 from tests.support.experiments import outcome
 from tests.support.small_talk import dataset
-from tests.support.workspaces import system
+from tests.support.workspaces import minute, system
 
 
 def test_its_measures_are_those_of_ir_measures_over_the_file(tmp_path: Path) -> None:
@@ -42,10 +43,6 @@ def test_its_measures_are_those_of_ir_measures_over_the_file(tmp_path: Path) -> 
 
 
 def test_what_cannot_be_found_is_counted_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from dataclasses import replace
-
-    from tests.support.workspaces import minute
-
     whole = dataset()
     data = replace(whole, queries=(replace(whole.queries[0], asked_at=minute(2)), *whole.queries[1:]))
     path = tmp_path / "run"

@@ -22,8 +22,8 @@ from tests.support.secrets import SECRETS
 
 EXECUTORS = [
     pytest.param(NoExecutor(), id="none"),
-    pytest.param(Local(), id="local"),
-    pytest.param(Ray(), id="ray", marks=RAY_OF_TWO),
+    pytest.param(Local(), id="local", marks=pytest.mark.slow),
+    pytest.param(Ray(), id="ray", marks=[*RAY_OF_TWO, pytest.mark.full]),
 ]
 
 
@@ -66,7 +66,6 @@ def started(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("ray_of_two")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("executor", EXECUTORS[1:])
 def test_workers_log_no_key(executor: Executor) -> None:
     texts = [text for text, _ in SECRETS.values()]
@@ -75,7 +74,6 @@ def test_workers_log_no_key(executor: Executor) -> None:
     )
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_every_result_comes_in_the_order_of_its_item_and_a_failure_stops_no_other(
     executor: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -92,19 +90,17 @@ def test_every_result_comes_in_the_order_of_its_item_and_a_failure_stops_no_othe
     assert len(found) == 2 + 1 + 3 + len(failed)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_full_disk_ends_all_with_path_and_remedy(executor: Executor) -> None:
     with pytest.raises(MachineFaultError, match=r"^a\.db: No space left on device; make room and give the same"):
         list(executor.map(without_room, [1, 2, 3]))
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("executor", "reason"),
     [
-        pytest.param(Local(), "its process ended with exit code 7", id="local"),
-        pytest.param(Ray(), "its worker died: The actor died", id="ray", marks=RAY_OF_TWO),
+        pytest.param(Local(), "its process ended with exit code 7", id="local", marks=pytest.mark.slow),
+        pytest.param(Ray(), "its worker died: The actor died", id="ray", marks=[*RAY_OF_TWO, pytest.mark.full]),
     ],
 )
 def test_a_worker_that_dies_is_one_failure(executor: Executor, reason: str) -> None:
@@ -153,15 +149,8 @@ def test_a_number_that_makes_no_sense_is_refused(settings: dict[str, int]) -> No
 def test_workers_get_threads_as_processors_the_callers_settings_and_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LCM_CACHE_DIR", "/shared/cache")
     monkeypatch.setenv("LCM_DATASETS_DIR", "/here/alone")
-    given = {"working_dir": "/code", "env_vars": {"LCM_DATASETS_DIR": "/there", "KEY": "k"}}
-    found = Ray(num_cpus=3, runtime_env=given)._environment()
+    own = {"LCM_DATASETS_DIR": "/there", "KEY": "k"}
+    found = Ray(num_cpus=3, runtime_env={"working_dir": "/code", "env_vars": own})._environment()
     assert found["working_dir"] == "/code"
-    assert (
-        found["env_vars"].items()
-        >= {
-            "OMP_NUM_THREADS": "3",
-            "LCM_CACHE_DIR": "/shared/cache",
-            "LCM_DATASETS_DIR": "/there",
-            "KEY": "k",
-        }.items()
-    )
+    expected = {"OMP_NUM_THREADS": "3", "LCM_CACHE_DIR": "/shared/cache", **own}
+    assert expected.items() <= found["env_vars"].items()

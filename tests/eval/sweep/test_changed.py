@@ -22,12 +22,15 @@ def point(key: str, value: str, recall: float = 0.5, **sections: Any) -> PointRe
     return PointResult(f"{key}{value}", f"{key}={value}", {key: value}, summary)
 
 
+CONTEXTS = ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]
+
+
 @pytest.mark.parametrize(
     ("key", "shown"),
     [
-        ("compaction.budget_tokens", ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]),
-        ("summarizer", ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]),
-        ("experiment", ["ratio", "confidence", "depth_0", "depth_1", "retained@1000", "retained@2000"]),
+        ("compaction.budget_tokens", CONTEXTS),
+        ("summarizer", CONTEXTS),
+        ("experiment", CONTEXTS),
         ("assembly.eviction", ["retained@1000", "retained@2000", "expansions@1000"]),
         ("admission.reject_threshold", ["admitted", "created"]),
         ("vector_index.ef", ["index_recall", "graph_64", "graph_384", "scan_384"]),
@@ -37,16 +40,12 @@ def point(key: str, value: str, recall: float = 0.5, **sections: Any) -> PointRe
 def test_a_table_begins_with_what_the_swept_part_changes(key: str, shown: list[str]) -> None:
     decided = {"create": 6, "merge": 1, "reject": 3}
     searched = {"recall": 0.99, "scan_384": {"share": 0.5}, "graph_384": {"share": 0.25}, "graph_64": {"share": 0.25}}
-    points = [
-        point(key, value, float(value), compression=FOLDED, decisions=decided, index_search=searched) for value in "12"
-    ]
-    assert changed_measures(points)[: len(shown)] == shown
-    assert compared_by(points)[: len(shown)] == shown
+    sections = {"compression": FOLDED, "decisions": decided, "index_search": searched}
+    points = [point(key, value, float(value), **sections) for value in "12"]
+    assert changed_measures(points)[: len(shown)] == compared_by(points)[: len(shown)] == shown
     assert "recall@10" in compared_by(points)
-    (first, _) = points
-    assert (first.value("ratio"), first.value("depth_1")) == (3.5, 2)
-    assert first.value("admitted") == 1 - 3 / 10
-    assert first.value("created") == 6 / 10
+    values = [points[0].value(name) for name in ("ratio", "depth_1", "admitted", "created")]
+    assert values == [3.5, 2, 1 - 3 / 10, 6 / 10]
 
 
 def test_a_system_that_does_not_fold_leaves_a_sweep_of_systems_as_it_is() -> None:
@@ -58,14 +57,10 @@ def test_what_became_of_parts_is_in_the_frame_and_has_no_best() -> None:
     points = [point("compaction.budget_tokens", value, float(value), compression=FOLDED) for value in "12"]
     assert frame(points)["ratio"].to_list() == [3.5, 3.5]
     assert "ratio.low" not in frame(points).columns
-    assert marked(points, "ratio") is None
-    assert marked(points, "recall@10") == 2.0
+    assert (marked(points, "ratio"), marked(points, "recall@10")) == (None, 2.0)
     line = markdown(points, ["ratio", "depth_0", "recall@10"], "title").splitlines()[-1]
     assert line == "| 1 | `compaction.budget_tokens=2` | 3.500 | 5 | **2.000** |"
-
-
-def test_a_measure_by_which_all_points_are_equal_has_no_best() -> None:
-    assert marked([point("a", "1"), point("a", "2")], "recall@10") is None
+    assert marked([point("a", "1"), point("a", "2")], "recall@10") is None, "all are equal"
     assert marked([point("a", "1")], "recall@10") == 0.5
 
 
@@ -94,11 +89,7 @@ def test_equal_points_say_that_no_context_was_compacted(tmp_path: Path, capsys: 
     [
         ("summarizer", [], "nothing is compacted in any point: choose compaction=lossless or another"),
         ("admission.x", [], "no candidate was judged in any point: choose an admission or a deduplication"),
-        (
-            "vector_index.m",
-            ["all exact (vector_index.from)", "few sessions"],
-            "each point notes: all exact (vector_index",
-        ),
+        ("vector_index.m", ["all exact (vector_index.from)", "few sessions"], "each point notes: all exact (vector_in"),
         ("fusion.k", ["few sessions"], "no run notes why"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval.sweep.gain import deciding_measure, gain, markdown
+from eval.sweep.gain import Gain, deciding_measure, gain, markdown
 from eval.sweep.results import PointResult, marked
 from eval.sweep.sweep_folder import best_point
 from lcm.errors import LcmError
@@ -35,8 +35,7 @@ def test_points_are_held_against_the_default(tmp_path: Path) -> None:
         point(tmp_path, "elsewhere", [1.0] * 20, text="Who?"),
     ]
     default = point(tmp_path, "default", LOW)
-    found = gain(tmp_path, results, default, ["recall@10"])
-    assert found is not None
+    found = gained(tmp_path, results, default)
     assert (found.point, found.is_default, found.against) == (3, True, "the default")
     assert found.row is None  # it answers other questions
     assert "it was asked other questions than the default" in found.told()
@@ -49,36 +48,34 @@ def test_points_are_held_against_the_default(tmp_path: Path) -> None:
     assert "| 2 | 20 | 0.600 | +0.500 | [" in markdown(found)
 
 
+def gained(folder: Path, results: list[PointResult], default: PointResult | None, measure: str = "recall@10") -> Gain:
+    found = gain(folder, results, default, [measure])
+    assert found is not None
+    return found
+
+
 def test_the_choice_among_many_is_paid_for(tmp_path: Path) -> None:
     """Six queries gain, p = .031: alone it is better, as the best of three it cannot be told."""
     default, best = point(tmp_path, "default", LOW), point(tmp_path, "best", [0.0] * 12 + [1.0] * 8)
-    alone = gain(tmp_path, [default, best], default, ["recall@10"])
-    assert alone is not None and alone.row is not None
-    assert (alone.row["verdict"], alone.row["p_holm"]) == ("better", 2 / 2**6)
     others = [point(tmp_path, name, LOW) for name in ("c", "d")]
-    chosen = gain(tmp_path, [default, best, *others], default, ["recall@10"])
-    assert chosen is not None and chosen.row is not None
+    alone, chosen = gained(tmp_path, [default, best], default), gained(tmp_path, [default, best, *others], default)
+    assert alone.row is not None and chosen.row is not None
+    assert (alone.row["verdict"], alone.row["p_holm"]) == ("better", 2 / 2**6)
     assert (chosen.row["verdict"], chosen.row["p_holm"]) == ("cannot tell", 3 * 2 / 2**6)
     assert chosen.row["low"] <= alone.row["low"] <= alone.row["high"] <= chosen.row["high"]
     assert chosen.row["high"] - chosen.row["low"] > alone.row["high"] - alone.row["low"]  # they hold for all three
     assert chosen.told().endswith("against the default, cannot tell (p .094, corrected for having chosen among 3)")
 
 
-def test_a_default_that_is_best_says_so(tmp_path: Path) -> None:
-    default = point(tmp_path, "default", HIGH)
-    found = gain(tmp_path, [point(tmp_path, "a", LOW), default], default, ["recall@10"])
-    assert found is not None
-    assert found.told() == "best by recall@10: 1 system=default, the default: no point is better"
-    assert found.record()["verdict"] is None
-
-
 def test_without_a_default_the_first_point_that_finished_stands_for_it(tmp_path: Path) -> None:
-    results = [PointResult("x", "system=x", error="no"), point(tmp_path, "a", LOW), point(tmp_path, "b", HIGH)]
+    low, high = point(tmp_path, "a", LOW), point(tmp_path, "b", HIGH)
     for default in (None, PointResult("default", "default", error="no")):
-        found = gain(tmp_path, results, default, ["recall@10"])
-        assert found is not None
+        found = gained(tmp_path, [PointResult("x", "system=x", error="no"), low, high], default)
         assert (found.is_default, found.against) == (False, "the first point, system=a")
         assert found.record()["baseline"] == "a"
+    found = gained(tmp_path, [low, high], high)
+    assert found.told() == "best by recall@10: 1 system=b, the default: no point is better"
+    assert found.record()["verdict"] is None
 
 
 def test_the_measure_that_decides_is_no_cost_and_tells_points_apart(tmp_path: Path) -> None:
@@ -94,9 +91,7 @@ def test_the_measure_that_decides_is_no_cost_and_tells_points_apart(tmp_path: Pa
 
 def test_of_a_point_that_another_machine_keeps_nothing_is_paired(tmp_path: Path) -> None:
     away = PointResult("gone", "system=gone", {}, point(tmp_path, "a", HIGH).summary)
-    found = gain(tmp_path, [point(tmp_path, "b", LOW), away], None, ["recall@10"])
-    assert found is not None
-    assert found.rows.is_empty()
+    assert gained(tmp_path, [point(tmp_path, "b", LOW), away], None).rows.is_empty()
 
 
 @pytest.mark.parametrize(
@@ -126,18 +121,12 @@ def of_conversations(name: str, retained: float, cost: float, recoverable: float
 
 def test_the_best_that_overspends_its_budget_says_so(tmp_path: Path) -> None:
     results = [of_conversations("a", 0.4, 1800.0, 0.5), of_conversations("b", 0.6, 2500.0, 0.3)]
-    found = gain(tmp_path, results, results[0], ["survival.retained@2000"])
-    assert found is not None
+    found = gained(tmp_path, results, results[0], "survival.retained@2000")
     assert (found.point, found.drawn) == (1, "conversation")
     assert "it was read on other conversations than the default" in found.told()
     assert found.told().endswith("; its contexts overspend their budget: 2,500 tokens on average under 2,000")
     assert "paired by conversation" in markdown(found)
     frugal = gain(tmp_path, results[:1] * 2, results[0], ["survival.retained@2000"])
     assert frugal is None or "overspend" not in frugal.told()
-
-
-def test_no_point_is_best_by_what_is_recoverable() -> None:
-    """It is what retained and missing leave."""
-    results = [of_conversations("a", 0.4, 1800.0, 0.5), of_conversations("b", 0.6, 1800.0, 0.3)]
-    assert marked(results, "survival.recoverable@2000") is None
-    assert marked(results, "survival.retained@2000") == 0.6
+    # What is recoverable is what retained and missing leave: by it none is best.
+    assert [marked(results, f"survival.{name}@2000") for name in ("recoverable", "retained")] == [None, 0.6]

@@ -56,18 +56,10 @@ def test_the_markdown_marks_the_best_and_names_what_failed() -> None:
     assert "- point 4 failed: it said no" in lines
 
 
-@pytest.mark.parametrize(
-    ("texts", "found"),
-    [
-        (["1", "0.5", "1e-3"], [1.0, 0.5, 0.001]),
-        (["1", "fts5"], None),
-        (["1", None], None),
-        (["1", "nan"], None),
-        (["[1,2]"], None),
-    ],
-)
-def test_a_swept_key_is_numbers_where_all_values_are(texts: list[str | None], found: list[float] | None) -> None:
-    assert numbers(texts) == found
+def test_a_swept_key_is_numbers_where_all_values_are() -> None:
+    assert numbers(["1", "0.5", "1e-3"]) == [1.0, 0.5, 0.001]
+    for texts in (["1", "fts5"], ["1", None], ["1", "nan"], ["[1,2]"]):
+        assert numbers(texts) is None, texts
 
 
 def test_numbers_are_plotted_and_names_are_not(tmp_path: Path) -> None:

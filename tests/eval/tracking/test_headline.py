@@ -13,28 +13,15 @@ USUAL = [*DEFAULT_NAMES, *(f"session.{name}" for name in DEFAULT_NAMES if name[-
 CONTEXTS = [f"{kind}@{budget}" for budget in Retention().budgets for kind in CONTEXT_MEASURES]
 
 
-def test_a_usual_run_has_few() -> None:
+def test_a_usual_run_has_few_and_what_was_asked_for_is_always_among_them() -> None:
     assert len(headline_measures([*USUAL, *CONTEXTS])) <= 25
-
-
-def test_a_measure_from_outside_is_always_among_them() -> None:
-    assert headline_measures([*USUAL, "sessions@2", "politeness"])[-2:] == ["sessions@2", "politeness"]
-
-
-def test_so_is_another_cutoff_and_another_budget() -> None:
     asked = ["recall@3", "nDCG@7", "session.recall@3", "repaired.recall@3", "recall@500t", "retained@500"]
-    assert headline_measures([*USUAL, *asked])[-len(asked) :] == asked
-
-
-def test_so_is_what_a_study_searches_by() -> None:
+    for other in (["sessions@2", "politeness"], asked):  # from outside; another cutoff and another budget
+        assert headline_measures([*USUAL, *other])[-len(other) :] == other
     assert "MAP" not in headline_measures(USUAL)
-    assert "MAP" in headline_measures(USUAL, ["MAP"])
-
-
-def test_session_measures_stand_in_where_no_message_is_judged() -> None:
-    assert headline_measures(["session.nDCG@10", "session.MAP", "session.recall@10"]) == [
-        "session.nDCG@10", "session.recall@10",
-    ]  # fmt: skip
+    assert "MAP" in headline_measures(USUAL, ["MAP"]), "what a study searches by"
+    sessions = ["session.nDCG@10", "session.MAP", "session.recall@10"]  # where no message is judged
+    assert headline_measures(sessions) == ["session.nDCG@10", "session.recall@10"]
 
 
 def test_whatever_a_sweep_is_sorted_by_is_a_metric_of_its_points() -> None:

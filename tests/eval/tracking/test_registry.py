@@ -12,23 +12,21 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def uri(tmp_path: Path) -> str:
-    """A database with one run and nothing registered."""
-    from mlflow.tracking import MlflowClient
-
+def logged(tmp_path: Path) -> tuple[str, str]:
+    """A database with one run and nothing registered, and the run's id."""
     place = f"sqlite:///{tmp_path}/mlflow.db"
-    client = MlflowClient(tracking_uri=place)
-    experiment = client.create_experiment("tests", artifact_location=(tmp_path / "runs").as_uri())
-    client.set_terminated(client.create_run(experiment).info.run_id)
-    return place
+    return place, made(place, (tmp_path / "runs").as_uri())
 
 
-def run_of(uri: str) -> str:
+def made(place: str, artifacts: str | None = None) -> str:
+    """Make a run in a database; returns its id."""
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(tracking_uri=uri)
-    (run,) = client.search_runs([client.get_experiment_by_name("tests").experiment_id])
-    return str(run.info.run_id)
+    client = MlflowClient(tracking_uri=place)
+    experiment = client.create_experiment("tests", artifact_location=artifacts)
+    run_id = str(client.create_run(experiment).info.run_id)
+    client.set_terminated(run_id)
+    return run_id
 
 
 def test_an_id_is_told_from_a_name() -> None:
@@ -36,20 +34,12 @@ def test_an_id_is_told_from_a_name() -> None:
     assert not is_run_id("memory@champion")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.xdist_group("mlflow")
-def test_a_run_is_one_version_and_an_alias_moves(uri: str) -> None:
-    run_id = run_of(uri)
-    assert register(uri, "memory", run_id) == "1"
-    assert register(uri, "memory", run_id) == "1"  # it is one already
-    promote(uri, "memory", "1")
-    assert run_of_alias(uri, "memory", "champion") == run_id
-
-
-@pytest.mark.full
-@pytest.mark.xdist_group("mlflow")
-def test_what_is_not_there_is_told_of_in_one_line(uri: str, tmp_path: Path) -> None:
-    run_id = run_of(uri)
+def test_a_run_is_one_version_an_alias_moves_and_what_is_not_there_is_told_of_in_one_line(
+    logged: tuple[str, str], tmp_path: Path
+) -> None:
+    uri, run_id = logged
     for ask, problem in (
         (lambda: fetch_run(uri, NO_RUN, tmp_path / "got"), f"run {NO_RUN}.*not found"),
         (lambda: fetch_run(uri, run_id, tmp_path / "got"), "has no summary.json: name a run that lcm logged"),
@@ -62,26 +52,26 @@ def test_what_is_not_there_is_told_of_in_one_line(uri: str, tmp_path: Path) -> N
         with pytest.raises(LcmError, match=problem) as refused:
             ask()
         assert "\n" not in str(refused.value)
+    assert register(uri, "memory", run_id) == "1"
+    assert register(uri, "memory", run_id) == "1"  # it is one already
+    promote(uri, "memory", "1")
+    assert run_of_alias(uri, "memory", "champion") == run_id
 
 
 @pytest.mark.full
 @pytest.mark.xdist_group("mlflow")
 def test_a_relative_place_is_that_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mlflow.tracking import MlflowClient
-
     for folder in (tmp_path / "one", tmp_path / "two"):
         folder.mkdir()
-        client = MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
-        run_id = str(client.create_run("0").info.run_id)
+        run_id = made(f"sqlite:///{folder}/mlflow.db")
         monkeypatch.chdir(folder)
         assert register("sqlite:///mlflow.db", "memory", run_id) == "1"
 
 
-def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_is_not_made_and_a_folder_without_a_receipt_was_logged_nowhere(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(LcmError, match="no such file"):
         fetch_run(f"sqlite:///{tmp_path}/none.db", NO_RUN, tmp_path / "got")
     assert not (tmp_path / "none.db").exists()
-
-
-def test_a_folder_without_a_receipt_was_logged_nowhere(tmp_path: Path) -> None:
     assert logged_run("sqlite:///mlflow.db", tmp_path) is None

@@ -28,7 +28,8 @@ from lcm.faults import is_of_machine
 from pipelines import cli
 from tests.pipelines.conftest import QUICK, Lcm, lcm  # noqa: F401 - a fixture
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("mlflow")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
+
 
 NAMES = [prefix + name for prefix, name in product(("", "session."), DEFAULT_NAMES)]
 ASKED = (
@@ -77,33 +78,23 @@ def copied(logged: Logged, tmp_path: Path) -> Path:
     return folder
 
 
-def test_parameters_are_what_differs_and_what_was_asked_for(logged: Logged) -> None:
+def test_parameters_are_what_differs_and_metrics_the_headlines(logged: Logged) -> None:
     (run,) = logged.runs()
     asked = [one for one in QUICK if not one.startswith("tracking")]
     told = dict(one.partition("=")[::2] for one in [*asked, *ASKED])
     of_the_preset = {"assembly", "ranking", "fusion", "extraction"}
-    assert set(run.data.params) <= {key.replace("@", "_at_") for key in told} | of_the_preset
-    assert {key: run.data.params[key] for key in ("annotation", "admission", "reranker")} == {
-        "annotation": "rules", "admission": "balanced", "reranker": "remote",
-    }  # fmt: skip
-    assert run.data.params["measures.latency.queries"] == "2"
-    assert (Path(run.info.artifact_uri.removeprefix("file://")) / "config.yaml").is_file()  # the whole of it
-
-
-def read_decisions(folder: Path) -> dict[str, int]:
-    return dict(pl.read_parquet(folder / "decisions.parquet")["action"].value_counts().iter_rows())
-
-
-def test_metrics_are_the_headlines(logged: Logged) -> None:
-    (run,) = logged.runs()
-    metrics, summary = run.data.metrics, read_summary(logged.folder)
+    params, metrics, summary = run.data.params, run.data.metrics, read_summary(logged.folder)
+    assert set(params) <= {key.replace("@", "_at_") for key in told} | of_the_preset
+    chosen = {"annotation": "rules", "admission": "balanced", "reranker": "remote", "measures.latency.queries": "2"}
+    assert chosen.items() <= params.items()
     assert 20 <= len(metrics) <= 40
     for measure in ("recall@5", "recall@10", "nDCG@10", "MRR", "recall@2000t", "tokens@10", "retained@4000"):
         assert metrics[metric_name(measure)] == summary["measures"][measure]["value"]
     assert not any(name.endswith((".low", ".high")) or name.startswith(("arm/", "category/")) for name in metrics)
     assert metrics["count/unjudged_queries"] == 11
     decided = {action: metrics[f"decision/{action}"] for action in ("create", "reject")}
-    assert decided == summary["decisions"] == read_decisions(logged.folder)
+    counted = pl.read_parquet(logged.folder / "decisions.parquet")["action"].value_counts()
+    assert decided == summary["decisions"] == dict(counted.iter_rows())
     assert metrics["incidents"] == sum(summary["incidents"].values()) > 0
     assert metrics["latency/total_p95_ms"] == summary["timing"]["latency_ms"]["total"]["p95_ms"]
     assert metrics["seconds/total"] == summary["timing"]["seconds"]["total"]
@@ -133,16 +124,29 @@ def test_every_mean_stands_in_the_tables_that_the_viewer_shows(logged: Logged, m
     assert list(arms["arm"]) == ["system", *summary["arms"]]
 
 
-def test_the_name_and_the_description_say_what_was_run(logged: Logged) -> None:
+def test_name_description_dataset_and_tags_say_what_was_run_and_the_whole_folder_is_kept(logged: Logged) -> None:
     (run,) = logged.runs()
+    summary, tags = read_summary(logged.folder), run.data.tags
     assert run.info.run_name.startswith("hybrid · sample · ")
     assert "admission=balanced" in run.info.run_name
-    note = run.data.tags["mlflow.note.content"]
-    value = read_summary(logged.folder)["measures"]["recall@10"]["value"]
-    assert "| arm | recall@10 | nDCG@10 |" in note
-    assert f"| system | {value:.3f} [" in note
-    assert "its numbers prove nothing" in note
-    assert "lcm evaluate" in note
+    value = summary["measures"]["recall@10"]["value"]
+    for words in (
+        f"| system | {value:.3f} [",
+        "| arm | recall@10 | nDCG@10 |",
+        "its numbers prove nothing",
+        "lcm evalu",
+    ):
+        assert words in tags["mlflow.note.content"]
+    (used,) = run.inputs.dataset_inputs
+    assert (used.dataset.name, len(used.dataset.digest)) == ("sample", 36)  # as long as MLflow allows
+    assert summary["dataset"]["digest"].startswith(used.dataset.digest)
+    assert json.loads(used.dataset.source) == summary["dataset"]
+    assert (run.info.status, tags["dataset_digest"]) == ("FINISHED", summary["dataset"]["digest"])
+    assert (tags["config_hash"], tags["commit"]) == (summary["config_hash"], summary["commit"] or "unknown")
+    kept = Path(run.info.artifact_uri.removeprefix("file://"))
+    assert kept.is_relative_to(logged.folder.parent)  # beside the database, wherever the command was given
+    for name in ("config.yaml", "per_query.parquet", "run.parquet", "summary.json"):
+        assert (kept / name).read_bytes() == (logged.folder / name).read_bytes()
 
 
 def test_words_of_data_are_no_markdown_of_a_description() -> None:
@@ -154,73 +158,33 @@ def test_words_of_data_are_no_markdown_of_a_description() -> None:
     assert "a\\|b" in told
 
 
-def test_the_dataset_is_an_input_with_its_digest(logged: Logged) -> None:
-    (run,) = logged.runs()
-    (used,) = run.inputs.dataset_inputs
-    dataset = read_summary(logged.folder)["dataset"]
-    assert used.dataset.name == "sample"
-    assert len(used.dataset.digest) == 36  # as long as MLflow allows
-    assert dataset["digest"].startswith(used.dataset.digest)
-    assert json.loads(used.dataset.source) == dataset
-    assert run.data.tags["dataset_digest"] == dataset["digest"]
-
-
-def test_the_tags_tell_configuration_and_commit(logged: Logged) -> None:
-    (run,) = logged.runs()
-    summary = read_summary(logged.folder)
-    assert run.info.status == "FINISHED"
-    assert run.data.tags["config_hash"] == summary["config_hash"]
-    assert run.data.tags["commit"] == (summary["commit"] or "unknown")
-
-
-def test_the_whole_folder_is_among_the_artifacts(logged: Logged) -> None:
-    (run,) = logged.runs()
-    kept = Path(run.info.artifact_uri.removeprefix("file://"))
-    assert kept.is_relative_to(logged.folder.parent)  # beside the database, wherever the command was given
-    for name in ("config.yaml", "per_query.parquet", "run.parquet", "summary.json"):
-        assert (kept / name).read_bytes() == (logged.folder / name).read_bytes()
-
-
-def test_logging_a_folder_again_makes_no_second_run(logged: Logged) -> None:
-    assert logged.tracking.log(logged.folder) == logged.said
-    assert len(logged.runs()) == 1
-
-
 def test_a_folder_is_known_by_where_it_was_logged_and_by_what_it_held(logged: Logged, copied: Path) -> None:
     """Another experiment has not seen it; a new run in the same folder is a new run."""
-    here = Mlflow(logged.tracking.uri, "one")
-    there = Mlflow(logged.tracking.uri, "another")
+    assert logged.tracking.log(logged.folder) == logged.said
+    assert len(logged.runs()) == 1
+    here, there = Mlflow(logged.tracking.uri, "one"), Mlflow(logged.tracking.uri, "another")
     first, second = here.log(copied), there.log(copied)
     assert (here.log(copied), there.log(copied)) == (first, second)
-    summary = read_summary(copied)
-    write_summary(copied, summary | {"notes": ["a later run"]})
-    third = here.log(copied)
-    assert len({first, second, third}) == 3
+    write_summary(copied, read_summary(copied) | {"notes": ["a later run"]})
+    assert len({first, second, here.log(copied)}) == 3
 
 
-def test_a_server_that_cannot_be_reached_is_given_up_soon(copied: Path) -> None:
-    assert_refused(copied, NOWHERE)
-
-
-@pytest.mark.parametrize("behaviour", ["answers 500", "never answers"])
-def test_a_server_that_fails_is_given_up_soon(copied: Path, behaviour: str, broken_server: str, mute: str) -> None:
-    assert_refused(copied, {"answers 500": broken_server, "never answers": mute}[behaviour])
-
-
-def assert_refused(folder: Path, uri: str) -> None:
+@pytest.mark.parametrize("behaviour", ["is not there", "answers 500", "never answers"])
+def test_a_server_that_fails_is_given_up_soon(copied: Path, behaviour: str, servers: dict[str, str]) -> None:
     """Told in time with the way to log it later; the folder is left as it was."""
-    before = {path: path.read_bytes() for path in folder.iterdir()}
+    uri = servers[behaviour]
+    before = {path: path.read_bytes() for path in copied.iterdir()}
     started = time.monotonic()
-    with pytest.raises(TrackingError, match=f"tracking.uri={uri}: .* log it later with: lcm log '{folder}'") as caught:
-        Mlflow(uri=uri, timeout_s=1).log(folder)
+    with pytest.raises(TrackingError, match=f"tracking.uri={uri}: .* log it later with: lcm log '{copied}'") as caught:
+        Mlflow(uri=uri, timeout_s=1).log(copied)
     assert time.monotonic() - started < PATIENCE_S
     assert "\n" not in str(caught.value)
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert {path: path.read_bytes() for path in copied.iterdir()} == before
 
 
 @pytest.fixture
-def broken_server() -> Iterator[str]:
-    """The URI of a server that answers everything with 500."""
+def servers() -> Iterator[dict[str, str]]:
+    """URIs of a server that answers everything with 500, and of one that takes a connection and says nothing."""
 
     class Broken(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -231,21 +195,14 @@ def broken_server() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as broken, socket.create_server(("127.0.0.1", 0)) as mute:
+        threading.Thread(target=broken.serve_forever, daemon=True).start()
+        ports = {"answers 500": broken.server_port, "never answers": mute.getsockname()[1]}
+        yield {"is not there": NOWHERE} | {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+        broken.shutdown()
 
 
-@pytest.fixture
-def mute() -> Iterator[str]:
-    """The URI of a server that takes a connection and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-
-
+@pytest.mark.full
 def test_a_run_outlives_its_server_and_is_logged_later(
     logged: Logged,
     lcm: Lcm,  # noqa: F811 - the fixture
@@ -269,27 +226,20 @@ def test_tracking_none_logs_nowhere(logged: Logged, lcm: Lcm) -> None:  # noqa: 
     assert lcm("log", str(logged.folder), "tracking=none").stdout == f"{logged.folder}: tracking=none logs nowhere\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_metric_leads_back_to_its_measure(name: str) -> None:
-    assert measure_name(metric_name(name)) == name
-    assert "@" not in metric_name(name)  # which MLflow cannot write
+def test_a_metric_leads_back_to_its_measure() -> None:
+    metrics = [metric_name(name) for name in NAMES]
+    assert [measure_name(name) for name in metrics] == NAMES
+    assert not [name for name in metrics if "@" in name], "which MLflow cannot write"
 
 
-def test_no_two_measures_share_a_metric() -> None:
-    assert len({metric_name(name) for name in NAMES}) == len(NAMES)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_settings_out_of_range_are_refused() -> None:
+    for settings, message in (
         ({"uri": ""}, "uri must not be empty"),
         ({"experiment": ""}, "experiment must not be empty"),
         ({"timeout_s": 0}, "timeout_s must be >= 1, got 0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Mlflow(**settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            Mlflow(**settings)
 
 
 def test_an_emptied_database_is_no_new_one(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Which trial is picked, and what that is worth on folds that had no say."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,9 +9,9 @@ from hypothesis import strategies as st
 
 from eval.tuning.finished_trial import FinishedTrial
 from eval.tuning.objective import Objective
-from eval.tuning.selection import best, cross_validated, front, pareto_front, pick
+from eval.tuning.selection import CrossValidation, best, cross_validated, front, pareto_front, pick
 
-RECALL = Objective("recall@10", "maximize")
+RECALL, COST = Objective("recall@10", "maximize"), Objective("recall@10", "minimize")
 FOLDS = ("a", "b", "c")
 
 
@@ -20,10 +22,15 @@ def trial(number: int, means: list[float], queries: tuple[int, ...] = (10, 10, 1
     return FinishedTrial(number, {}, (total / sum(queries),), {"recall@10": sums})
 
 
+def validated(*trials: FinishedTrial, objectives: Sequence[Objective] = (RECALL,)) -> CrossValidation:
+    found = cross_validated(list(trials), list(objectives), FOLDS)
+    assert found is not None
+    return found
+
+
 def test_the_trial_of_each_fold_is_picked_by_the_others() -> None:
     steady, lucky = trial(0, [0.5, 0.5, 0.5]), trial(1, [0.9, 0.4, 0.4])
-    found = cross_validated([steady, lucky], [RECALL], FOLDS)
-    assert found is not None
+    found = validated(steady, lucky)
     # Without a the steady trial is better, 0.5 against 0.4; with it the lucky one, 0.65 against 0.5.
     assert [row.picked for row in found.folds] == [0, 1, 1]
     assert [row.value for row in found.folds] == pytest.approx([0.5, 0.4, 0.4])
@@ -35,24 +42,17 @@ def test_the_trial_of_each_fold_is_picked_by_the_others() -> None:
     assert best([steady, lucky], [RECALL]) is lucky
 
 
-def test_a_fold_weighs_as_many_queries_as_it_has() -> None:
-    found = cross_validated([trial(0, [1.0, 0.0, 0.0], (30, 10, 10))], [RECALL], FOLDS)
-    assert found is not None
+def test_a_fold_weighs_as_many_queries_as_it_has_and_is_held_out_if_it_judges_any() -> None:
+    found = validated(trial(0, [1.0, 0.0, 0.0], (30, 10, 10)))
     assert found.estimate == found.in_sample == pytest.approx(30 / 50)
     assert found.optimism == 0
+    found = validated(trial(0, [0.5, 0.6, 0.0], (10, 10, 0)))
+    assert [row.fold for row in found.folds] == ["a", "b"]
 
 
 def test_optimism_is_positive_where_less_is_better_too() -> None:
-    cost = Objective("recall@10", "minimize")
-    found = cross_validated([trial(0, [5.0, 5.0, 5.0]), trial(1, [1.0, 6.0, 6.0])], [cost], FOLDS)
-    assert found is not None
+    found = validated(trial(0, [5.0, 5.0, 5.0]), trial(1, [1.0, 6.0, 6.0]), objectives=[COST])
     assert found.optimism == pytest.approx((5 + 6 + 6) / 3 - (1 + 6 + 6) / 3)
-
-
-def test_a_fold_that_judges_nothing_is_not_held_out() -> None:
-    found = cross_validated([trial(0, [0.5, 0.6, 0.0], (10, 10, 0))], [RECALL], FOLDS)
-    assert found is not None
-    assert [row.fold for row in found.folds] == ["a", "b"]
 
 
 def test_there_is_no_cross_validation_of_one_fold_or_of_a_latency() -> None:
@@ -77,47 +77,27 @@ def test_the_first_objective_gives_way_by_what_is_within() -> None:
     assert pick(values, [Objective("recall@10", "maximize", within=0.5), cheap]) == 2
 
 
-def test_the_last_objective_gives_nothing_up() -> None:
-    values = np.array([[0.80, 310.0], [0.79, 300.0]])
-    objectives = [
-        Objective("recall@10", "maximize", within=0.02),
-        Objective("tokens@10", "minimize", within=20),  # 310 is within 20 of 300, and there is none to give it up for
-    ]
-    assert pick(values, objectives) == 1
-
-
-def test_what_another_trial_betters_is_not_picked_though_it_is_within() -> None:
-    values = np.array([[0.79, 300.0], [0.80, 300.0]])
-    cheap = Objective("tokens@10", "minimize")
-    assert pick(values, [Objective("recall@10", "maximize", within=0.02), cheap]) == 1
-
-
-def test_rivals_of_a_cost_are_the_cheap_ones() -> None:
-    # Behind by 0.1, -0.1 and 0.2: 0.067 in the mean, with a standard error of 0.153 / sqrt(3) = 0.088.
-    trials = [trial(0, [5.0, 5.0, 5.0]), trial(1, [5.1, 4.9, 5.2]), trial(2, [9.0, 9.0, 9.0])]
-    found = cross_validated(trials, [Objective("recall@10", "minimize")], FOLDS)
-    assert found is not None
-    assert found.rivals == 1
-
-
-def test_the_error_of_a_mean_is_smaller_than_the_deviation_of_its_folds() -> None:
-    # Behind by 0, 0.1 and 0.3: 0.133 in the mean, which is within the deviation of 0.153 but not 0.153 / sqrt(3).
-    found = cross_validated([trial(0, [0.6, 0.6, 0.6]), trial(1, [0.6, 0.5, 0.3])], [RECALL], FOLDS)
-    assert found is not None
-    assert found.rivals == 0
-
-
-def test_of_equals_the_first_is_picked() -> None:
+def test_the_last_objective_gives_nothing_up_and_of_equals_the_first_is_picked() -> None:
+    within, cheap = Objective("recall@10", "maximize", within=0.02), Objective("tokens@10", "minimize")
+    about = Objective("tokens@10", "minimize", within=20)  # 310 is within 20 of 300, with none to give it up for
+    assert pick(np.array([[0.80, 310.0], [0.79, 300.0]]), [within, about]) == 1
+    assert pick(np.array([[0.79, 300.0], [0.80, 300.0]]), [within, cheap]) == 1, "another trial betters it"
     assert pick(np.array([[0.5], [0.7], [0.7]]), [RECALL]) == 1
+
+
+def test_rivals_are_within_a_standard_error_of_the_mean() -> None:
+    # Behind by 0, 0.1 and 0.3: 0.133 in the mean, which is within the deviation of 0.153 but not 0.153 / sqrt(3).
+    assert validated(trial(0, [0.6, 0.6, 0.6]), trial(1, [0.6, 0.5, 0.3])).rivals == 0
+    # Costs behind by 0.1, -0.1 and 0.2: 0.067 in the mean, with a standard error of 0.153 / sqrt(3) = 0.088.
+    trials = [trial(0, [5.0, 5.0, 5.0]), trial(1, [5.1, 4.9, 5.2]), trial(2, [9.0, 9.0, 9.0])]
+    assert validated(*trials, objectives=[COST]).rivals == 1
 
 
 def test_latencies_have_their_say_in_every_fold() -> None:
     objectives = [Objective("recall@10", "maximize", within=0.1), Objective("latency/total_p50_ms", "minimize")]
     slow = FinishedTrial(0, {}, (0.6, 9.0), trial(0, [0.6] * 3).sums)
     quick = FinishedTrial(1, {}, (0.55, 1.0), trial(1, [0.55] * 3).sums)
-    found = cross_validated([slow, quick], objectives, FOLDS)
-    assert found is not None
-    assert [row.picked for row in found.folds] == [1, 1, 1]
+    assert [row.picked for row in validated(slow, quick, objectives=objectives).folds] == [1, 1, 1]
     assert [one.number for one in pareto_front([slow, quick], objectives)] == [0, 1]
 
 

@@ -69,13 +69,10 @@ def test_a_configuration_is_held_with_the_keys_that_are_there_or_not_at_all(
     assert searched.held(current) == held
 
 
-def test_true_is_not_the_number_one() -> None:
+def test_true_is_not_the_number_one_and_a_node_that_is_null_is_left_out() -> None:
     assert not Choices([1, 2]).holds(True)
     assert not Range(0, 2).holds(True)
     assert Choices([True, 1]).values == [True, 1]
-
-
-def test_a_node_that_is_null_is_left_out() -> None:
     assert [one.key for one in space({"a": None, "b": {"low": 0, "high": 1}}).dimensions] == ["b"]
 
 

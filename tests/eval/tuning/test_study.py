@@ -22,6 +22,9 @@ def test_objectives_stand_in_the_order_of_their_importance() -> None:
     )
 
 
+LATENCY = {"measure": "latency/total_p50_ms", "direction": "minimize"}
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -38,10 +41,7 @@ def test_objectives_stand_in_the_order_of_their_importance() -> None:
         ({"objectives": [{**RECALL, "within": -1}]}, "objectives: within must be >= 0, got -1"),
         ({"objectives": [{**RECALL, "within": math.nan}]}, "objectives: within must be >= 0, got nan"),
         ({"objectives": [RECALL, COST], "pruner": "halving"}, "pruner=halving needs a single objective, got 2"),
-        (
-            {"objectives": [{"measure": "latency/total_p50_ms", "direction": "minimize"}], "pruner": "halving"},
-            "pruner=halving: latency/total_p50_ms is known of whole runs alone",
-        ),
+        ({"objectives": [LATENCY], "pruner": "halving"}, "pruner=halving: latency/total_p50_ms is known of whole runs"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], told: str) -> None:

@@ -20,11 +20,6 @@ SETTINGS = Study([{"measure": "recall@10", "direction": "maximize"}], trials=6, 
 PLACES = ("whole", "stopped", "other")
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> None:
-    quieten()
-
-
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[Worker]:
     with Worker(tmp_path / "workers", "one") as there:
@@ -41,6 +36,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def ready(tables: Path, tmp_path: Path) -> None:
+    quieten()
     for place in (tmp_path, *(tmp_path / name for name in PLACES)):
         place.mkdir(exist_ok=True)
         shutil.copy(tables, place / "study.db")
@@ -52,6 +48,12 @@ def opened(place: Path, worker: Worker, settings: Study = SETTINGS) -> TrialQueu
 
 def value(trial: Trial) -> float:
     return -((trial.suggest_float("x", 0.0, 1.0) - 0.3) ** 2) + trial.suggest_int("n", 1, 5)
+
+
+def claimed(queue: TrialQueue) -> Trial:
+    trial = queue.claimed()
+    assert trial is not None
+    return trial
 
 
 def made(queue: TrialQueue, trials: int | None = None) -> list[dict[str, float]]:
@@ -67,53 +69,40 @@ def test_there_are_as_many_trials_as_were_asked_for(tmp_path: Path, worker: Work
     queue = opened(tmp_path, worker)
     assert len(made(queue)) == 6
     assert queue.claimed() is None
-    more = opened(tmp_path, worker, replace(SETTINGS, trials=8))
-    assert len(made(more)) == 2
-
-
-def test_a_trial_at_work_counts_and_its_worker_is_left_alone(tmp_path: Path, worker: Worker) -> None:
-    queue = opened(tmp_path, worker, replace(SETTINGS, trials=2))
-    running = queue.claimed()
-    assert running is not None
-    with Worker(tmp_path / "workers", "two") as second:
-        assert len(made(opened(tmp_path, second, replace(SETTINGS, trials=2)))) == 1
+    more = replace(SETTINGS, trials=8)
+    queue = opened(tmp_path, worker, more)
+    running = claimed(queue)
+    with Worker(tmp_path / "workers", "two") as second:  # a trial at work counts, and its worker is left alone
+        assert len(made(opened(tmp_path, second, more))) == 1
     queue.complete(running, [value(running)], {})
-    assert [trial.state for trial in queue.trials()] == [TrialState.COMPLETE] * 2
+    assert [trial.state for trial in queue.trials()] == [TrialState.COMPLETE] * 8
 
 
 def test_the_trial_of_a_process_that_is_gone_keeps_its_number_and_values(tmp_path: Path, worker: Worker) -> None:
     with Worker(tmp_path / "workers", "gone") as gone:
-        cut_short = opened(tmp_path, gone).claimed()
-        assert cut_short is not None
+        cut_short = claimed(opened(tmp_path, gone))
         drawn = cut_short.suggest_float("x", 0.0, 1.0)
     queue = opened(tmp_path, worker)
-    again = queue.claimed()
-    assert again is not None
+    again = claimed(queue)
     assert (again.number, again.suggest_float("x", 0.0, 1.0)) == (cut_short.number, drawn)
-
-
-def test_a_trial_that_was_taken_and_no_more_said_of_it_is_made(tmp_path: Path, worker: Worker) -> None:
-    queue = opened(tmp_path, worker)
-    queue.study.ask()
-    again = queue.claimed()
-    assert again is not None
-    assert (again.number, again.user_attrs[WORKER]) == (0, worker.record)
+    silent = queue.study.ask()  # taken, and no more said of it
+    again = claimed(queue)
+    assert (again.number, again.user_attrs[WORKER]) == (silent.number, worker.record)
 
 
 def test_a_study_that_was_stopped_goes_on_as_it_would_have(tmp_path: Path, worker: Worker) -> None:
     whole = made(opened(tmp_path / "whole", worker))
     stopped = made(opened(tmp_path / "stopped", worker), 2)
     with Worker(tmp_path / "workers", "gone") as gone:
-        cut_short = opened(tmp_path / "stopped", gone).claimed()
-        assert cut_short is not None
+        cut_short = claimed(opened(tmp_path / "stopped", gone))
         cut_short.suggest_float("x", 0.0, 1.0)  # and n was not drawn yet
     assert stopped + made(opened(tmp_path / "stopped", worker)) == whole
     assert len({tuple(params.items()) for params in whole}) == 6
 
 
 def test_another_seed_makes_other_trials(tmp_path: Path, worker: Worker) -> None:
-    first = made(opened(tmp_path, worker))
-    other = made(opened(tmp_path / "other", worker, replace(SETTINGS, seed=1)))
+    queues = (opened(tmp_path, worker), opened(tmp_path / "other", worker, replace(SETTINGS, seed=1)))
+    first, other = (made(queue, 4) for queue in queues)
     assert all(one != two for one, two in zip(first, other, strict=True))
 
 
@@ -122,8 +111,7 @@ def test_the_last_trial_claimed_from_two_machines_is_made_once(
 ) -> None:
     """Where no lock is shared, both may have counted before either had claimed."""
     queue = opened(tmp_path, worker, replace(SETTINGS, trials=1))
-    theirs = queue.claimed()
-    assert theirs is not None
+    claimed(queue)
     counted = queue.begun
     before_they_did = iter([[]])
     monkeypatch.setattr(queue, "begun", lambda: next(before_they_did, counted()))
@@ -133,11 +121,8 @@ def test_the_last_trial_claimed_from_two_machines_is_made_once(
 
 def test_a_failure_with_a_reason_counts_and_one_of_a_lost_machine_does_not(tmp_path: Path, worker: Worker) -> None:
     queue = opened(tmp_path, worker, replace(SETTINGS, trials=2))
-    trial = queue.claimed()
-    assert trial is not None
-    queue.fail(trial, "no such thing")
-    lost = queue.study.ask()
-    queue.study.tell(lost, state=TrialState.FAIL)
+    queue.fail(claimed(queue), "no such thing")
+    queue.study.tell(queue.study.ask(), state=TrialState.FAIL)
     assert len(made(queue)) == 1
     assert [one.number for one in queue.trials()] == [0, 2]
 
@@ -151,9 +136,7 @@ def test_the_first_trial_is_what_the_study_begins_with(tmp_path: Path, worker: W
 
 def test_the_heart_of_a_trial_beats_in_the_database(tmp_path: Path, worker: Worker) -> None:
     queue = opened(tmp_path, worker)
-    trial = queue.claimed()
-    assert trial is not None
-    with queue.heartbeat(trial):
+    with queue.heartbeat(claimed(queue)):
         pass
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
     with storage.engine.connect() as connection:
