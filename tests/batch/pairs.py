@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 from lcm.compaction.summary_id import summary_id
 from lcm.protocols.compaction import ContextWindow, Work
@@ -54,14 +55,9 @@ class Pairs:
         return self._report(window, before, made)
 
     def compact(
-        self,
-        window: ContextWindow,
-        now: datetime,
-        *,
-        is_forced: bool = False,
-        target_tokens: int | None = None,
+        self, window: ContextWindow, now: datetime, *, is_forced: bool = False, target_tokens: int | None = None,
         incidents: Counter[str],
-    ) -> Work:
+    ) -> Work:  # fmt: skip
         before = sum(entry.tokens for entry in window.entries)
         made: list[str] = []
         while True:
@@ -79,41 +75,32 @@ class Pairs:
         messages = window.messages([entry.item_id for entry in entries])
         result = yield SummaryRequest("\n".join(message.content for message in messages), 100)
         instants = [message.created_at for message in messages if message.created_at]
-        summary = Summary(
-            summary_id(result.text, now),
-            window.conversation_id,
-            "leaf",
-            0,
-            result.text,
-            max(1, len(result.text) // 4),
-            now,
-            min(instants),
-            max(instants),
+        return _summarised(
+            window, entries, "leaf", 0, result, now, min(instants), max(instants),
             source_message_token_count=sum(entry.tokens for entry in entries),
             source_ids=tuple(message.message_id for message in messages),
-            method=result.method,
-            confidence=result.confidence,
-        )
-        return window.replace(entries[0].ordinal, entries[-1].ordinal, summary).summary_id
+        )  # fmt: skip
 
     def _condensed(self, window: ContextWindow, entries: Sequence[ContextEntry], depth: int, now: datetime):
         sources = window.summaries([entry.item_id for entry in entries])
         result = yield SummaryRequest("\n".join(source.content for source in sources), 100, depth)
-        summary = Summary(
-            summary_id(result.text, now),
-            window.conversation_id,
-            "condensed",
-            depth,
-            result.text,
-            max(1, len(result.text) // 4),
-            now,
+        return _summarised(
+            window, entries, "condensed", depth, result, now,
             min(source.earliest_at for source in sources if source.earliest_at),
             max(source.latest_at for source in sources if source.latest_at),
             sum(source.descendant_count + 1 for source in sources),
             sum(source.token_count + source.descendant_token_count for source in sources),
             sum(source.source_message_token_count for source in sources),
             tuple(source.summary_id for source in sources),
-            method=result.method,
-            confidence=result.confidence,
-        )
-        return window.replace(entries[0].ordinal, entries[-1].ordinal, summary).summary_id
+        )  # fmt: skip
+
+
+def _summarised(
+    window: ContextWindow, entries: Sequence[ContextEntry], kind: Any, depth: int, result: SummaryResult, now: datetime,
+    *more: Any, **named: Any,
+) -> str:  # fmt: skip
+    """Put a summary in the place of entries; returns its id."""
+    told = (summary_id(result.text, now), window.conversation_id, kind, depth, result.text)
+    tokens = max(1, len(result.text) // 4)
+    summary = Summary(*told, tokens, now, *more, **named, method=result.method, confidence=result.confidence)
+    return window.replace(entries[0].ordinal, entries[-1].ordinal, summary).summary_id

@@ -1,8 +1,8 @@
 """Long commands on disks that are too small, read-only, or of too many files: as a program, in a namespace of its own.
 
-`unshare -rm python -m tests.faults.full_disk FOLDER TRIES` mounts a disk in memory for each try, runs a command on it
-until that ends, makes room, runs it again, and prints a line of JSON: the command, both exit codes, what was said, and
-whether the answer is that of an undisturbed run.
+`unshare -rm python -m tests.faults.full_disk FOLDER COMMAND ...` mounts a disk in memory for each try, runs a command
+on it until that ends, makes room, runs it again, and prints a line of JSON: the command, both exit codes, what was
+said, and whether the answer is that of an undisturbed run.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
 }
 
 
-def main(folder: Path, tries: int) -> None:
+def main(folder: Path, names: Sequence[str]) -> None:
     rng = random.Random(SEED)
     inputs = folder / "inputs"
     inputs.mkdir()
@@ -68,28 +68,22 @@ def main(folder: Path, tries: int) -> None:
     with at(inputs), _quiet():
         assert lcm("questions", "make", "talks", "into=questions.jsonl") == 0
     shutil.rmtree(inputs / "cache", ignore_errors=True)
-    whole, needed = {}, {}
-    for name, (command, answer) in COMMANDS.items():
+    for name in names:
+        command, answer = COMMANDS[name]
         place = _mounted(folder / f"whole-{name}", inputs, _ROOM_KIB)
         with at(place), _quiet():
             assert lcm(*command) == 0
-            needed[name] = _used_kib(place)
-            whole[name] = repr(answer())
+            size = rng.randrange(_LEAST_KIB, shutil.disk_usage(place).used // 1024)
+            whole = repr(answer())
         _unmounted(place)
-    for number in range(tries):
-        name = list(COMMANDS)[number % len(COMMANDS)]
-        size = rng.randrange(_LEAST_KIB, needed[name])
-        print(json.dumps(_tried(folder / str(number), inputs, name, whole[name], f"{size} KiB", size)), flush=True)
-    for name in COMMANDS:
-        print(json.dumps(_tried(folder / f"ro-{name}", inputs, name, whole[name], "read-only", None)), flush=True)
-        for left in DESCRIPTORS:
-            place = folder / f"few-{left}-{name}"
-            print(json.dumps(_tried(place, inputs, name, whole[name], "few files", None, left)), flush=True)
+        ways: list[tuple[str, int | None, int | None]] = [(f"{size} KiB", size, None), ("read-only", None, None)]
+        ways += [(f"{left} files", None, left) for left in DESCRIPTORS]
+        for how, kib, left in ways:
+            told = _tried(folder / f"{how}-{name}", inputs, name, whole, kib, left)
+            print(json.dumps({"command": name, "how": how, **told}), flush=True)
 
 
-def _tried(
-    place: Path, inputs: Path, name: str, whole: str, how: str, size: int | None, left: int | None = None
-) -> dict[str, Any]:
+def _tried(place: Path, inputs: Path, name: str, whole: str, size: int | None, left: int | None) -> dict[str, Any]:
     """One try on a disk of a size in KiB; None = it is read-only or, where `left` files may be opened, roomy."""
     command, answer = COMMANDS[name]
     _mounted(place, inputs, size or _ROOM_KIB)
@@ -110,7 +104,7 @@ def _tried(
     _unmounted(place)
     told = [line for line in text.splitlines() if line.startswith("lcm: ")]
     return {
-        "command": name, "how": how, "first": first, "second": second, "is_equal": found == whole, "told": told[-3:],
+        "first": first, "second": second, "is_equal": found == whole, "told": told[-3:],
         "is_raw": "Traceback" in text or "a defect" in text, "again": said.getvalue()[len(text) :][-400:],
     }  # fmt: skip
 
@@ -152,9 +146,5 @@ def _mount(*arguments: str) -> None:
     subprocess.run(["mount", *arguments], check=True)  # likewise
 
 
-def _used_kib(place: Path) -> int:
-    return shutil.disk_usage(place).used // 1024
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2:] or tuple(COMMANDS))

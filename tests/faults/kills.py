@@ -43,27 +43,16 @@ _REFUSED = {"evaluate": cli.BAD_INPUT}
 """A run that was complete when it was killed is not run again."""
 
 
-def _index() -> int:
-    made._fill(Path("tiers.db"), made.INDEXES["tiers"])
-    return 0
-
-
-@dataclass(frozen=True)
-class LongCommand:
-    """What takes long, how it is given, and what it has made."""
-
-    run: Callable[[], int]
-    answer: Callable[[], Any]
-
-
-COMMANDS = {
-    "ingest": LongCommand(lambda: made.lcm("ingest", "talks", "into=memory.db"), said_of_store),
-    "compact": LongCommand(lambda: made.lcm(*made.COMPACT), made.compacted),
-    "evaluate": LongCommand(lambda: made.lcm(*RUN), lambda: made.numbers("runs/base")),
-    "sweep": LongCommand(lambda: made.lcm(*made.SWEEP), made.swept),
-    "tune": LongCommand(lambda: made.lcm(*made.TUNE), made.tuned),
-    "index": LongCommand(_index, lambda: made.searched("tiers")),
+Run, Answer = Callable[[], int], Callable[[], Any]
+COMMANDS: dict[str, tuple[Run, Answer]] = {
+    "ingest": (lambda: made.lcm("ingest", "talks", "into=memory.db"), said_of_store),
+    "compact": (lambda: made.lcm(*made.COMPACT), made.compacted),
+    "evaluate": (lambda: made.lcm(*RUN), lambda: made.numbers("runs/base")),
+    "sweep": (lambda: made.lcm(*made.SWEEP), made.swept),
+    "tune": (lambda: made.lcm(*made.TUNE), made.tuned),
+    "index": (lambda: made.filled("tiers"), lambda: made.searched("tiers")),
 }
+"""What takes long: how it is given, and what it has made."""
 
 
 @dataclass(frozen=True)
@@ -126,34 +115,31 @@ def tries(folder: Path, n: int, names: tuple[str, ...] = tuple(COMMANDS)) -> Ite
     shutil.rmtree(inputs / "cache", ignore_errors=True)
     expected, seconds = {}, {}
     for name in names:
+        run, answer = COMMANDS[name]
         place = _fresh(folder, inputs)
         began = time.monotonic()
-        code, said = forked(place, COMMANDS[name].run)
+        code, said = forked(place, run)
         seconds[name] = time.monotonic() - began
         assert code == 0, said
-        expected[name] = _answer(place, COMMANDS[name])
+        expected[name] = _answer(place, answer)
         assert expected[name] is not None, f"{name} answers nothing: {(place / 'told.txt').read_text()}"
     killed = 0
     while killed < n:
         name = names[killed % len(names)]
+        run, answer = COMMANDS[name]
         place = _fresh(folder, inputs)
         after_s = rng.uniform(_START_S, max(2 * _START_S, seconds[name]))
-        status, _ = forked(place, COMMANDS[name].run, after_s)
+        status, _ = forked(place, run, after_s)
         if status != -signal.SIGKILL:
             continue
         killed += 1
-        again, told = forked(place, COMMANDS[name].run)
-        yield Ended(name, after_s, again, _answer(place, COMMANDS[name]) == expected[name], told)
+        again, told = forked(place, run)
+        yield Ended(name, after_s, again, _answer(place, answer) == expected[name], told)
 
 
-def _answer(place: Path, command: LongCommand) -> str | None:
+def _answer(place: Path, answer: Answer) -> str | None:
     """What a command has made, looked at by another process; None where that cannot be looked at."""
-
-    def kept() -> int:
-        Path("answer.txt").write_text(repr(command.answer()))
-        return 0
-
-    code, _ = forked(place, kept)
+    code, _ = forked(place, lambda: not Path("answer.txt").write_text(repr(answer())))
     return (place / "answer.txt").read_text() if code == 0 else None
 
 
@@ -170,13 +156,12 @@ def main(names: tuple[str, ...], n: int) -> None:
     memory = Path("/dev/shm")  # a folder of our own is made there
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         for ended in tries(Path(folder), n, names):
-            killed[ended.command] += 1
-            right[ended.command] += ended.is_right
-            print("the same" if ended.is_right else "WRONG", ended if not ended.is_right else ended.command, flush=True)
+            killed.update((ended.command, "all"))
+            right.update((ended.command, "all") if ended.is_right else ())
+            print(f"the same {ended.command}" if ended.is_right else f"WRONG {ended}", flush=True)
     print("| command | kills | the same end |\n|---|---:|---:|")
-    for name, count in killed.items():
-        print(f"| {name} | {count} | {right[name]} |")
-    print(f"| all | {killed.total()} | {right.total()} |")
+    for name in (*names, "all"):
+        print(f"| {name} | {killed[name]} | {right[name]} |")
 
 
 if __name__ == "__main__":

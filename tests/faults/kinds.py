@@ -3,29 +3,23 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from eval.judging.judgement_file import JudgementFile
 from lcm.store.store import Store
 from tests.faults.written_files import (
     LOG,
-    asked,
     compacted,
     compared,
     embedded,
     evaluated,
     exported,
-    exported_again,
-    imported,
     ingested,
-    judged,
     lcm_or_raise,
     logged,
-    logged_anew,
     of_store,
-    ranked,
-    reembedded,
-    replayed,
     replied,
     searched,
     shown,
@@ -51,6 +45,21 @@ class Kind:
     """An older version of it is a whole file, of then: it is answered from."""
     told_in: str | None = None
     """The folder of the run that goes on past the damage, whose summary counts it."""
+
+    @property
+    def thing(self) -> str:
+        """What it is a part of: a run, a sweep, a study ..."""
+        return self.name.partition(",")[0]
+
+
+ranked = partial(evaluated, "measured")
+replayed = partial(evaluated, "measured", "ranked", "pools", "values")
+"""Finds nothing but its checkpoints."""
+reembedded = partial(evaluated, "measured", "ranked", "pools", "values", "checkpoints")
+"""Finds nothing but its embeddings."""
+exported_again = partial(exported, "preset")
+imported = partial(lcm_or_raise, "import", "preset/lancedb_pro.json")
+checked = partial(lcm_or_raise, "questions", "check", "questions.jsonl", "talks")
 
 
 KINDS = (
@@ -113,7 +122,7 @@ KINDS = (
     Kind("study, other files of a trial", r"study/trials/(\d+|default)/.*", tuned),
     Kind("study, tables and pages", r"study/[\w.]+\.(parquet|yaml|md|png|json)", tuned),
     Kind("MLflow, database", r"mlflow\.db", lambda: bool(lcm_or_raise(*LOG))),
-    Kind("MLflow, database, of a new run", r"mlflow\.db", logged_anew),
+    Kind("MLflow, database, of a new run", r"mlflow\.db", partial(logged, "runs/other", "status")),
     Kind("MLflow, files", r"(mlruns|mlartifacts)/.*|mlflow\.db\.lock|\.lcm_.*", None),
     Kind("comparison", r"comparison/.*", None),
     Kind("preset, of ours", r"preset/(system|experiment|dataset|measures)/.*", None, is_by_hand=True),
@@ -121,11 +130,15 @@ KINDS = (
     Kind("preset, of other plugins", r"preset/(libravdb|lossless_claw)\.(json|env)", None, is_by_hand=True),
     Kind("preset, where it is from", r"preset/(config|provenance|summary)\.\w+", exported_again, is_by_hand=True),
     Kind("messages as Parquet", r"messages\.parquet", ingested),
-    Kind("questions", r"questions\.jsonl", asked, is_by_hand=True),
-    Kind("judgements", r"qrels/judgements\.jsonl", judged, is_by_hand=True),
+    Kind("questions", r"questions\.jsonl", checked, is_by_hand=True),
+    Kind("judgements", r"qrels/judgements\.jsonl", lambda: _judged(), is_by_hand=True),
 )  # fmt: skip
 """Every kind of file that we write. A kind that is missing here fails a test."""
 _NOT_OURS = re.compile(r"talks/.*|older/.*|.*\.older|hnsw\.db|tiers\.db")
+
+
+def _judged() -> list[str]:
+    return [repr(one) for one in JudgementFile(Path("qrels"))]
 
 
 def _locked() -> bool:

@@ -1,7 +1,7 @@
 """Whatever becomes of a file that we wrote: the same answer, or one line that names it, and never another answer."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,10 +11,19 @@ from tests.faults.damages import answered, damaged, tried
 from tests.faults.kinds import KINDS, Kind, unknown_files
 from tests.faults.written_files import at, make
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("damaged files")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("damaged files")]
 _FILES_OF_A_KIND = 1
 _WAYS = 1
 """Of damaging one, drawn by a fixed seed; `python -m tests.faults.damages` tries them all."""
+
+
+def kinds(is_asked: Callable[[Kind], bool]) -> list[object]:
+    """Those that are asked for: the first of each thing in CI, the others in the full suite."""
+    asked = [kind for kind in KINDS if is_asked(kind)]
+    first = {kind.thing: kind for kind in reversed(asked)}
+    return [
+        pytest.param(kind, marks=[] if kind is first[kind.thing] else pytest.mark.full, id=kind.name) for kind in asked
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +42,7 @@ def test_every_file_that_is_written_is_of_a_kind_that_is_damaged_here(whole: Pat
     assert unknown_files(whole) == []
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.door is not None], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", kinds(lambda kind: kind.door is not None))
 def test_a_damaged_file_is_told_or_made_again(kind: Kind, whole: Path) -> None:
     place = whole.with_name("place")
     wrong, tries = [], 0
@@ -45,7 +54,7 @@ def test_a_damaged_file_is_told_or_made_again(kind: Kind, whole: Path) -> None:
     assert tries, "no such file was written"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.told_in is not None], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", kinds(lambda kind: kind.told_in is not None))
 def test_a_run_counts_the_damage_that_it_went_on_past(kind: Kind, whole: Path) -> None:
     place = whole.with_name("place")
     said = damaged(kind, place, whole)

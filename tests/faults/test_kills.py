@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 KILLS = 12
+"""Two of each command."""
 
 
 @pytest.mark.full

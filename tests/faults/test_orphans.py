@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ from tests.support.local_server import said
 
 WITHIN_S = 2.0
 START_S = 120.0
+
+
 MODEL = (
-    "language_model=openai_compatible",
-    "language_model.mode=live",
-    "language_model.model.retries=0",
+    *("language_model=openai_compatible", "language_model.mode=live", "language_model.model.retries=0"),
     "tracking=none",
 )
 COMPACT = (
@@ -27,18 +28,10 @@ COMPACT = (
     *("compaction.fresh_tail_count=2", "compaction.leaf_chunk_tokens=230", "compaction.min_leaf_tokens=0"),
 )
 SWEEP = (
-    *(
-        "evaluate",
-        "-m",
-        "hydra/launcher=joblib",
-        "hydra.launcher.n_jobs=2",
-        "extraction=llm",
-        "embedder=hashing",
-        *MODEL,
-    ),
+    *("evaluate", "-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "extraction=llm", "embedder=hashing"),
     *("system=hybrid", "fusion.dense_weight=0.3,0.5", "arms=none", "cache=false", "measures.latency.queries=0"),
+    *MODEL,
 )
-
 RAY = tuple(one.replace("executor=local", "executor=ray") for one in COMPACT)
 
 
@@ -47,6 +40,18 @@ def slowly(_: Asked) -> Answer:
     return said("noted")
 
 
+def started(place: Path, root: Path, *command: str, **settings: Any) -> "subprocess.Popen[str]":
+    """Run a command over four long conversations."""
+    for name in "abcd":
+        chat(place / "in" / f"{name}.jsonl", 800, units=200)
+    own = {"PYTHONPATH": str(root), "LCM_CACHE_DIR": str(place / "cache"), "OPENROUTER_API_KEY": "sk-test"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", *command], cwd=place, env=os.environ | own, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **settings,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -58,17 +63,8 @@ def slowly(_: Asked) -> Answer:
 def test_workers_of_a_killed_command_end_and_ask_nothing_more(
     command: tuple[str, ...], tmp_path: Path, root: Path
 ) -> None:
-    for name in "abcd":
-        chat(tmp_path / "in" / f"{name}.jsonl", 800, units=200)
     with serving(slowly) as server:
-        caller = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.cli", *command, f"language_model.model.base_url={server.url}"],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(root), "LCM_CACHE_DIR": str(tmp_path / "cache")}
-            | {"OPENROUTER_API_KEY": "sk-test"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        caller = started(tmp_path, root, *command, f"language_model.model.base_url={server.url}")
         try:
             wait_for_calls(server, caller)
             workers = [pid for pid in below(caller.pid) if command is not RAY or is_of_ray(pid)]
@@ -85,10 +81,10 @@ def test_workers_of_a_killed_command_end_and_ask_nothing_more(
         assert len(server.asked) == calls
 
 
-def wait_for_calls(server: Loopback, caller: "subprocess.Popen[bytes]") -> None:
+def wait_for_calls(server: Loopback, caller: "subprocess.Popen[str]") -> None:
     until = time.monotonic() + START_S
     while len(server.asked) < 4:
-        assert caller.poll() is None, caller.stderr and caller.stderr.read().decode()
+        assert caller.poll() is None, caller.stderr and caller.stderr.read()
         assert time.monotonic() < until, "no model was asked"
         time.sleep(0.02)
 
@@ -114,32 +110,29 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("asked", "tracking", "code", "told"),
+    ("asked", "tracking", "code", "told", "after_s"),
     [
-        (signal.SIGINT, "none", 130, "interrupted"),
-        (signal.SIGTERM, "none", 143, "terminated"),
-        (signal.SIGINT, "mlflow", 130, "interrupted"),  # whose process starts first
+        (signal.SIGINT, "none", 130, "interrupted", 0.5),
+        *(
+            pytest.param(*one, after_s, marks=pytest.mark.full)
+            for after_s in (0.0, 0.5)
+            for one in (
+                (signal.SIGTERM, "none", 143, "terminated"),
+                (signal.SIGINT, "mlflow", 130, "interrupted"),  # whose process starts first
+            )
+        ),
     ],
 )
-@pytest.mark.parametrize("after_s", [0.0, 0.5])
 def test_a_command_that_is_asked_to_end_as_its_workers_start_says_so_in_one_line(
-    after_s: float, asked: signal.Signals, tracking: str, code: int, told: str, tmp_path: Path, root: Path
+    asked: signal.Signals, tracking: str, code: int, told: str, after_s: float, tmp_path: Path, root: Path
 ) -> None:
-    for name in "abcd":
-        chat(tmp_path / "in" / f"{name}.jsonl", 800, units=200)
     command = ("compact", "in", "into=out", "shards=4", "executor=local", "embedder=hashing", f"tracking={tracking}")
-    caller = subprocess.Popen(
-        [sys.executable, "-m", "pipelines.cli", *command],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(root), "LCM_CACHE_DIR": str(tmp_path / "cache")},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    caller = started(
+        tmp_path, root, *command,
+        start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     until = time.monotonic() + START_S
     # Two processes, and what keeps account of semaphores.
     while len(below(caller.pid)) < 3 and time.monotonic() < until:

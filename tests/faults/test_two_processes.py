@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from lcm.store.connection import connect
 from lcm.store.doctor import scan
 from lcm.store.store import Store
@@ -44,6 +46,7 @@ with Store(sys.argv[1]) as store:
 """
 
 
+@pytest.mark.slow
 def test_ingest_and_compaction_of_one_store_at_once_lose_nothing(tmp_path: Path, root: Path) -> None:
     path = tmp_path / "memory.db"
     with Store(path) as store:
@@ -51,14 +54,10 @@ def test_ingest_and_compaction_of_one_store_at_once_lose_nothing(tmp_path: Path,
     both = [
         subprocess.Popen(
             [sys.executable, "-c", program, str(path)],
-            cwd=root,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for program in (_INGEST, _COMPACT)
-    ]
+    ]  # fmt: skip
     for process in both:
         assert process.stdout.readline() == "ready\n"
     for process in both:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,14 +22,14 @@ class Unsteady:
 
     summarizer: Summarizer
     fails_at: int
-    asked: list[SummaryRequest] = field(default_factory=list)
+    asked: int = 0
 
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         return [self._result(request) for request in requests]
 
     def _result(self, request: SummaryRequest) -> SummaryResult:
-        self.asked.append(request)
-        if len(self.asked) == self.fails_at:
+        self.asked += 1
+        if self.asked == self.fails_at:
             return SummaryResult("", 0.0, "unsteady", failure=ModelError("away for a moment"))
         return self.summarizer.summarize([request], incidents=Counter())[0]
 
@@ -52,9 +52,8 @@ def test_compacted_turn_by_turn_it_comes_to_the_same_whichever_request_failed(tm
     assert not failures(work(whole, shard, "per_turn", lambda: made))
     undisturbed = outcome(whole, shard)
     assert all(undisturbed["done"])
-    requests = len(counting.asked)
-    assert requests > 10
-    for fails_at in range(1, requests + 1, 3):
+    assert counting.asked > 10
+    for fails_at in range(1, counting.asked + 1, 3):
         into = tmp_path / str(fails_at)
         into.mkdir()
         made, _ = unsteady(fails_at)

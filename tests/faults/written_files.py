@@ -50,7 +50,10 @@ TUNE = (
     "measures.retention.budgets=[]", "space=fusion", "space.system=null", "space.fusion.choices=null",
     "space.fusion.floor_ratio=null", "space.fusion.floor_from=null", "space.fusion.k=null", "space.ranking=null",
 )  # fmt: skip
+
+
 LOG = ("log", "runs/base", "tracking.uri=sqlite:///mlflow.db")
+
 _QUESTIONS_APART = 8
 """So few are asked that every checkpoint between them is kept."""
 ASKED = ("Where are the blue pens?", "What lies beside the lamp 49?")
@@ -94,50 +97,42 @@ def lcm(*arguments: str) -> int:
 def make(place: Path, *, with_study: bool = True) -> None:
     """Run every long command in a folder."""
     write_talks(place, 2)
-    for name, index in INDEXES.items():  # as they were before the last talk came
-        _fill(place / f"{name}.db", index)
+    for name in INDEXES:  # as they were before the last talk came
+        filled(name)
         (place / f"{name}.db").rename(place / f"{name}.db.older")
     for old in (*place.glob("*.vectors*"), *place.glob("*.words")):
         old.unlink()
-    _run(*COMPACT)
-    for path in sorted((place / "out").rglob("*")):
-        if path.is_file():
-            older = place / "older" / path.relative_to(place)
-            older.parent.mkdir(parents=True, exist_ok=True)
-            older.write_bytes(path.read_bytes())
+    lcm_or_raise(*COMPACT)
+    shutil.copytree(place / "out", place / "older" / "out")
     write_talks(place)
-    for name, index in INDEXES.items():
-        _fill(place / f"{name}.db", index)
+    for name in INDEXES:
+        filled(name)
     with Store(place / "memory.db") as store, store.serialised("talk0"):
         pass
     embedded()
     replied()
     JudgementFile(place / "qrels").add(Judgement(f"q{i}", f"m{i}", i % 3, "bo") for i in range(6))
-    _run("questions", "make", "talks", "into=questions.jsonl")
+    lcm_or_raise("questions", "make", "talks", "into=questions.jsonl")
     questions = Path("questions.jsonl")
-    few = questions.read_text().splitlines(keepends=True)[::_QUESTIONS_APART]
-    questions.write_text("".join(few))
-    _run(*EVALUATE, "hydra.run.dir=runs/base")
-    _run(*EVALUATE, "hydra.run.dir=runs/other", "fusion.dense_weight=0.2")
-    _run(*SWEEP)
-    _run(*COMPACT)
-    _run("regress", "runs/base", "runs/other", "into=comparison", "tracking=none")
-    _run("export", "runs/base", "to=preset", "name=base", "tracking=none")
-    _run("ingest", "talks", "into=messages.parquet")
+    questions.write_text("".join(questions.read_text().splitlines(keepends=True)[::_QUESTIONS_APART]))
+    lcm_or_raise(*EVALUATE, "hydra.run.dir=runs/base")
+    lcm_or_raise(*EVALUATE, "hydra.run.dir=runs/other", "fusion.dense_weight=0.2")
+    lcm_or_raise(*SWEEP)
+    lcm_or_raise(*COMPACT)
+    lcm_or_raise("regress", "runs/base", "runs/other", "into=comparison", "tracking=none")
+    lcm_or_raise("export", "runs/base", "to=preset", "name=base", "tracking=none")
+    lcm_or_raise("ingest", "talks", "into=messages.parquet")
     if with_study:
-        _run(*TUNE)
-        _run(*LOG)
+        lcm_or_raise(*TUNE)
+        lcm_or_raise(*LOG)
 
 
-def _run(*arguments: str) -> None:
-    code = lcm(*arguments)
-    assert code == 0, f"{arguments}: {code}"
-
-
-def _fill(path: Path, index: Any) -> None:
-    with Memory.open(system(vector_index=index), path) as memory:
+def filled(name: str) -> int:
+    """Take all talks into the store of an index."""
+    with Memory.open(system(vector_index=INDEXES[name]), f"{name}.db") as memory:
         for talk in sorted(Path("talks").iterdir()):
             memory.ingest_all(list(read_transcripts(talk)))
+    return 0
 
 
 class _Answering:
@@ -216,19 +211,16 @@ def shown() -> Any:
     return [(one.name, one.values.rows(), one.ranking.rows()) for one in columns]
 
 
-def exported() -> Any:
+def exported(source: str = "runs/base") -> str:
     _remove("preset2")
-    lcm_or_raise("export", "runs/base", "to=preset2", "name=base", "tracking=none")
+    lcm_or_raise("export", source, "to=preset2", "name=base", "tracking=none")
     return Path("preset2/system/base.yaml").read_text()
 
 
 def swept() -> Any:
     lcm_or_raise(*SWEEP)
-    return [pl.read_parquet("sweep/points.parquet").rows(), [numbers(str(one.parent)) for one in _points()]]
-
-
-def _points() -> list[Path]:
-    return sorted(Path("sweep").glob("*/summary.json"))
+    points = sorted(Path("sweep").glob("*/summary.json"))
+    return [pl.read_parquet("sweep/points.parquet").rows(), [numbers(str(one.parent)) for one in points]]
 
 
 def compacted(command: tuple[str, ...] = COMPACT) -> Any:
@@ -248,29 +240,14 @@ def tuned() -> Any:
     return pl.read_parquet("study/study.parquet").drop("seconds").rows()
 
 
-def logged() -> Any:
-    """What lies in MLflow after a run was logged that was logged before."""
-    _forget_mlflow()
-    lcm_or_raise(*LOG)
-    return _in_mlflow("run_uuid, status")
-
-
-def _forget_mlflow() -> None:
+def logged(run: str = "runs/base", columns: str = "run_uuid, status") -> Any:
+    """What lies in MLflow after a run was logged, which may have been logged before."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from mlflow.tracking._tracking_service.utils import _tracking_store_registry as stores
 
     stores._get_store_with_resolved_uri.cache_clear()  # which have the file open that lay here before
     SqlAlchemyStore._engine_map.clear()
-
-
-def logged_anew() -> Any:
-    """What lies in MLflow after another run was logged."""
-    _forget_mlflow()
-    lcm_or_raise("log", "runs/other", *LOG[2:])
-    return _in_mlflow("status")
-
-
-def _in_mlflow(columns: str) -> Any:
+    lcm_or_raise("log", run, *LOG[2:])
     with contextlib.closing(sqlite3.connect("mlflow.db")) as database:
         return [
             database.execute(f"SELECT {columns} FROM runs ORDER BY {columns}").fetchall(),  # ours
@@ -283,39 +260,6 @@ def ingested() -> Any:
     lcm_or_raise("ingest", "messages.parquet", "into=again.db")
     with Store("again.db") as store:
         return [(one.message_id, one.content) for one in store.messages()]
-
-
-def asked() -> Any:
-    return lcm_or_raise("questions", "check", "questions.jsonl", "talks")
-
-
-def judged() -> Any:
-    return [repr(one) for one in JudgementFile(Path("qrels"))]
-
-
-def imported() -> Any:
-    return lcm_or_raise("import", "preset/lancedb_pro.json")
-
-
-def exported_again() -> Any:
-    _remove("preset2")
-    lcm_or_raise("export", "preset", "to=preset2", "name=base", "tracking=none")
-    return Path("preset2/system/base.yaml").read_text()
-
-
-def ranked() -> Any:
-    """A run that measures anew."""
-    return evaluated("measured")
-
-
-def replayed() -> Any:
-    """A run that finds nothing but its checkpoints."""
-    return evaluated("measured", "ranked", "pools", "values")
-
-
-def reembedded() -> Any:
-    """A run that finds nothing but its embeddings."""
-    return evaluated("measured", "ranked", "pools", "values", "checkpoints")
 
 
 def _remove(name: str) -> None:

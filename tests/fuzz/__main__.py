@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lcm.errors import LcmError
@@ -25,7 +26,8 @@ def main(arguments: Sequence[str]) -> int:
     settings = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     seconds, found = float(settings.get("seconds", 600)), Path(settings.get("found", "fuzzed"))
     if "target" in settings:
-        return _fuzz(settings["target"], seconds, found)
+        fuzz = _by_atheris if _is_guided() else _by_hypothesis
+        return fuzz(settings["target"], seconds, found)
     from tests.fuzz.targets import TARGETS
 
     asked = [argument for argument in arguments if "=" not in argument] or list(TARGETS)
@@ -35,18 +37,17 @@ def main(arguments: Sequence[str]) -> int:
         folder = found.resolve() / name
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "tests.fuzz", f"target={name}", f"seconds={seconds}", f"found={folder}"]
+        limit_s = seconds + 5 * INPUT_SECONDS
         with (folder / "log.txt").open("w") as log:
             try:
                 code = subprocess.run(
-                    command, stdout=log, stderr=subprocess.STDOUT, check=False, timeout=seconds + 5 * INPUT_SECONDS
+                    command, stdout=log, stderr=subprocess.STDOUT, check=False, timeout=limit_s
                 ).returncode
             except subprocess.TimeoutExpired:
                 code = -1
         said = (folder / "log.txt").read_text(errors="replace")
         ran = re.findall(r"(?:stat::number_of_executed_units:|inputs:)\s*(\d+)", said)
-        defects = sorted(
-            path.name for path in folder.iterdir() if path.name.startswith(("crash-", "slow-unit-", "oom-"))
-        )
+        defects = sorted(path.name for kind in ("crash", "slow-unit", "oom") for path in folder.glob(f"{kind}-*"))
         told = ", ".join(defects) or (f"ended with {code}" if code else "none")
         print(f"| {name} | {by} | {ran[-1] if ran else '?'} | {told} |", flush=True)
         worst = max(worst, code != 0)
@@ -57,9 +58,7 @@ def _is_guided() -> bool:
     return importlib.util.find_spec("atheris") is not None
 
 
-def _fuzz(name: str, seconds: float, found: Path) -> int:
-    if not _is_guided():
-        return _by_hypothesis(name, seconds, found)
+def _by_atheris(name: str, seconds: float, found: Path) -> int:
     import atheris
 
     with atheris.instrument_imports(include=["lcm", "eval.questions", "pipelines.import_preset", "json"]):
@@ -67,36 +66,27 @@ def _fuzz(name: str, seconds: float, found: Path) -> int:
     target, place = TARGETS[name], Path(tempfile.mkdtemp())
 
     def one(content: bytes) -> None:
-        try:
+        with suppress(LcmError):
             target(place, content)
-        except LcmError:
-            return
 
-    corpus = place / "corpus"
+    corpus, words = place / "corpus", place / "words.txt"
     corpus.mkdir()
+    known = {"null"}  # names and short values of the seeds, for the fuzzer to put in
     for number, seed in enumerate(seeds(name)):
         (corpus / f"seed-{number}").write_bytes(seed)
-    words = place / "words.txt"
-    words.write_text("".join(f'"{word}"\n' for word in ["null", *sorted(_words(list(seeds(name))))]))
-    limits = [
-        f"-max_total_time={seconds:.0f}",
-        f"-timeout={5 * INPUT_SECONDS}",
-        f"-report_slow_units={INPUT_SECONDS}",
-        f"-rss_limit_mb={MEMORY_MB}",
+        known |= {word.decode() for word in re.findall(rb'"([\w.:-]{2,24})"', seed)}
+    words.write_text("".join(f'"{word}"\n' for word in sorted(known)))
+    options = [
+        *(f"-max_total_time={seconds:.0f}", f"-timeout={5 * INPUT_SECONDS}", f"-report_slow_units={INPUT_SECONDS}"),
+        *(f"-rss_limit_mb={MEMORY_MB}", f"-dict={words}", f"-artifact_prefix={found}/", "-print_final_stats=1"),
+        "-max_len=131072",
     ]
-    options = [f"-dict={words}", f"-artifact_prefix={found}/", "-print_final_stats=1", "-max_len=131072"]
-    atheris.Setup([sys.argv[0], *limits, *options, str(corpus)], one)
+    atheris.Setup([sys.argv[0], *options, str(corpus)], one)
     try:
         atheris.Fuzz()
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return 0
-
-
-def _words(seeds: Sequence[bytes]) -> set[str]:
-    """Names and short values of the seeds, for a fuzzer to put in."""
-    found = {word for seed in seeds for word in re.findall(rb'"([\w.:-]{2,24})"', seed)}
-    return {word.decode() for word in found}
 
 
 def _by_hypothesis(name: str, seconds: float, found: Path) -> int:
@@ -106,14 +96,9 @@ def _by_hypothesis(name: str, seconds: float, found: Path) -> int:
     from tests.fuzz.targets import TARGETS, seeds
 
     place, until, ran = Path(tempfile.mkdtemp()), time.monotonic() + seconds, 0
+    unbounded = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 
-    @settings(
-        max_examples=1000,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-    )
+    @settings(max_examples=1000, phases=[Phase.generate], **unbounded)
     @given(changed(list(seeds(name))))
     def one(content: bytes) -> None:
         nonlocal ran
