@@ -109,15 +109,6 @@ def test_coverage_is_the_share_of_the_distinct_words_of_the_query() -> None:
     assert keyword_coverage(row, batch("пирог", ["пирог"]), "ascii").tolist() == [0.0]
 
 
-def test_rows_keep_their_order_and_queries_their_own_words() -> None:
-    around = batch("", ["goats and a kettle", "red"])
-    asked = pl.DataFrame({"query_id": ["q0", "q1"], "text": ["red kettle", "goats"]})
-    found = keyword_coverage(
-        rows(query_id=["q1", "q0", "q0"], document_id=["d0", "d1", "d0"]), replace(around, queries=asked), "unicode"
-    )
-    assert found.tolist() == [1.0, 1 / 2, 1 / 2]
-
-
 def test_guidance_apart_has_cuts_of_its_own_and_must_lie_above_the_floor() -> None:
     columns = {"cosine": [0.9, 0.8, 0.7, 0.4], "kind": ["message", "message", "guidance", "guidance"]}
     stage = replace(FRESH, k1=2, k2=1, theta1=0.4)

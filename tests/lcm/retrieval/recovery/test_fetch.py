@@ -43,29 +43,20 @@ def ranking(fetch: Fetch | None = None, n: int = 2, source: Any = None) -> Ranki
 
 
 def memory(
-    lines: Sequence[str] = LINES, summaries: Sequence[str] = ("A summary of the kitchen",), **own: Any
+    lines: Sequence[str] = LINES, summaries: Sequence[str] = ("A summary of the kitchen",), is_durable: bool = True
 ) -> Memory:
     """Turns, by two in turn, a session every four; and summaries of the first session without confidence."""
     said = transcript(lines)
     store = Store(":memory:")
     store.ingest(said, Utf16Units())
-    turns = [
-        Document(
-            f"turn {i}",
-            message.content,
-            (message.message_id,),
-            "talk",
-            message.session_id,
-            minute(i),
-            is_durable=not own.get("is_fleeting", False),
-        )
-        for i, message in enumerate(said.messages)
-    ]
     folded = [
         Document(f"summary {i}", text, ("talk:0", "talk:1"), "talk", HERE, minute(9), kind="summary", confidence=0.0)
         for i, text in enumerate(summaries)
     ]
-    store.add_documents([*folded, *turns])
+    for i, one in enumerate(said.messages):
+        turn = Document(f"turn {i}", one.content, (one.message_id,), "talk", one.session_id, minute(i))
+        folded.append(replace(turn, is_durable=is_durable))
+    store.add_documents(folded)
     store.set_extracted("talk", len(said.messages))
     return Memory(system(ranking=ranking()), store)
 
@@ -121,7 +112,7 @@ def test_it_gets_so_many_as_asked_for_and_as_many_more_as_it_holds() -> None:
 
 
 def test_turns_that_are_not_durable_are_found_from_elsewhere_too() -> None:
-    with memory(summaries=(), is_fleeting=True) as talk:
+    with memory(summaries=(), is_durable=False) as talk:
         ranked = talk.rank([asked("goats", ELSEWHERE)])
     assert not found(ranked, is_recovered=False)
     assert found(ranked, is_recovered=True)[0] == "turn 2"

@@ -15,7 +15,7 @@ from lcm.errors import ModelError
 from lcm.retrieval.reranker.blending import Blend
 from lcm.retrieval.reranker.cross_encoder import CrossEncoder
 from tests.lcm.retrieval.refusals import assert_refused
-from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
+from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, scores
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz,?"
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *LETTERS]
@@ -43,32 +43,17 @@ def build_cross_encoder(directory: Path, labels: int = 1) -> np.ndarray:
 
     table = np.random.default_rng(1).standard_normal((len(TOKENS), WIDTH)).astype(np.float32)
     table[:4] = 0
-    constants = {
-        "table": table,
-        "axis": np.array([-1]),
-        "length": np.array([1]),
-        "width": np.array([1]),
-        "ten": np.array(10, np.float32),
-        "labels": np.ones((1, labels), np.float32),
-    }
+    constants = {"table": table, "ten": np.array(10, np.float32), "labels": np.ones((1, labels), np.float32)}
     nodes = [
         helper.make_node("Gather", ["table", "input_ids"], ["words"]),
         helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
         helper.make_node("Cast", ["token_type_ids"], ["type"], to=TensorProto.FLOAT),
         helper.make_node("Mul", ["mask", "type"], ["in_second"]),
         helper.make_node("Sub", ["mask", "in_second"], ["in_first"]),
-    ]
-    for side in ("first", "second"):
-        nodes += [
-            helper.make_node("Unsqueeze", [f"in_{side}", "axis"], [f"{side}_column"]),
-            helper.make_node("Mul", ["words", f"{side}_column"], [f"{side}_words"]),
-            helper.make_node("ReduceSum", [f"{side}_words", "length"], [f"{side}_text"], keepdims=0),
-        ]
-    nodes += [
-        helper.make_node("Mul", ["first_text", "second_text"], ["products"]),
-        helper.make_node("ReduceSum", ["products", "width"], ["dot"], keepdims=1),
-        helper.make_node("Div", ["dot", "ten"], ["logit"]),
-        helper.make_node("MatMul", ["logit", "labels"], ["logits"]),
+        helper.make_node("Einsum", ["words", "in_first"], ["first"], equation="blw,bl->bw"),
+        helper.make_node("Einsum", ["words", "in_second"], ["second"], equation="blw,bl->bw"),
+        helper.make_node("Div", ["first", "ten"], ["tenth"]),
+        helper.make_node("Einsum", ["tenth", "second", "labels"], ["logits"], equation="bw,bw,ol->bl"),
     ]
     inputs = ("input_ids", "attention_mask", "token_type_ids")
     graph = helper.make_graph(
@@ -192,10 +177,3 @@ def test_a_bad_setting_is_refused() -> None:
     assert_refused(build, "end in .onnx", file="model.bin")
     assert_refused(build, "be >= 16", max_tokens=15)
     assert_refused(build, "be one of: none, sigmoid", activation="softmax")
-
-
-def test_a_score_above_1_without_activation_still_blends_into_0_to_1(table: np.ndarray, tmp_path: Path) -> None:
-    assert logit(table, "e" * 50, "e" * 50) > 1
-    rows = frame(("q0", "tea", 0.5, None))
-    after = encoder(tmp_path, activation="none")(rows, batch({"q0": "e" * 50}, texts={"tea": "e" * 50}))
-    assert after["score"].to_list() == [1.0]

@@ -16,7 +16,6 @@ from lcm.retrieval.fusion.weighted_sum import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
-from lcm.retrieval.ranking.stages.z_score import ZScore
 from lcm.retrieval.source.branches import Branches
 from lcm.retrieval.source.by_session import BySession
 from lcm.retrieval.source.by_speaker import BySpeaker
@@ -105,15 +104,6 @@ def test_a_weight_of_no_branch_is_refused() -> None:
                 ranked(memory, {"dense": Dense(), "session": BySession()}, fusion)
             with pytest.raises(ValueError, match=r"weights.sesion names no branch .*; choose source=branches"):
                 ranked(memory, {"dense": Dense()}, fusion)
-
-
-def test_a_standard_score_is_that_of_the_branchs_own_scores() -> None:
-    with talk.workspace() as memory:
-        frame = ZScore()(Branches(MANY).candidates(batch_of(memory)), batch_of(memory))
-    for column in ("hashed_score", "stemless_score"):
-        means = frame.group_by("query_id").agg(mean=pl.col(column).mean(), spread=pl.col(column).std(ddof=0))
-        assert means["mean"].to_list() == pytest.approx([0.0] * 3)
-        assert means["spread"].to_list() == pytest.approx([1.0] * 3)
 
 
 def test_an_index_of_ones_own_knows_of_nothing_later_and_of_no_other_scope() -> None:

@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import polars as pl
-import pytest
 
 from lcm.clock import EPOCH
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import branch, describe, merge
-from lcm.retrieval.summary_expansion import opened_summaries
 from lcm.retrieval.summary_expansion.bounded import SummaryExpansion
 from lcm.retrieval.summary_expansion.opened_summaries import OpenedSummaries
 from lcm.store.documents import DOCUMENT_SCHEMA
@@ -84,22 +82,3 @@ def test_what_another_session_said_and_only_it_may_find_stays_hidden() -> None:
         queries = batch.queries.with_columns(session_id=pl.lit(asker["session_id"]))
         hidden = replace(batch, queries=queries, documents=batch.documents.filter(~is_said), turns=turns)
         assert set(opened({"low": 0.8}, SummaryExpansion(), hidden)) == expected
-
-
-def test_only_what_is_opened_is_looked_beneath_and_once_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    look = opened_summaries._CoveredDocuments._lying
-
-    def counted(self: opened_summaries._CoveredDocuments, summary_id: str) -> object:
-        asked.append(summary_id)
-        return look(self, summary_id)
-
-    monkeypatch.setattr(opened_summaries._CoveredDocuments, "_lying", counted)
-    batch = workspace()
-    twice = pl.concat([batch.queries, batch.queries.with_columns(query_id=pl.lit("again"))])
-    batch = replace(batch, queries=twice)
-    found = branch([(["low", "vague"], [0.8, 0.7])] * 2, "cosine", "dense_rank")
-    rows = merge(found, branch([], "bm25", "lexical_rank"), batch).with_columns(score="cosine")
-    after = OpenedSummaries(SummaryExpansion()).expand(describe(rows, batch), batch)
-    assert dict(after.group_by("query_id").len().iter_rows()) == {"q": 4, "again": 4}  # low, vague, a, b
-    assert asked == ["low"]

@@ -314,25 +314,3 @@ def test_a_small_set_waits_for_its_rotation_without_a_warning(tmp_path: Path, ca
     assert not caplog.records
     loaded.add([f"more{i}" for i in range(960)], unit(1000, 0)[40:])
     assert 8 in {width for *_, width in loaded.search_tiers(unit(40, 1), 10)}
-
-
-@pytest.mark.parametrize("settings", [replace(SETTINGS, exit_thresholds=(0.1, 0.1)), TURNED])
-def test_tiers_follow_removals_and_late_vectors(settings: HnswTiers) -> None:
-    index, oracle = filled(settings), Exact().build(DIM, incidents=Counter())
-    oracle.add(names(1000), unit(1000, 0))
-    for built in (index, oracle):
-        built.remove(names(400)[::2])
-        built.add(names(1000)[500:520], unit(20, 8))
-        built.add(["new"], unit(1, 9))
-        built.remove(["d999"])
-    asked = unit(60, 1)
-    for allowed in (None, [*names(1000)[300:900], "new"]):
-        found, truth = index.search(asked, 10, allowed), oracle.search(asked, 1000, allowed)
-        hits = 0
-        for (ids, scores), expected in zip(found, truth, strict=True):
-            exact = dict(zip(*expected, strict=True))
-            assert scores == [exact[document_id] for document_id in ids]
-            hits += len(set(ids) & set(expected[0][:10]))
-        assert hits >= 0.95 * 600
-    assert index.search_tiers(unit(1, 9), 1)[0][0] == ["new"]
-    assert dirty_widths(index) == []
