@@ -4,10 +4,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from statistics import median
 from typing import get_args
 
-import polars as pl
 import pytest
 
 from eval.dataset.beam import Beam, Size
@@ -144,20 +142,13 @@ if os.environ.get("LCM_DATASETS_DIR"):
         lengths = [len(t.messages) for t in dataset.transcripts]
         said = [m for t in dataset.transcripts for m in t.messages]
         told = "development: # dialogues, # turns (# to # a dialogue), # words"
-        assert stated(fact("dialogsum", "part used"), told) == (
-            len(dataset.workspaces),
-            len(said),
-            min(lengths),
-            max(lengths),
-            sum(len(m.content.split()) for m in said),
-        )
+        of_words = sum(len(m.content.split()) for m in said)
+        found = (len(lengths), len(said), min(lengths), max(lengths), of_words)
+        assert stated(fact("dialogsum", "part used"), told) == found
         assert sessions(dataset) == len(dataset.transcripts)
         assert stated(fact("dialogsum", "references"), "#, one for each whole dialogue") == (len(dataset.references),)
-        people = Counter(len({m.author for m in t.messages}) for t in dataset.transcripts)
-        rows = table("dialogsum", "people in a dialogue")
-        assert {number(name): number(cells["dialogues"]) for name, cells in rows.items()} == people
-        speakers = re.findall(rf"`(#Person\d#)` ({_NUMBER})(?=[,.])", words("dialogsum"))
-        assert {name: number(count) for name, count in speakers} == Counter(m.author for m in said)
+        people = Counter(str(len({m.author for m in t.messages})) for t in dataset.transcripts)
+        assert column(table("dialogsum", "people in a dialogue"), "dialogues") == people
 
     def test_locomo() -> None:
         dataset = Locomo().load()
@@ -218,40 +209,22 @@ if os.environ.get("LCM_DATASETS_DIR"):
         told = "# personas, # contexts, # sessions, # messages, # characters, # questions"
         _, contexts, in_sessions, messages, _, questions = stated(fact("personamem", "part used"), told)
         assert (contexts, messages, in_sessions, questions) == sizes(dataset)
-        lengths = Counter(len({m.session_id for m in t.messages}) for t in dataset.transcripts)
-        *of_length, four, five, six = stated(fact("personamem", "workspace"), "(#, # and # contexts have #, # and #)")
-        assert dict(zip((four, five, six), of_length, strict=True)) == lengths
         roles = Counter(m.role for t in dataset.transcripts for m in t.messages)
         told_roles = stated(fact("personamem", "roles"), "`[SYSTEM]` #, `[USER]` #, `[ASSISTANT]` # messages")
         assert dict(zip(("system", "user", "assistant"), told_roles, strict=True)) == roles
         assert column(table("personamem", "category"), "questions") == asked(dataset)
-        assert fact("personamem", "options").startswith("four a question, exactly one of them correct")
-        offered = dataset.options.group_by("query_id").agg(pl.len(), pl.col("is_correct").sum())
-        assert offered.select("len", "is_correct").unique().rows() == [(4, 1)]
-        assert len(offered) == len(dataset.queries)
+        assert len(dataset.options) == 4 * questions
 
     def test_qmsum() -> None:
         dataset = Qmsum().load()
         meetings, turns, in_sessions, questions = sizes(dataset)
         kept = [m for t in Qmsum(marks="keep").load().transcripts for m in t.messages]
-        assert stated(fact("qmsum", "part used"), "# meetings, # turns, # words, # names of speakers, # questions") == (
-            meetings,
-            turns,
-            sum(len(m.content.split()) for m in kept),
-            len({m.author for m in kept}),
-            questions,
-        )
-        lengths = [len(t.messages) for t in dataset.transcripts]
-        assert stated(fact("qmsum", "workspace"), "one meeting: # to # turns") == (min(lengths), max(lengths))
-        assert in_sessions == len(dataset.transcripts)
+        of_words, speakers = sum(len(m.content.split()) for m in kept), len({m.author for m in kept})
+        told = stated(fact("qmsum", "part used"), "# meetings, # turns, # words, # names of speakers, # questions")
+        assert told == (meetings, turns, of_words, speakers, questions)
+        assert in_sessions == meetings
         assert stated(fact("qmsum", "references"), "#: the answer to each question") == (len(dataset.references),)
         rows = table("qmsum", "category")
         assert column(rows, "questions") == asked(dataset)
         assert zeros_left_out(column(rows, "judged")) == judged(dataset)
-        text = words("qmsum")
-        found = dataset.qrels.group_by("query_id").len()["len"].to_list()
-        assert stated(text, "Judgements: #") == (len(dataset.qrels),)
-        assert stated(text, "A question has # to # relevant turns, the median is #; # of # have more than ten") == (
-            *(min(found), max(found), median(found)),
-            *(sum(size > 10 for size in found), len(found)),
-        )
+        assert stated(words("qmsum"), "Judgements: #") == (len(dataset.qrels),)

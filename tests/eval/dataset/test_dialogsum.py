@@ -119,15 +119,6 @@ def test_three_summaries_of_a_dialogue_are_its_references_in_both_forms(tmp_path
         assert "secret" not in repr(dataset.transcripts)
 
 
-def test_some_dialogues_are_taken_by_name(small: str) -> None:
-    dataset = Dialogsum(small, only=["two"]).load()
-    assert dataset.workspaces == ["two"]
-    assert dataset.references["text"].to_list() == ["#Person3# talks."]
-    assert dataset.protocol == "references=1 only=two"
-    with pytest.raises(DatasetError, match=r"dataset\.only names 'three', which dialogues\.jsonl\.gz does not hold"):
-        Dialogsum(small, only=["three"]).load()
-
-
 DIALOGUE = {"fname": "dev_0", "dialogue": "#Person1#: Hello", "summary": "They meet."}
 HOSTILE = {
     ("dev.jsonl", lines(DIALOGUE, {"fname": "x", "summary": "s"})): "dev.jsonl: record 2: 'dialogue' is missing",

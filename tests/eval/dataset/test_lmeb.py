@@ -1,8 +1,6 @@
-"""LMEB: the loader's rules on a small task, and LoCoMo in LMEB's layout beside LoCoMo itself."""
+"""LMEB: the loader's rules on a small task."""
 
 import json
-import os
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 
 from eval.dataset.dataset import Dataset
 from eval.dataset.lmeb import Lmeb
-from eval.dataset.locomo import Locomo
 from eval.replay.bulk import Bulk
 from lcm.errors import DatasetError
 from tests.eval.dataset.refusals import misread
@@ -170,43 +167,3 @@ def test_hostile_shapes_are_refused_in_one_line(tmp_path: Path) -> None:
         damage(write_task(tmp_path / str(number)))
         wrong += misread(Lmeb(str(tmp_path / str(number))).load, words)
     assert wrong == []
-
-
-if os.environ.get("LCM_DATASETS_DIR"):
-
-    def test_locomo_in_lmebs_layout_judges_as_locomo_does(tmp_path: Path) -> None:
-        locomo = Locomo().load()
-        home = tmp_path / "Dialogue" / "LoCoMo"
-        scenes = {workspace: f"scene_{n}" for n, workspace in enumerate(locomo.workspaces)}
-        corpus, candidates, names = [], {}, {}
-        for t in locomo.transcripts:
-            scene, sessions = scenes[t.workspace_id], list(dict.fromkeys(m.session_id for m in t.messages))
-            for n, m in enumerate(t.messages):
-                names[t.workspace_id, m.message_id] = f"{scene}_session_{sessions.index(m.session_id)}_turn_{n}"
-                corpus.append({"id": names[t.workspace_id, m.message_id], "title": m.author, "text": m.content})
-            candidates[scene] = [names[t.workspace_id, m.message_id] for m in t.messages]
-        write_documents(home, corpus, candidates)
-        ids = {q.query_id: f"{scenes[q.workspace_id]}_q_{n}" for n, q in enumerate(locomo.queries)}
-        of = {q.query_id: q for q in locomo.queries}
-        for category in {q.category for q in locomo.queries}:
-            asked = {ids[q.query_id]: q.text for q in locomo.queries if q.category == category}
-            judged = [
-                (ids[query_id], names[of[query_id].workspace_id, message_id], 1)
-                for query_id, message_id, _ in locomo.qrels.iter_rows()
-                if of[query_id].category == category
-            ]
-            write_subset(home / category, asked, judged)
-        dataset = Lmeb(str(tmp_path)).load()
-        assert Counter(q.category for q in dataset.queries) == Counter(q.category for q in locomo.queries)
-        for ours, theirs in zip(dataset.transcripts, locomo.transcripts, strict=True):
-            assert (ours.workspace_id, len(ours.messages)) == (scenes[theirs.workspace_id], len(theirs.messages))
-            assert len({m.session_id for m in ours.messages}) == len({m.session_id for m in theirs.messages})
-        words = {
-            (t.workspace_id, m.message_id): f"{m.author} {m.content}" for t in locomo.transcripts for m in t.messages
-        }
-        expected: dict[str, set[str]] = {f"{of[name].category}/{ids[name]}": set() for name in ids}
-        for query_id, message_id, _ in locomo.qrels.iter_rows():
-            query = of[query_id]
-            expected[f"{query.category}/{ids[query_id]}"].add(words[query.workspace_id, message_id].strip())
-        assert evidence(dataset) == expected
-        assert len(dataset.qrels) == len(locomo.qrels)

@@ -16,14 +16,19 @@ from eval.dataset.locomo import Locomo
 from eval.dataset.longmemeval import LongMemEval
 from eval.dataset.personamem import Personamem
 from eval.dataset.qmsum import Qmsum
+from eval.replay.bulk import Bulk
+from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from tests.eval.dataset.test_dialogsum import write_small_dialogsum
 from tests.eval.dataset.test_personamem import write_small_personamem
 from tests.eval.dataset.test_qmsum import write_small_qmsum
 from tests.support.releases import know
-from tests.support.small_beam import write_lines
+from tests.support.small_beam import RECORD as BEAM
+from tests.support.small_beam import write_folders, write_lines
 from tests.support.small_lmeb import write_small_lmeb
 from tests.support.small_locomo import CONVERSATIONS, write_small_locomo
+from tests.support.small_locomo import RECORD as CONVERSATION
+from tests.support.small_longmemeval import RECORD as HAYSTACK
 from tests.support.small_longmemeval import write_small_longmemeval
 
 Write = Callable[[Path, pytest.MonkeyPatch], str]
@@ -44,6 +49,19 @@ LOADERS: dict[str, tuple[Any, Write, list[str]]] = {
     "qmsum": (Qmsum, write_small_qmsum, ["secret", "They bought"]),
 }
 """The loader, what writes its small copy, and words of questions, answers and topics."""
+
+
+def write_several(name: str) -> Write:
+    """Return what writes at least two workspaces."""
+    records = {"locomo": (CONVERSATION, {"sample_id": "conv-2"}), "longmemeval": (HAYSTACK, {"haystack_id": "hay2"})}
+    if name == "beam":
+        return lambda directory, monkeypatch: str(
+            write_folders(directory, [BEAM, BEAM | {"conversation_id": "beam-100K-2"}])
+        )
+    if name in records:
+        first, changes = records[name]
+        return lambda directory, monkeypatch: LOADERS[name][1](directory, monkeypatch, first, first | changes)  # type: ignore[call-arg]
+    return LOADERS[name][1]
 
 
 def opaque(dataset: Dataset) -> bool:
@@ -95,3 +113,32 @@ def test_a_digest_belongs_to_the_settings(name: str, tmp_path: Path, monkeypatch
     digests = [loader(folder, **chosen).load().digest for chosen in ({}, *settings.get(name, []))]
     assert len(set(digests)) == len(digests)
     assert loader(folder).load().digest == digests[0]
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_some_workspaces_are_taken_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader, _, _ = LOADERS[name]
+    folder = write_several(name)(tmp_path, monkeypatch)
+    whole = loader(folder).load()
+    last = whole.workspaces[-1]
+    assert len(whole.workspaces) > 1
+    part = loader(folder, only=[last]).load()
+    expected = whole.part({last})
+    assert (part.transcripts, part.queries) == (expected.transcripts, expected.queries)
+    for frame in ("qrels", "session_qrels", "references", "options"):
+        assert getattr(part, frame).equals(getattr(expected, frame))
+    assert (part.protocol, part.digest != whole.digest) == (f"{whole.protocol} only={last}", True)
+    with pytest.raises(DatasetError, match=r"dataset\.only names 'nowhere', which .* does not hold; it holds "):
+        loader(folder, only=["nowhere"]).load()
+
+
+@pytest.mark.parametrize("name", ["personamem", "qmsum"])
+def test_where_nothing_has_a_time_every_query_hears_the_whole(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader, write, _ = LOADERS[name]
+    dataset = loader(write(tmp_path, monkeypatch)).load()
+    assert {message.created_at for t in dataset.transcripts for message in t.messages} == {None}
+    assert all(query.asked_at > EPOCH for query in dataset.queries)
+    ((heard, asked),) = Bulk().steps(dataset.transcripts, dataset.queries)
+    assert (tuple(heard), tuple(asked)) == (dataset.transcripts, dataset.queries)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from eval.dataset.card import dataset_digest
@@ -104,20 +103,6 @@ def test_original_evidence_leaves_out_what_names_no_turn_and_repaired_evidence_m
     repaired = evidence(Locomo(small, evidence="repaired"))
     assert len(repaired["Both?"]) == 2
     assert repaired["Wrongly cited"] == repaired["What did the dog eat?"] == ["He ate a shoe"]
-
-
-def test_a_part_is_taken_by_name(tmp_path: Path) -> None:
-    records = [RECORD | {"sample_id": f"conv-{n}"} for n in (1, 2, 3)]
-    (tmp_path / "locomo10.json").write_text(json.dumps(records, indent=2))
-    whole = Locomo(str(tmp_path)).load()
-    assert whole.workspaces == ["conv-1", "conv-2", "conv-3"]
-    part = Locomo(str(tmp_path), only=["conv-3", "conv-1"]).load()
-    assert part.transcripts == (whole.transcripts[0], whole.transcripts[2])
-    assert part.queries == tuple(q for q in whole.queries if q.workspace_id != "conv-2")
-    assert part.qrels.equals(whole.qrels.filter(~pl.col("query_id").str.starts_with("conv-2")))
-    assert (part.protocol, part.digest != whole.digest) == (whole.protocol + " only=conv-1,conv-3", True)
-    with pytest.raises(DatasetError, match=r"dataset.only names 'conv-9', which locomo10.json does not hold; it holds"):
-        Locomo(str(tmp_path), only=["conv-9"]).load()
 
 
 def test_both_evidences_are_judged_beside_each_other(small: str) -> None:
@@ -253,23 +238,6 @@ if os.environ.get("LCM_DATASETS_DIR"):
             f"39 of 1155 judged questions have other evidence than recorded ({ledger})",
             "58 of 1155 judged questions stay in doubt; the evidence of 95.0% is undisputed",
         )
-
-    def test_a_part_of_the_published_form_is_the_development_part(tmp_path: Path) -> None:
-        folder = Path(os.environ["LCM_DATASETS_DIR"]) / "locomo"
-        records = json.loads((folder / "locomo_dev.json").read_text())
-        more = [RECORD | {"sample_id": "conv-47"}]
-        (tmp_path / "locomo10.json").write_text(json.dumps(records + more, indent=2))
-        findings = json.loads((folder / "audit_errors_dev.json").read_text())
-        by_id = [{k: v for k, v in one.items() if k not in ("sample_id", "qa_index")} for one in findings]
-        (tmp_path / "errors.json").write_text(json.dumps(by_id))
-        names = [record["sample_id"] for record in records]
-        for choice in ("original", "repaired"):
-            part, whole = Locomo(str(tmp_path), only=names, evidence=choice).load(), Locomo(evidence=choice).load()
-            assert (part.transcripts, part.queries, part.groups) == (whole.transcripts, whole.queries, whole.groups)
-            assert part.qrels.equals(whole.qrels)
-        assert len(Locomo(str(tmp_path)).load().transcripts) == 7
-        answers = [type(q["answer"]) for record in records for q in record["qa"] if "answer" in q]
-        assert (answers.count(int), len(answers)) == (6, 887)  # none of them is read
 
     def test_the_rule_of_spelling_gives_what_was_mended_by_hand() -> None:
         folder = Path(os.environ["LCM_DATASETS_DIR"]) / "locomo"

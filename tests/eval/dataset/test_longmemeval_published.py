@@ -117,16 +117,12 @@ def test_only_a_part_is_read_and_no_further_than_needed(tmp_path: Path) -> None:
     records = [published(f"q{n}") for n in range(4)]
     whole = loaded(tmp_path, *records)
     part = loaded(tmp_path, *records, only=["q2", "q1"])
-    assert part.transcripts == whole.transcripts[1:3]
-    assert part.queries == whole.queries[1:3]
-    assert part.protocol == whole.protocol + " only=q1,q2"
-    cut = (tmp_path / "longmemeval_s").read_bytes()[:-40]
-    (tmp_path / "longmemeval_s").write_bytes(cut)
+    assert (part.transcripts, part.queries) == (whole.transcripts[1:3], whole.queries[1:3])
+    file = tmp_path / "longmemeval_s"
+    file.write_bytes(file.read_bytes()[:-40])
     assert LongMemEval(str(tmp_path), only=["q1"]).load().workspaces == ["q1"]
     with pytest.raises(DatasetError, match=r"longmemeval_s: is not JSON after record 3 \(.*\); the file is damaged"):
         LongMemEval(str(tmp_path)).load()
-    with pytest.raises(DatasetError, match=r"dataset.only names 'q9', which longmemeval_s does not hold; it holds q0"):
-        loaded(tmp_path, *records, only=["q9"])
 
 
 def test_what_is_not_taken_is_not_kept(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def test_a_questions_file_means_the_same_in_every_format(ending: str, tmp_path: 
 
 
 def test_a_question_without_an_instant_is_asked_when_all_of_its_workspace_was_said() -> None:
+    with pytest.raises(DatasetError, match=r"dataset.questions names no file: .* `lcm questions make PATHS"):
+        Own([str(OWN / "sessions")]).load()
     dataset = Own([str(OWN / "sessions")], str(OWN / "questions.jsonl"), workspace="folder", similarity=0.8)
     with pytest.raises(DatasetError, match=r"questions.jsonl:20: an unanswerable question must name its workspace"):
         dataset.load()
@@ -81,11 +83,6 @@ def test_generated_questions_are_told_and_what_is_unused_is_a_note(tmp_path: Pat
     assert dataset.notes[3] == "questions share 0.50 of their content words with their evidence"
 
 
-def test_without_questions_it_says_how_to_get_some() -> None:
-    with pytest.raises(DatasetError, match=r"dataset.questions names no file: .* `lcm questions make PATHS"):
-        Own([str(OWN / "sessions")]).load()
-
-
 def test_workspaces_are_named_by_the_shortest_ends_that_tell_them_apart(tmp_path: Path) -> None:
     for folder in ("one/notes", "two/notes"):
         (tmp_path / folder).mkdir(parents=True)
@@ -104,35 +101,28 @@ def test_workspaces_are_named_by_the_shortest_ends_that_tell_them_apart(tmp_path
 
 
 @pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it reads the questions about the agent transcripts")
-class TestAgentQuestions:
-    """`agent_questions` load as they are: every quotation stands in just the messages that the file names."""
-
-    def test_they_load_over_the_transcripts_with_their_workspaces(self, tmp_path: Path) -> None:
-        root = Path(os.environ["LCM_DATASETS_DIR"])
-        found = {}
-        for name in ("pi", "tau", "mixed"):
-            path = root / "agent_questions" / f"{name}.jsonl"
-            lines = [json.loads(line) for line in path.read_text().splitlines()]
-            folder = tmp_path / name
-            together = {line["source"] for line in lines if line["question_id"].startswith("codex")}
-            links = []
-            for source in sorted({line["source"] for line in lines}):
-                links.append(folder / ("codex" if source in together else Path(source).name) / Path(source).name)
-                links[-1].parent.mkdir(parents=True, exist_ok=True)
-                links[-1].symlink_to(root / "agent_transcripts" / source)
-            found[name] = Own([str(link) for link in links], str(path), workspace="folder"), lines
-        counted = {}
-        for name, (own, lines) in found.items():
-            dataset = own.load()
-            judged = dataset.evidence()
-            for line in lines:
-                ends = [one.rpartition("/")[2] for one in judged.get(line["question_id"], [])]
-                assert sorted(ends) == sorted(one.rpartition("/")[2] for one in line["message_ids"])
-            quoted = {(query, number, quotation) for query, number, _, quotation in dataset.quotations.iter_rows()}
-            assert quoted == {
-                (line["question_id"], number, evidence["quote"].strip())
-                for line in lines
-                for number, evidence in enumerate(line["evidence"], 1)
-            }
-            counted[name] = len(dataset.queries), len(judged), len(dataset.workspaces)
-        assert counted == {"pi": (70, 64, 1), "tau": (60, 55, 1), "mixed": (70, 64, 9)}
+@pytest.mark.parametrize(("name", "counts"), [("pi", (70, 64, 1)), ("tau", (60, 55, 1)), ("mixed", (70, 64, 9))])
+def test_quotations_of_agent_questions_stand_in_just_the_messages_that_the_file_names(
+    name: str, counts: tuple[int, int, int], tmp_path: Path
+) -> None:
+    root = Path(os.environ["LCM_DATASETS_DIR"])
+    path = root / "agent_questions" / f"{name}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    together = {line["source"] for line in lines if line["question_id"].startswith("codex")}
+    links = []
+    for source in sorted({line["source"] for line in lines}):
+        links.append(tmp_path / ("codex" if source in together else Path(source).name) / Path(source).name)
+        links[-1].parent.mkdir(exist_ok=True)
+        links[-1].symlink_to(root / "agent_transcripts" / source)
+    dataset = Own([str(link) for link in links], str(path), workspace="folder").load()
+    judged = dataset.evidence()
+    for line in lines:
+        ends = [one.rpartition("/")[2] for one in judged.get(line["question_id"], [])]
+        assert sorted(ends) == sorted(one.rpartition("/")[2] for one in line["message_ids"])
+    quoted = {(query, number, quotation) for query, number, _, quotation in dataset.quotations.iter_rows()}
+    assert quoted == {
+        (line["question_id"], number, evidence["quote"].strip())
+        for line in lines
+        for number, evidence in enumerate(line["evidence"], 1)
+    }
+    assert (len(dataset.queries), len(judged), len(dataset.workspaces)) == counts

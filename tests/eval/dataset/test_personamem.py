@@ -10,9 +10,6 @@ import pytest
 
 from eval.dataset.dataset import Dataset
 from eval.dataset.personamem import Personamem
-from eval.replay.bulk import Bulk
-from lcm.clock import EPOCH
-from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.support.releases import know
 
@@ -125,25 +122,6 @@ def test_options_name_their_letter_and_the_correct_one(small: str) -> None:
         ("q2", "d", "Green", False),
     ]
     assert dataset.notes == ("1 wrong options say word for word what the correct one says",)
-
-
-def test_nothing_has_a_time_and_every_query_hears_its_whole_context(small: str) -> None:
-    dataset = Personamem(small).load()
-    assert {message.created_at for t in dataset.transcripts for message in t.messages} == {None}
-    assert all(query.asked_at > EPOCH for query in dataset.queries)
-    ((heard, asked),) = Bulk().steps(dataset.transcripts, dataset.queries)
-    assert tuple(heard) == dataset.transcripts
-    assert tuple(asked) == dataset.queries
-
-
-def test_some_contexts_are_taken_by_id(small: str) -> None:
-    dataset = Personamem(small, only=["bo"]).load()
-    assert dataset.workspaces == ["bo"]
-    assert [query.query_id for query in dataset.queries] == ["q2"]
-    assert set(dataset.options["query_id"]) == {"q2"}
-    assert dataset.protocol == "options=4 context=whole only=bo"
-    with pytest.raises(DatasetError, match=r"dataset\.only names 'cy', which small_documents\.jsonl\.gz does not hold"):
-        Personamem(small, only=["cy"]).load()
 
 
 if root := os.environ.get("LCM_DATASETS_DIR"):

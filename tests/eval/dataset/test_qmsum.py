@@ -11,8 +11,6 @@ import pytest
 from eval.dataset import qmsum
 from eval.dataset.dataset import Dataset
 from eval.dataset.qmsum import Qmsum
-from eval.replay.bulk import Bulk
-from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.refusals import misread
@@ -119,15 +117,6 @@ def test_queries_come_with_their_kind_and_their_answer(small: str) -> None:
     ]
 
 
-def test_nothing_has_a_time_and_every_query_hears_the_whole_meeting(small: str) -> None:
-    dataset = Qmsum(small).load()
-    assert {message.created_at for t in dataset.transcripts for message in t.messages} == {None}
-    assert all(query.asked_at > EPOCH for query in dataset.queries)
-    ((heard, asked),) = Bulk().steps(dataset.transcripts, dataset.queries)
-    assert tuple(heard) == dataset.transcripts
-    assert tuple(asked) == dataset.queries
-
-
 def test_turns_without_words_are_counted(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Qmsum(small).load().notes == ("2 turns have no words; 2 of 6 judgements name one of them",)
     assert Qmsum(small, marks="keep").load().notes == ("1 turns have no words; 1 of 6 judgements name one of them",)
@@ -144,15 +133,6 @@ def test_a_published_file_holds_what_it_holds_compressed(small: str, tmp_path: P
     assert plain.qrels.equals(compressed.qrels)
     assert plain.references.equals(compressed.references)
     assert plain.digest != compressed.digest
-
-
-def test_some_meetings_are_taken_by_their_place(small: str) -> None:
-    dataset = Qmsum(small, only=["meeting-1"]).load()
-    assert dataset.workspaces == ["meeting-1"]
-    assert [query.query_id for query in dataset.queries] == ["meeting-1/general/0"]
-    assert dataset.protocol == "marks=strip unit=turn only=meeting-1"
-    with pytest.raises(DatasetError, match=r"names 'meeting-2', which .* does not hold; it holds meeting-0, meeting-1"):
-        Qmsum(small, only=["meeting-2"]).load()
 
 
 def changed(**changes: object) -> dict[str, Any]:

@@ -1,10 +1,9 @@
 """Sessions in which compaction was made to drop, change or age a fact: each loss is found, none is invented."""
 
-import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import polars as pl
 import pytest
@@ -21,6 +20,7 @@ from tests.eval.measures.test_survival import measured, values
 from tests.support.workspaces import system, transcript
 
 Loss = Literal["dropped", "changed", "aged", "untouched"]
+STATE_OF: dict[Loss, str] = {"dropped": "recoverable", "changed": "mutated", "aged": "stale"}
 TOKENS = Utf16Units()
 TALK = (
     "it rained again the whole morning, and nobody wanted to go out at all, not even for bread",
@@ -31,53 +31,61 @@ TALK = (
 """Says nothing, so that a summary that leaves it out is shorter."""
 
 
-class Template(NamedTuple):
-    """One fact, as it was first said, with its value; where it can age, with another one later."""
+class Stated(NamedTuple):
+    """One fact in words."""
 
     kind: Kind
     words: str
-    value: Callable[[random.Random], str]
-    other: str = ""
-    """The words of its next value, where these are others."""
+    changed: str = ""
+    """What a summary makes of it, where it can be changed; of a word that is about itself one letter."""
+    later: str = ""
+    """What is said of the same thing later, where it can age."""
 
 
-def _digits(n: int) -> Callable[[random.Random], str]:
-    return lambda chance: str(chance.randrange(10 ** (n - 1), 10**n))
-
-
-def _hash(chance: random.Random) -> str:
-    return f"{chance.randrange(16**9):09x}a{chance.randrange(10)}"
-
-
-def _one_of(*values: str) -> Callable[[random.Random], str]:
-    return lambda chance: chance.choice(values)
-
-
-TEMPLATES = (
-    Template("number", "The request timeout is {} s.", _digits(3)),
-    Template("number", "The roof budget is {} EUR.", _digits(5)),
-    Template("date", "The dentist appointment is on 2026-03-{}.", lambda chance: f"{chance.randrange(10, 29)}"),
-    Template("identifier", "The booking reference is QX{}P.", _digits(4)),
-    Template("preference", "My favourite colour is {}.", _one_of("teal", "amber", "ivory", "plum")),
-    Template("rule", "Never push to the {} branch.", _one_of("main", "old"), "You may push to the {} branch."),
-    Template("change", "I wrote src/app/{}.py.", _one_of("alpha", "beta"), "I deleted src/app/{}.py."),
-    Template("command", "I ran `make check`, which ended with exit code {}.", _one_of("0", "2", "3", "127")),
-    Template("identifier", "The fix went in as {}.", _hash),
-    Template("url", "It is told at https://example.org/notes/{}.", _digits(6)),
-    Template("error", "Then it said ValueError: no such plot {} in the list.", _digits(4)),
-    Template("path", "Look at docs/history/{}.md some day.", _one_of("origin", "travel", "harbour")),
-    Template("name", "That was when we met {} by the river.", _one_of("Tuva Lindqvist", "Nadja Bergström")),
-    Template("decision", "Let's go with {} for the store.", _one_of("SQLite", "parquet")),
-    Template("question", "Which port does the {} gateway use?", _one_of("northern", "southern")),
+FACTS = (
+    Stated("number", "The request timeout is 250 s.", "The request timeout is 317 s.", "The request timeout is 804 s."),
+    Stated("number", "The roof budget is 41200 EUR.", "The roof budget is 14200 EUR.", "The roof budget is 52000 EUR."),
+    Stated(
+        "date",
+        "The dentist appointment is on 2026-03-12.",
+        "The dentist appointment is on 2026-03-21.",
+        "The dentist appointment is on 2026-03-19.",
+    ),
+    Stated(
+        "identifier",
+        "The booking reference is QX4417P.",
+        "The booking reference is QX4471P.",
+        "The booking reference is QX9050P.",
+    ),
+    Stated(
+        "preference", "My favourite colour is teal.", "My favourite colour is plum.", "My favourite colour is amber."
+    ),
+    Stated(
+        "rule", "Never push to the main branch.", "Always push to the main branch.", "You may push to the main branch."
+    ),
+    Stated("change", "I wrote src/app/alpha.py.", later="I deleted src/app/alpha.py."),
+    Stated(
+        "command",
+        "I ran `make check`, which ended with exit code 2.",
+        "I ran `make check`, which ended with exit code 127.",
+        "I ran `make check`, which ended with exit code 0.",
+    ),
+    Stated("identifier", "The fix went in as 9f1c20b77a3.", "The fix went in as 9f1c27b77a3."),
+    Stated("url", "It is told at https://example.org/notes/204418.", "It is told at https://example.org/notes/204718."),
+    Stated(
+        "error",
+        "Then it said ValueError: no such plot 3305 in the list.",
+        "Then it said ValueError: no such plot 3705 in the list.",
+    ),
+    Stated("path", "Look at docs/history/harbour.md some day.", "Look at docs/history/har7our.md some day."),
+    Stated(
+        "name", "That was when we met Tuva Lindqvist by the river.", "That was when we met Tuva Lind7vist by the river."
+    ),
+    Stated("decision", "Let's go with SQLite for the store."),
+    Stated("question", "Which port does the northern gateway use?"),
 )
-_THEMSELVES = ("url", "error", "path", "name")
-"""Kinds that are about themselves: one letter of them is changed."""
-AGEING = tuple(
-    one
-    for one in TEMPLATES
-    if one.kind in ("number", "date", "preference", "rule", "change", "command") or "booking" in one.words
-)
-CHANGING = tuple(one for one in TEMPLATES if one.kind not in ("change", "decision", "question"))
+OTHERS = 5
+"""How many facts a session states beside the one."""
 
 
 @dataclass(frozen=True)
@@ -102,41 +110,17 @@ class Planted:
         return "\n".join(line for line in told if line) or "They talked."
 
 
-def planted(seed: int) -> Planted:
-    """One of the four kinds of session, in turn."""
-    chance = random.Random(seed)
-    loss: Loss = ("dropped", "changed", "aged", "untouched")[seed % 4]
-    chosen = chance.choice({"aged": AGEING, "changed": CHANGING}.get(loss, TEMPLATES))
-    others = chance.sample([one for one in TEMPLATES if one is not chosen], 5)
-    said = [one.words.format(one.value(chance)) for one in others]
-    first, last = _two_values(chosen, chance)
-    if loss == "aged":
-        said.insert(chance.randrange(len(said)), first)
-    line = last if loss == "aged" else first
-    said.append(line)
-    replacement = {"dropped": "", "changed": _changed(chosen, line, chance), "aged": first, "untouched": line}[loss]
-    lines = [part for words in said for part in (words, chance.choice(TALK))]
-    return Planted((*lines, *TALK[:2]), line, replacement, chosen.kind, loss)
-
-
-def _two_values(template: Template, chance: random.Random) -> tuple[str, str]:
-    value = template.value(chance)
-    if template.other:
-        return template.words.format(value), template.other.format(value)
-    other = next(one for one in iter(lambda: template.value(chance), None) if one != value)
-    return template.words.format(value), template.words.format(other)
-
-
-def _changed(template: Template, line: str, chance: random.Random) -> str:
-    """Another value: of a word that is about itself one letter of it."""
-    if template.kind == "rule":
-        return line.replace("Never", "Always")
-    if template.kind in _THEMSELVES or template.value is _hash:
-        before, behind = map(len, template.words.split("{}"))
-        letters = [n for n in range(before, len(line) - behind) if line[n].isalnum()]
-        at = chance.choice(letters)
-        return f"{line[:at]}{'7' if line[at] != '7' else '8'}{line[at + 1 :]}"
-    return next(words for words in iter(lambda: _two_values(template, chance)[1], None) if words != line)
+def planted(number: int, loss: Loss) -> Planted | None:
+    """Lose one fact of those that stand around it in the table, if it can be lost so."""
+    fact = FACTS[number]
+    if (loss == "aged" and not fact.later) or (loss == "changed" and not fact.changed):
+        return None
+    said = [(*FACTS, *FACTS)[number + n].words for n in range(1, OTHERS + 1)]
+    line = fact.later if loss == "aged" else fact.words
+    said = [*said[:2], *([fact.words] if loss == "aged" else []), *said[2:], line]
+    replacement = {"dropped": "", "changed": fact.changed, "aged": fact.words, "untouched": line}[loss]
+    lines = [part for n, words in enumerate(said) for part in (words, TALK[n % len(TALK)])]
+    return Planted((*lines, *TALK[:2]), line, replacement, fact.kind, loss)
 
 
 def monologue(lines: Sequence[str]) -> Transcript:
@@ -151,16 +135,10 @@ def survived(one: Planted) -> pl.DataFrame:
     return measured(Survival((100_000,), 1), by, monologue(one.lines)).filter(arm="system")
 
 
-STATE_OF: dict[Loss, str] = {"dropped": "recoverable", "changed": "mutated", "aged": "stale"}
-
-
-@pytest.mark.parametrize("loss", ["dropped", "changed", "aged", "untouched"])
-@pytest.mark.parametrize(
-    "seeds", [range(60), pytest.param(range(60, 200), marks=pytest.mark.full)], ids=["some", "more"]
-)
-def test_a_planted_loss_is_found_and_none_is_invented(loss: Loss, seeds: range) -> None:
-    sessions = [one for one in map(planted, seeds) if one.loss == loss]
-    assert len(sessions) == len(seeds) / 4
+@pytest.mark.parametrize("loss", get_args(Loss))
+def test_a_planted_loss_is_found_and_none_is_invented(loss: Loss) -> None:
+    sessions = [one for number in range(len(FACTS)) if (one := planted(number, loss))]
+    assert len(sessions) >= 8
     assert [(one, wrong) for one in sessions if (wrong := _wrong(one))] == []
 
 
@@ -168,7 +146,8 @@ def _wrong(one: Planted) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
     """Map a kind that the scorecard gets wrong to its counts, and to the right ones."""
     rows = survived(one)
     facts = Ledger.of(monologue(one.lines).messages).facts.values()
-    lost = Counter(fact.kind for fact in facts if one.line in _lines_of(one, fact.message_ids))
+    place = f":{one.lines.index(one.line)}"
+    lost = Counter(fact.kind for fact in facts if any(message.endswith(place) for message in fact.message_ids))
     total = Counter(fact.kind for fact in facts)
     assert lost[one.kind] >= 1
     wrong = {}
@@ -180,7 +159,3 @@ def _wrong(one: Planted) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
         if counts != (so := {state: n for state, n in expected.items() if n}):
             wrong[kind] = counts, so
     return wrong
-
-
-def _lines_of(one: Planted, message_ids: Sequence[str]) -> set[str]:
-    return {one.lines[int(message_id.partition(":")[2])] for message_id in message_ids}

@@ -113,27 +113,15 @@ def test_every_kind_makes_as_many_of_the_sample_as_it_wants(
     assert {one.kind: one.made for one in of_sample.reports} == dict.fromkeys(KINDS, 30)
 
 
-def test_a_later_mention_cannot_find_itself(sample: tuple[Transcript, ...], of_sample: QuestionSet) -> None:
-    said = {(turn.text, turn.said_at) for talk in talks_of(sample) for turn in talk.turns}
-    later = [one for one in of_sample.questions if one.generated == "later_mention"]
-    assert later
-    for question in later:
-        assert not any(question.question in text and at <= question.asked_at for text, at in said if at)
-
-
-def test_another_seed_draws_other_questions(sample: tuple[Transcript, ...], of_sample: QuestionSet) -> None:
-    other = make_questions(sample, {"known_item": KnownItem(n=30, least_words=2, rarest=1)}, seed=2)
-    first = {one.question for one in of_sample.questions if one.generated == "known_item"}
-    assert {one.question for one in other.questions} != first
-
-
 def test_overlap_is_the_share_of_content_words_in_the_evidence() -> None:
     assert overlap("Where do the walnut trees grow?", ["Walnut trees are old.", "A tree."]) == (2 / 3 + 0) / 2
     assert overlap("Where is it?", ["It is."]) is None
     assert overlap("walnut", []) is None
 
 
-def test_a_report_holds_the_mean_overlap_of_its_kind(sample: tuple[Transcript, ...], of_sample: QuestionSet) -> None:
+def test_a_report_holds_the_mean_overlap_of_its_kind_and_another_seed_draws_others(
+    sample: tuple[Transcript, ...], of_sample: QuestionSet
+) -> None:
     texts = {message.message_id: message.content for one in sample for message in one.messages}
     for report in of_sample.reports:
         shares = [
@@ -143,3 +131,6 @@ def test_a_report_holds_the_mean_overlap_of_its_kind(sample: tuple[Transcript, .
         ]
         known = [share for share in shares if share is not None]
         assert report.overlap == pytest.approx(sum(known) / len(known))
+    other = make_questions(sample, {"known_item": KnownItem(n=30, least_words=2, rarest=1)}, seed=2)
+    first = {one.question for one in of_sample.questions if one.generated == "known_item"}
+    assert {one.question for one in other.questions} != first

@@ -25,8 +25,14 @@ def test_it_is_asked_an_instant_before_it_was_said_and_finds_what_was_said_befor
     assert found[4].evidence == (0, 1)  # not what has the same instant
 
 
-def test_a_thing_that_many_named_before_is_not_rare() -> None:
+def test_what_many_named_before_who_speaks_and_what_is_said_at_one_instant_is_not_asked_for() -> None:
     assert {draft.place for draft in drafts(LaterMention(most_mentions=1), recorded(LINES))} == {1}
+    lines = [
+        ("user", "I told Melanie about walnut trees.", 0),
+        ("assistant", "Good to see Mel and Melanie again.", 1),
+    ]
+    assert drafts(LaterMention(), recorded(lines, authors=("Caroline", "Melanie"))) == []
+    assert drafts(LaterMention(), recorded([(role, text, 0) for role, text, _ in LINES])) == []
 
 
 @pytest.mark.parametrize(
@@ -39,15 +45,3 @@ def test_names_numbers_paths_and_identifiers_are_rare_things(thing: str) -> None
     ]
     (draft,) = drafts(LaterMention(), recorded(lines))
     assert (draft.place, draft.evidence) == (1, (0,))
-
-
-def test_those_who_speak_are_no_rare_things() -> None:
-    lines = [
-        ("user", "I told Melanie about walnut trees.", 0),
-        ("assistant", "Good to see Mel and Melanie again.", 1),
-    ]
-    assert drafts(LaterMention(), recorded(lines, authors=("Caroline", "Melanie"))) == []
-
-
-def test_nothing_is_asked_where_no_time_passes() -> None:
-    assert drafts(LaterMention(), recorded([(role, text, 0) for role, text, _ in LINES])) == []

@@ -34,11 +34,8 @@ def test_any_message_has_a_successor_where_that_is_asked_for() -> None:
     assert found[4].evidence == (5,)
 
 
-def test_a_conversation_ends_where_it_ends() -> None:
-    one, other = recorded(LINES[:1], "one"), recorded(LINES[1:2], "other")
-    assert drafts(Successor(), one, other) == []
-
-
-def test_a_long_question_is_asked_by_its_last_words() -> None:
+def test_a_long_question_is_asked_by_its_last_words_and_a_conversation_ends_where_it_ends() -> None:
     (draft,) = drafts(Successor(most_words=6), recorded(LINES[:2]))
     assert draft.text == "ferry goes to the Orkney islands?"
+    one, other = recorded(LINES[:1], "one"), recorded(LINES[1:2], "other")
+    assert drafts(Successor(), one, other) == []

@@ -19,6 +19,10 @@ PATH = '{"path": "src/harbour/ferry.py", "lines": [1, 20]}'
 def test_the_name_and_the_arguments_ask_for_the_result() -> None:
     (draft,) = drafts(ToolResult(), recorded([call(PATH), result("class Ferry: ...")]))
     assert (draft.place, draft.text, draft.evidence) == (0, "read file src/harbour/ferry.py 1 20", (1,))
+    (draft,) = drafts(ToolResult(), recorded([call("*** Begin Patch: ferry.py"), result("Done patching")]))
+    assert draft.text == "read file *** Begin Patch: ferry.py"  # arguments that are no JSON are words
+    silent = [call("{}"), result("a whole listing"), call(PATH, "two"), result("...", "two")]
+    assert drafts(ToolResult(), recorded(silent)) == []  # one call says little, one result has no words
 
 
 def test_results_of_equal_calls_and_their_copies_are_evidence() -> None:
@@ -34,13 +38,3 @@ def test_results_of_equal_calls_and_their_copies_are_evidence() -> None:
 def test_a_result_belongs_to_the_last_call_under_its_id() -> None:
     lines = [call(PATH), call('{"path": "src/other/place.py"}'), result("def place(): ...")]
     assert [draft.place for draft in drafts(ToolResult(), recorded(lines))] == [1]
-
-
-def test_calls_that_say_little_and_results_without_words_are_left_out() -> None:
-    lines = [call("{}"), result("a whole listing"), call(PATH, "two"), result("...", "two")]
-    assert drafts(ToolResult(), recorded(lines)) == []
-
-
-def test_arguments_that_are_no_json_are_words() -> None:
-    (draft,) = drafts(ToolResult(), recorded([call("*** Begin Patch: ferry.py"), result("Done patching")]))
-    assert draft.text == "read file *** Begin Patch: ferry.py"
