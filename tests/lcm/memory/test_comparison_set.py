@@ -1,7 +1,7 @@
 """What a new candidate is compared with: what comparing it with one document after another finds."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,8 +23,7 @@ SORTS = [DocumentSort("user", "turn", False), DocumentSort("assistant", "turn", 
 PREDICATES: list[Callable[[DocumentSort], bool] | None] = [None, lambda sort: sort.role == "user", lambda _: False]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A document as the oracle knows it."""
 
     document: Document
@@ -32,34 +31,25 @@ class Row:
     has_ended: bool
 
 
-# Directions of few kinds, so that many documents are equally near.
-ROWS = st.lists(
-    st.tuples(st.integers(0, 6), st.sampled_from(SORTS), st.integers(0, 3), st.booleans()).map(
-        lambda drawn: _row(*drawn)
-    ),
-    max_size=20,
-)
-
-
-def _row(step: int, sort: DocumentSort, at: int, has_ended: bool) -> Row:
-    return Row(document("", "said", at=at, **sort._asdict()), _direction(step), has_ended)
-
-
 def _direction(step: int) -> Vectors:
+    """One of few directions, so that many documents are equally near."""
     angle = step * np.pi / 12
     return np.array([[np.cos(angle), np.sin(angle)]], np.float32)
 
 
-def _named(rows: Sequence[Row], prefix: str) -> list[Row]:
-    values = [{**_values(row.document), "document_id": f"{prefix}{place}"} for place, row in enumerate(rows)]
-    return [
-        Row(Document(**one), row.vector, row.has_ended)  # type: ignore[arg-type]
-        for one, row in zip(values, rows, strict=True)
-    ]
+STEPS, ROW = st.integers(0, 6), st.tuples(st.integers(0, 6), st.sampled_from(SORTS), st.integers(0, 3), st.booleans())
 
 
-def _values(of: Document) -> dict[str, object]:
-    return {name: getattr(of, name) for name in of.__dataclass_fields__}
+def rows(prefix: str) -> st.SearchStrategy[list[Row]]:
+    return st.lists(ROW, max_size=20).map(
+        lambda drawn: [
+            Row(document(f"{prefix} {place}", "said", at=at, **sort._asdict()), _direction(step), has_ended)
+            for place, (step, sort, at, has_ended) in enumerate(drawn)
+        ]
+    )
+
+
+STORED, CREATED = rows("stored"), rows("created")
 
 
 def _frame(rows: Sequence[Row]) -> pl.DataFrame:
@@ -102,9 +92,9 @@ def _one_by_one(
 
 
 @given(
-    stored=ROWS,
-    created=ROWS,
-    step=st.integers(0, 6),
+    stored=STORED,
+    created=CREATED,
+    step=STEPS,
     k=st.integers(0, 6),
     now=st.integers(0, 4),
     active_only=st.booleans(),
@@ -119,7 +109,6 @@ def test_the_nearest_are_those_of_comparing_one_by_one(
     active_only: bool,
     only: Callable[[DocumentSort], bool] | None,
 ) -> None:
-    stored, created = _named(stored, "stored "), _named(created, "created ")
     asked = _direction(step)
     known = _comparison(stored, created).known_at(minute(now))
     found = known.nearest(asked, k, active_only=active_only, only=only)
@@ -127,9 +116,9 @@ def test_the_nearest_are_those_of_comparing_one_by_one(
     assert [(near.document.document_id, near.cosine) for near in found] == expected
 
 
-@given(stored=ROWS, step=st.integers(0, 6))
+@given(stored=STORED, step=STEPS)
 def test_what_ends_in_a_branch_stands_where_it_began(stored: list[Row], step: int) -> None:
-    stored = _named([row for row in stored if not row.has_ended], "stored ")
+    stored = [row for row in stored if not row.has_ended]
     first, asked = _comparison(stored, []), _direction(step)
     branch = first.branch()
     branch.apply([DocumentEnded(row.document.document_id, minute(4)) for row in stored])
@@ -143,11 +132,10 @@ def test_what_ends_in_a_branch_stands_where_it_began(stored: list[Row], step: in
     assert named(first) == sorted(row.document.document_id for row in stored)
 
 
-@given(stored=ROWS, created=ROWS, steps=st.lists(st.integers(0, 6), min_size=1, max_size=5), at_once=st.integers(1, 40))
+@given(stored=STORED, created=CREATED, steps=st.lists(STEPS, min_size=1, max_size=5), at_once=st.integers(1, 40))
 def test_what_is_expected_is_found_as_what_is_not(
     stored: list[Row], created: list[Row], steps: list[int], at_once: int
 ) -> None:
-    stored, created = _named(stored, "stored "), _named(created, "created ")
     asked, order = [_direction(step) for step in steps], [*range(len(steps)), *reversed(range(len(steps)))]
     told, untold = _comparison(stored, []), _comparison(stored, [])
     told.expect(asked)

@@ -41,8 +41,8 @@ def test_a_conversation_read_from_its_end_is_the_one_read_from_its_start(
                     found[place]
             else:
                 assert found[place] == expected
-        new = {message.message_id for message in whole[extracted:]}
-        assert new.intersection(unset) == new.intersection(m.message_id for m in messages if m.created_at == UNSET)
+        newest = {message.message_id for message in messages[extracted:]}
+        assert newest.intersection(unset) == {m.message_id for m in messages[extracted:] if m.created_at == UNSET}
         memory.store.append(
             "talk", [replace(messages[0], message_id="more", created_at=minute(7))], memory.system.token_estimator
         )

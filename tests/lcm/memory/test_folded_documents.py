@@ -232,14 +232,13 @@ def only_the_first(candidate: Candidate) -> Assessment:
 def test_what_was_not_promoted_is_found_from_its_own_session_alone() -> None:
     with opened(admission=Deciding(only_the_first)) as memory:
 
-        def found(query: Query) -> set[str]:
-            ids = memory.rank([query])["document_id"].implode()
-            sources = memory.documents.filter(pl.col("document_id").is_in(ids))["source_message_ids"]
-            return {source for one in sources for source in one}
+        def found(**asker: object) -> set[str]:
+            ranked = memory.rank([replace(ASKED, **asker)]).join(memory.documents, on="document_id")
+            return set(ranked["source_message_ids"].explode())
 
-        assert found(ASKED) == {"talk:0"}
-        assert found(replace(ASKED, conversation_id="talk")) == {f"talk:{i}" for i in range(8)}
-        assert found(replace(ASKED, session_id="talk:session 1")) == {"talk:0", *(f"talk:{i}" for i in range(4, 8))}
+        assert found() == {"talk:0"}
+        assert found(conversation_id="talk") == {f"talk:{i}" for i in range(8)}
+        assert found(session_id="talk:session 1") == {"talk:0", *(f"talk:{i}" for i in range(4, 8))}
         together = memory.rank([ASKED, replace(ASKED, query_id="own", conversation_id="talk")])
         assert together["query_id"].unique(maintain_order=True).to_list() == ["q", "own"]
         assert together.filter(query_id="q").height == 1

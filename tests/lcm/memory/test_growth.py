@@ -64,19 +64,6 @@ def test_turn_by_turn_gives_the_same_as_opening_anew_for_every_turn(base: System
             assert told(at_once) == expected
 
 
-def test_conversations_of_the_same_hours_are_known_in_the_order_of_the_store() -> None:
-    with Memory.open(gated()) as memory:
-        for i in range(0, 12, 4):
-            for name in ("one", "two"):
-                memory.ingest(Transcript(name, said(i + 4, name)))
-                assert_frame_equal(memory.documents, memory.store.documents())
-        memory.take_turn("one", [replace(said(1)[0], message_id="late", created_at=minute(400))])
-        memory.catch_up()
-        assert_frame_equal(memory.documents, memory.store.documents())
-        early, _ = memory.live.moment(minute(5))
-        assert early == (memory.documents["valid_from"] <= minute(5)).sum() == 12
-
-
 def test_a_turn_reads_no_more_rows_the_longer_the_conversation_is() -> None:
     messages = said(120)
     rows: list[int] = []

@@ -3,7 +3,7 @@
 import re
 import sys
 from datetime import UTC, datetime
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,16 +15,8 @@ from tests.lcm.context.recall.dags import talk
 from tests.support.scope_graphs import drawn_system
 
 
-class _Document:
-    def __init__(self, page_content: str, metadata: dict[str, Any]) -> None:
-        self.page_content, self.metadata = page_content, metadata
-
-
-class _BaseRetriever:
+class _BaseRetriever(SimpleNamespace):
     """Takes its fields by name, and asks as LangChain does: with the manager of a run beside the query."""
-
-    def __init__(self, **fields: Any) -> None:
-        vars(self).update(fields)
 
     def invoke(self, query: str) -> list[Any]:
         return self._get_relevant_documents(query, run_manager=None)  # type: ignore[attr-defined]
@@ -33,7 +25,7 @@ class _BaseRetriever:
 def test_the_retriever_of_the_docs_gives_what_the_memory_recalls(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, parts in {
         "langchain_core": {},
-        "langchain_core.documents": {"Document": _Document},
+        "langchain_core.documents": {"Document": SimpleNamespace},
         "langchain_core.retrievers": {"BaseRetriever": _BaseRetriever},
     }.items():
         module = ModuleType(name)

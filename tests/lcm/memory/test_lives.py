@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -18,7 +17,6 @@ from lcm.records.query import Query
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.recall import Recall
-from lcm.store.store import Store
 from lcm.writing.admission.amac import Amac
 from lcm.writing.admission.utility import FixedUtility
 from lcm.writing.annotation.rules import Rules
@@ -78,19 +76,13 @@ def test_a_merged_document_says_both_and_the_old_one_stays_reachable_and_is_seen
     assert new.source_message_ids == ("m0", "m1")
     assert (new.created_at, new.valid_from, old.invalidated_at) == (minute(0), minute(10), minute(10))
     assert merged.history(old.document_id) == [old, new]
-    assert merged.store.decisions()["action"].to_list() == ["create", "merge"]
+    rows = merged.store.decisions()
+    assert rows["action"].to_list() == ["create", "merge"]
+    assert rows["decided_at"].to_list() == [minute(0), minute(10)]
+    assert rows["document_id"].to_list() == [old.document_id, found]
+    assert rows.filter(pl.col("reason").str.len_chars() == 0).is_empty()
     ranked = merged.rank([Query("early", "coffee", minute(9)), Query("late", "coffee", minute(10))])
     assert ranked["document_id"].to_list() == [old.document_id, found]
-
-
-def test_lives_survive_closing_and_opening(tmp_path: Path) -> None:
-    parts, path = deduplicating(), tmp_path / "memory.db"
-    with Memory.open(parts, path) as memory:
-        memory.ingest(talk(COFFEE, f"{COFFEE}, with milk"))
-        before, found = memory.documents, memory.search("coffee", minute(60))
-    with Memory.open(parts, path) as memory:
-        assert memory.documents.equals(before)
-        assert memory.search("coffee", minute(60)).equals(found)
 
 
 def test_growing_in_steps_decides_as_ingesting_at_once() -> None:
@@ -119,22 +111,19 @@ def test_every_candidate_is_kept_whatever_was_decided() -> None:
         assert memory.store.extracted() == {}  # rejected for good: opening again asks no one a second time
 
 
-def test_use_shapes_later_ranking() -> None:
+def test_use_shapes_later_ranking_where_recall_counts_it(said: Memory) -> None:
     recall = Recall(Weibull(), recalled=1, maintained=100, tiers=DecayTiers(working_access_threshold=1))
     asked = [Query(f"q{i}", "kitchen", minute(60 + i)) for i in range(3)]
     with Memory.open(system(reinforcement=recall)) as memory:
         memory.ingest(transcript())
-        first = memory.recall(asked)
-        used = first.filter(rank=1)["document_id"].to_list()
+        used = memory.recall(asked).filter(rank=1)["document_id"].to_list()
         by_id = {row["document_id"]: row for row in memory.documents.to_dicts()}
         assert sum(row["access_count"] for row in by_id.values()) == len(asked)
         assert by_id[used[-1]]["last_accessed_at"] == minute(62)
         assert memory.documents.equals(memory.store.documents())
-    with Memory.open(system()) as frozen:
-        frozen.ingest(transcript())
-        before = frozen.documents
-        assert frozen.recall(asked).equals(frozen.rank(asked))
-        assert frozen.documents.equals(before)
+    before = said.documents
+    assert said.recall(asked).equals(said.rank(asked))
+    assert said.documents.equals(before)
 
 
 class Broken:
@@ -188,16 +177,6 @@ def test_only_the_wanted_category_is_answered_with(said: Memory) -> None:
     ranked = said.rank(asked).join(said.documents, on="document_id")
     assert ranked["category"].to_list() == ranked["query_id"].to_list()
     assert set(ranked["query_id"]) == set(categories)
-
-
-def test_decisions_come_back_as_they_were_made() -> None:
-    with Store() as store, Memory.open(deduplicating()) as memory:
-        assert store.decisions().is_empty()
-        memory.ingest(talk(COFFEE, "Goats eat hay"))
-        rows = memory.store.decisions()
-        assert rows["decided_at"].to_list() == [minute(0), minute(10)]
-        assert rows["document_id"].to_list() == memory.documents["document_id"].to_list()
-        assert rows.filter(pl.col("reason").str.len_chars() == 0).is_empty()
 
 
 def test_a_document_ends_once() -> None:
@@ -279,12 +258,15 @@ def test_a_clock_of_a_message_that_is_not_set_is_counted_and_passed_over() -> No
         assert memory.incidents["messages dated by no set clock"] == 2
 
 
-def test_two_memories_of_one_system_never_mix_what_they_survived() -> None:
-    class Stumbling(Verbatim):
-        def extract(self, messages: list[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
-            incidents["stumbled"] += 1
-            return super().extract(messages, known, incidents=incidents)
+class Stumbling(Verbatim):
+    """Counts each of its extractions as an incident."""
 
+    def extract(self, messages: list[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
+        incidents["stumbled"] += 1
+        return super().extract(messages, known, incidents=incidents)
+
+
+def test_two_memories_of_one_system_never_mix_what_they_survived() -> None:
     stumbling = system(extraction=Stumbling())
     with Memory.open(stumbling) as one, Memory.open(stumbling) as other:
         one.ingest(transcript())

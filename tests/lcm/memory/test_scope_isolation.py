@@ -130,16 +130,6 @@ def test_a_writer_is_compared_with_nothing_that_it_may_not_read(
             assert {scope[document_id] for document_id in told} <= allowed
 
 
-def test_deny_all_sees_nothing() -> None:
-    with Memory.open(memory_system("admission=balanced", "deduplication=rule")) as memory:
-        memory.ingest(said(0, "ada", set(range(len(LINES)))))
-        assert len(memory.store.decisions()) == len(LINES)
-        assert memory.rank(questions(())).is_empty()
-        assert memory.trace(questions(())).is_empty()
-        assert memory.store.decisions(()).is_empty()
-        assert len(memory.rank(questions(("agent:ada",)))) > 0
-
-
 def _agent(conversation_id: str) -> str | None:
     return conversation_id.split(":")[1] if conversation_id.startswith("agent:") else None
 

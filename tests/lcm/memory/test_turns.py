@@ -87,15 +87,6 @@ def test_a_forced_compaction_of_every_conversation_leaves_the_tails() -> None:
         assert tails == [[f"{name}:{i}" for i in (6, 7)] for name in ("one", "two")]
 
 
-def test_a_context_shows_the_newest_under_a_small_budget_and_all_under_a_large_one() -> None:
-    with Memory.open(compacting(budget_tokens=100_000)) as memory:
-        memory.ingest(transcript())
-        small, large = memory.assemble("talk", [ContextRequest(30), ContextRequest(10_000)])
-        assert [item.item_id for item in large.items] == [f"talk:{i}" for i in range(len(LINES))]
-        assert [item.item_id for item in small.items] == [f"talk:{i}" for i in range(len(LINES))][-len(small.items) :]
-        assert small.tokens <= 30 or all(item.in_tail for item in small.items)
-
-
 def test_a_deadline_ends_compaction_between_two_passes() -> None:
     ticks = count(step=60)
     with Memory.open(compacting(sweep_deadline_seconds=90.0, budget_tokens=100_000)) as memory:

@@ -79,13 +79,6 @@ def test_a_document_comes_back_with_all_that_was_written(store: Store) -> None:
     assert metadata == [(r'{"why":["\ud83d",1.5]}',)]
 
 
-def test_the_frame_has_its_schema_even_when_empty(store: Store) -> None:
-    assert store.documents().equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
-    store.add_documents([document()])
-    assert store.documents().schema == DOCUMENT_SCHEMA
-    assert store.documents([]).equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
-
-
 @given(st.text(max_size=12))
 def test_length_counts_utf16_units(text: str) -> None:
     with Store() as store:
@@ -97,10 +90,13 @@ def test_length_counts_utf16_units(text: str) -> None:
 
 
 def test_documents_are_ordered_by_instant_then_by_adding_all_or_those_of_the_ids(store: Store) -> None:
+    assert store.documents().equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
     store.add_documents([document("late", 4), document("tie b", 2), document("early", 1)])
     store.add_documents([document("tie a", 2)])
+    assert store.documents().schema == DOCUMENT_SCHEMA
     assert ids(store.documents()) == ["early", "tie b", "tie a", "late"]
     assert ids(store.documents(["late", "nobody", "early"])) == ["early", "late"]
+    assert store.documents([]).equals(pl.DataFrame(schema=DOCUMENT_SCHEMA))
 
 
 def test_a_stored_document_is_left_as_it_is(store: Store) -> None:

@@ -100,12 +100,11 @@ def test_a_missing_instant_is_the_last_known_one_even_from_an_earlier_ingest() -
 
 
 def test_context_items_hold_every_message_in_order_with_gaps_between() -> None:
+    columns = "ordinal, item_type, message_id"
     with Store() as store:
         store.ingest(talk(2), TOKENS)
         store.ingest(talk(3), TOKENS)
-        items = store._connection.execute(
-            "SELECT ordinal, item_type, message_id FROM context_items ORDER BY ordinal"
-        ).fetchall()
+        items = store._connection.execute(f"SELECT {columns} FROM context_items ORDER BY ordinal").fetchall()
     assert items == [(ORDINAL_STEP * i, "message", i) for i in (1, 2, 3)]
 
 
@@ -207,21 +206,18 @@ def test_a_file_that_is_no_database_and_a_folder_are_refused(tmp_path: Path) -> 
         Store(tmp_path)
 
 
-def test_writes_in_one_transaction_happen_together_or_not_at_all() -> None:
+def test_writes_in_one_transaction_happen_together_and_a_failed_one_undoes_itself_or_all() -> None:
+    twice = Transcript("other", (message(9), message(9)))
     with Store() as store:
         before = dump(store)
         with pytest.raises(StoreError, match="earlier"), store.transaction():
             store.ingest(talk(2), TOKENS)
-            store.ingest(Transcript("other", (message(9), message(9))), TOKENS)
+            store.ingest(twice, TOKENS)
         assert dump(store) == before
-
-
-def test_a_failed_write_inside_a_transaction_undoes_only_itself() -> None:
-    with Store() as store:
         with store.transaction():
             store.ingest(talk(2), TOKENS)
             with pytest.raises(StoreError, match="earlier"):
-                store.ingest(Transcript("other", (message(9, name="other"), message(9, name="other"))), TOKENS)
+                store.ingest(twice, TOKENS)
             assert store.ingest(talk(3), TOKENS) == 1
         assert store.conversations()["conversation_id"].to_list() == ["talk"]
         assert store.messages() == list(talk(3).messages)

@@ -1,11 +1,11 @@
+"""Which sessions are written, and the bounds of what is taken in."""
+
 from dataclasses import fields, replace
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lcm.memory.session.rules import SessionRules, matches
+from lcm.memory.session.rules import SessionRules
 from tests.conftest import ROOT
 
 
@@ -16,18 +16,6 @@ def test_the_default_choice_is_the_class_default() -> None:
     assert values.pop("leaf_chunk_tokens") == "${oc.select:compaction.leaf_chunk_tokens,20000}"
     assert replace(SessionRules(**values), ignore_patterns=(), stateless_patterns=()) == SessionRules()
     assert (values["ignore_patterns"], values["stateless_patterns"]) == ([], [])
-
-
-@given(st.text(st.characters(exclude_characters="*"), max_size=12), st.text(max_size=12))
-def test_a_pattern_without_stars_matches_itself_alone(pattern: str, key: str) -> None:
-    assert matches(pattern, pattern)
-    assert matches(pattern, key) == (pattern == key)
-
-
-@given(st.text(st.characters(exclude_characters="\n\r\u2028\u2029"), max_size=12))
-def test_one_star_stays_within_a_section_and_two_do_not(key: str) -> None:
-    assert matches("**", key)
-    assert matches("*", key) == (":" not in key)
 
 
 def test_a_key_hides_the_id_from_patterns_and_the_stateless_ones_see_no_id() -> None:

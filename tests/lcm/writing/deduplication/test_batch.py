@@ -13,15 +13,6 @@ from lcm.writing.deduplication.none import KeepAll
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document
 
 
-def test_only_a_cosine_above_the_threshold_makes_a_twin_and_a_twin_none_of_its_own() -> None:
-    rows = np.array([[1.0, 0.0], [0.6, 0.8]])
-    assert twins(rows, 0.6) == [None, None]
-    assert twins(rows, 0.59) == [None, 0]
-    angles = np.deg2rad([0, 25, 50])  # neighbours at 0.906, the ends at 0.643
-    assert twins(np.stack([np.cos(angles), np.sin(angles)], axis=1), 0.85) == [None, 0, None]
-    assert twins(np.zeros((2, 3)), 0.5) == [None, None]
-
-
 def test_without_a_model_everything_but_twins_is_created() -> None:
     table = Table().holding((document("d", "the same"), 1.0))
     assert TwinsOnly().judge(candidate("the same"), TOWARDS, table, incidents=Counter()).action == "create"

@@ -46,16 +46,6 @@ def test_a_score_of_seven_tenths_is_a_cosine_of_four_sevenths() -> None:
     assert [judged(table(cosine)).action for cosine in (0.572, 0.571)] == ["skip", "create"]
 
 
-def test_another_item_of_the_same_brand_is_created() -> None:
-    fries = candidate("x", "preferences", content="I like fries from McDonalds")
-    event = candidate("x", "events", content="I like fries from McDonalds")
-    known = Table().holding((document("d", "I like burgers from McDonalds", "preferences"), 0.9))
-    assert judged(known, fries).reason == "another item of the same brand"
-    assert judged(known, event).action == "skip"
-    known.holding((document("e", "tea", "preferences"), 0.8))
-    assert judged(known, fries).action == "skip"
-
-
 def test_a_profile_is_merged_into_the_nearest_document_if_that_is_one() -> None:
     nearest, one = NearestDocuments(Skipping(), profile_min_score=0.5), candidate("x", "profile")  # a cosine of 0
     found = judged(table(0.1, category="profile"), one, nearest)
