@@ -100,17 +100,6 @@ def test_what_is_hot_stays_within_its_tokens_and_no_message_is_lost(
             assert store.context(CONVERSATION) == before
 
 
-@given(texts=TEXTS, rules=st.sampled_from(["corrected", "original"]))
-def test_where_nothing_is_hot_contexts_are_as_without(texts: list[str], rules: str) -> None:
-    """And where a share of nothing may stay, whatever is hot."""
-    contexts = []
-    for fields in ({}, {"hot_spot_share": 0.5, "hot_spot_heat": 50}, {"hot_spot_share": 0.0, "hot_spot_heat": 1}):
-        with conversation(texts) as store:
-            compacted(store, lossless(head(40), **SMALL, rules=rules, **fields), is_forced=True)
-            contexts.append((store.context(CONVERSATION), store.summaries(CONVERSATION)))
-    assert contexts[0] == contexts[1] == contexts[2]
-
-
 @given(texts=TEXTS)
 def test_a_session_that_is_reopened_at_every_turn_folds_the_same(texts: list[str]) -> None:
     folding = lossless(head(40), **{**SMALL, "budget_tokens": 300}, hot_spot_share=0.3, hot_spot_heat=1)

@@ -95,10 +95,12 @@ def test_live_tokens_of_the_host_count_against_the_threshold() -> None:
     assert (quiet, loud) == ("below threshold", "live context still exceeds target")
 
 
-def test_a_cut_source_is_the_work_of_no_model() -> None:
+def test_a_cut_source_is_the_work_of_no_model_and_equal_summaries_have_different_ids() -> None:
     store = conversation(WORDS)
     compacted(store, lossless(Stub(lambda _: ""), **SMALL), is_forced=True)
     assert {(one.level, one.method, one.confidence) for one in store.summaries()} == {("fallback", "truncate", 0.0)}
+    report = compacted(conversation(WORDS), lossless(Stub(lambda _: "same"), **SMALL), is_forced=True)
+    assert len(set(report.summary_ids)) == len(report.summary_ids) > 2
 
 
 def test_a_sweep_ends_where_the_context_is_no_smaller_than_it_has_been() -> None:
@@ -159,11 +161,6 @@ def test_what_is_appended_meanwhile_stays() -> None:
     view.follow()
     assert list(view.entries) == store.context(CONVERSATION)
     assert view.entries[-1].item_id == f"{CONVERSATION}-m13"
-
-
-def test_equal_summaries_of_one_instant_have_different_ids() -> None:
-    report = compacted(conversation(WORDS), lossless(Stub(lambda _: "same"), **SMALL), is_forced=True)
-    assert len(set(report.summary_ids)) == len(report.summary_ids) > 2
 
 
 def partly_silent(silent: Sequence[int]) -> Store:

@@ -36,7 +36,7 @@ def test_as_many_names_are_told_as_fit_and_eight_terms_where_there_are_fewer_nam
     people = [f"We met Person{letter} there." for letter in "ABCDEFGHIJKL"]
     assert len(terms(people)) == 12
     assert len(terms(people, budget_tokens=20)) < 8
-    once_more = "gardens rivers kettles windows bridges castles ponds meadows valleys"
+    once_more = "gardens rivers kettles windows bridges castles ponds meadows valleys harbours orchards"
     assert len(terms([once_more, once_more])) == 8
 
 

@@ -6,10 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from rouge_score.rouge_scorer import RougeScorer
 from tokenizers import Tokenizer
 
-from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer import t5_writing
 from lcm.compaction.summarizer.chain import Chain
 from lcm.compaction.summarizer.t5 import T5
@@ -18,9 +16,9 @@ from lcm.compaction.summarizer.t5_windows import windows
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
-from tests.lcm.compaction.summarizer import tiny_t5 as toy
+from tests.support import tiny_t5 as toy
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("exported models")]  # one worker exports, once
+pytestmark = pytest.mark.slow
 
 HELD_OUT = toy.examples(seed=1000, count=60)
 LIMIT = 14  # tokens; a toy summary has 8
@@ -38,6 +36,10 @@ TEXTS = [example.text for example in HELD_OUT[:6]] + word_salad(seed=4, count=30
 
 def requests(texts, target_tokens=LIMIT):
     return [SummaryRequest(text, target_tokens) for text in texts]
+
+
+def told(t5, texts, target_tokens=LIMIT):
+    return t5.summarize(requests(texts, target_tokens), incidents=Counter())
 
 
 def same(some, others):
@@ -83,12 +85,11 @@ def generated_by_torch(torch_model, text, beams, length_penalty):
     return summary.strip(), kept.mean().item() if len(kept) else None
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(("beams", "length_penalty"), [(1, 1.0), (4, 1.0), (3, -0.5)])
+@pytest.mark.parametrize(("beams", "length_penalty"), [(1, 1.0), (3, -0.5)])
 def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, beams, length_penalty):
-    t5 = T5(model=str(tiny_t5.trained), beams=beams, length_penalty=length_penalty)
+    t5 = T5(str(tiny_t5.trained), beams=beams, length_penalty=length_penalty)
     unsure = 0
-    for text, result in zip(TEXTS, t5.summarize(requests(TEXTS), incidents=Counter()), strict=True):
+    for text, result in zip(TEXTS, told(t5, TEXTS), strict=True):
         summary, mean_log_probability = generated_by_torch(torch_model, text, beams, length_penalty)
         assert result.text == summary
         if summary:
@@ -99,21 +100,13 @@ def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, bea
     assert unsure >= 10  # a model that is sure of all would agree with much that is wrong
 
 
-def test_beams_find_other_words_than_greed(tiny_t5):
-    greedy, beams = (
-        T5(model=str(tiny_t5.trained), beams=n).summarize(requests(TEXTS), incidents=Counter()) for n in (1, 4)
-    )
-    assert sum(one.text != other.text for one, other in zip(greedy, beams, strict=True)) >= 3
-
-
-@pytest.mark.parametrize(("precision", "beams"), [("fp32", 1), ("fp32", 4), ("int8", 1), ("int8", 2)])
-def test_batch_of_sixteen_equals_one_at_a_time(tiny_t5, precision, beams):
-    asked = requests(TEXTS)
-    batched = T5(model=str(tiny_t5.trained), precision=precision, beams=beams, batch_size=16 * beams, threads=1)
-    single = T5(model=str(tiny_t5.trained), precision=precision, beams=beams, batch_size=1, threads=2)
-    together = batched.summarize(asked, incidents=Counter())
-    same(together, [single.summarize([request], incidents=Counter())[0] for request in asked])
-    same(together[::-1], batched.summarize(asked[::-1], incidents=Counter()))
+def test_batch_of_sixteen_equals_one_at_a_time(tiny_t5):
+    texts = [*TEXTS, " ", " ".join(example.text for example in HELD_OUT[:9]), "decision"]
+    batched = T5(str(tiny_t5.trained), precision="int8", beams=2, batch_size=32, threads=1)
+    single = T5(str(tiny_t5.trained), precision="int8", beams=2, batch_size=1, threads=2)
+    together = told(batched, texts)
+    same(together, [told(single, [text])[0] for text in texts])
+    same(together[::-1], told(batched, texts[::-1]))
 
 
 def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
@@ -125,11 +118,11 @@ def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
 
     real_decode = t5_writing.decode
     monkeypatch.setattr(t5_writing, "decode", decode)
-    t5 = T5(model=str(tiny_t5.trained), threads=1)
-    sure = t5.summarize(requests(TEXTS[:16]), incidents=Counter())
+    t5 = T5(str(tiny_t5.trained), threads=1)
+    sure = told(t5, TEXTS[:16])
     assert sizes == [16]
     monkeypatch.setattr(t5_writing, "CLOSE_CALL_NATS", math.inf)
-    same(t5.summarize(requests(TEXTS[:16]), incidents=Counter()), sure)
+    same(told(t5, TEXTS[:16]), sure)
     assert sizes == [16, 16] + [1] * 16
 
 
@@ -143,27 +136,13 @@ def test_margin_is_the_smallest_gap_between_a_choice_and_the_next():
     assert beams.margin == pytest.approx(math.log(0.3 / 0.25), abs=1e-6)  # the least of the four, all of which matter
 
 
-def test_beats_the_first_sentence_in_rouge(tiny_t5):
-    results = T5(model=str(tiny_t5.trained)).summarize(
-        requests(example.text for example in HELD_OUT), incidents=Counter()
-    )
-    scorer = RougeScorer(["rougeL"])
-
-    def rouge_l(summaries):
-        pairs = zip(HELD_OUT, summaries, strict=True)
-        return np.mean([scorer.score(example.summary, summary)["rougeL"].fmeasure for example, summary in pairs])
-
-    assert rouge_l([result.text for result in results]) > 0.9
-    assert rouge_l([sentences(example.text)[0] for example in HELD_OUT]) < 0.2
-
-
 def test_fact_of_the_last_window_of_a_long_text_is_kept(tiny_t5, caplog):
     rng = random.Random(8)
     plain = [toy.plain_sentence(rng) for _ in range(80)]
     text = " ".join([*plain, "decision: olga ships the parser friday.", toy.plain_sentence(rng)])
     incidents = Counter()
     with caplog.at_level(logging.WARNING):
-        [result] = T5(model=str(tiny_t5.trained)).summarize(requests([text]), incidents=incidents)
+        [result] = T5(str(tiny_t5.trained)).summarize(requests([text]), incidents=incidents)
     assert result.text == "decision: olga ships parser friday."
     left_out = incidents["t5 gave no words for a window: left out"]
     assert left_out >= 80 * 5 // 64  # a plain sentence has 5 tokens or more, a window at most 64
@@ -171,60 +150,33 @@ def test_fact_of_the_last_window_of_a_long_text_is_kept(tiny_t5, caplog):
 
 
 def test_long_text_is_the_summary_of_its_windows_summaries(tiny_t5):
-    t5 = T5(model=str(tiny_t5.trained))
+    t5 = T5(str(tiny_t5.trained))
     text = " ".join(example.text for example in HELD_OUT[:9])
     tokenizer = Tokenizer.from_file(str(tiny_t5.trained / "tokenizer.json"))
     found = [tokenizer.decode(ids).removeprefix("summarize: ") for ids in windows(text, tokenizer, t5.prefix, 64)]
     assert len(found) > 2
-    parts = [
-        result.text
-        for result in t5.summarize(requests(found, target_tokens=64 // 4), incidents=Counter())
-        if result.failure is None
-    ]
-    same(
-        t5.summarize(requests([text], 16), incidents=Counter()),
-        t5.summarize(requests(["\n".join(parts)], 16), incidents=Counter()),
-    )
-
-
-def test_one_request_among_many_is_read_as_if_alone(tiny_t5):
-    texts = [HELD_OUT[0].text, " ", " ".join(example.text for example in HELD_OUT[:9]), "decision", HELD_OUT[1].text]
-    t5 = T5(model=str(tiny_t5.trained))
-    same(
-        t5.summarize(requests(texts), incidents=Counter()),
-        [t5.summarize([request], incidents=Counter())[0] for request in requests(texts)],
-    )
+    parts = [result.text for result in told(t5, found, 64 // 4) if result.failure is None]
+    same(told(t5, [text], 16), told(t5, ["\n".join(parts)], 16))
 
 
 def test_int8_says_nearly_what_fp32_says(tiny_t5):
-    asked = requests(example.text for example in HELD_OUT)
-    exact, quantized = (
-        T5(model=str(tiny_t5.trained), precision=p).summarize(asked, incidents=Counter()) for p in ("fp32", "int8")
-    )
+    texts = [example.text for example in HELD_OUT]
+    exact, quantized = (told(T5(str(tiny_t5.trained), precision=p), texts) for p in ("fp32", "int8"))
     assert sum(one.text == other.text for one, other in zip(exact, quantized, strict=True)) >= 0.9 * len(HELD_OUT)
     assert {result.model for result in exact + quantized} == {"tiny-fp32", "tiny-int8"}
     assert exact[0].confidence != quantized[0].confidence
     assert exact[0].confidence == pytest.approx(quantized[0].confidence, abs=0.05)
 
 
-@pytest.mark.full
-def test_padding_alone_is_a_failure(tiny_t5):
-    for result in T5(model=str(tiny_t5.untrained)).summarize(requests(TEXTS[:5]), incidents=Counter()):
-        assert "gave no words" in str(result.failure)
-        assert (result.text, result.confidence) == ("", 0.0)
-
-
-@pytest.mark.full
-def test_long_text_of_which_no_window_gives_words_is_a_failure(tiny_t5):
-    [result] = T5(model=str(tiny_t5.untrained)).summarize(
-        requests([" ".join(example.text for example in HELD_OUT)]), incidents=Counter()
-    )
-    assert "gave no words for any of" in str(result.failure)
-
-
-def test_blank_text_is_a_failure(tiny_t5):
-    for result in T5(model=str(tiny_t5.trained)).summarize(requests(["", " \n\t"]), incidents=Counter()):
-        assert "nothing to summarise" in str(result.failure)
+def test_padding_alone_and_blank_text_are_failures(tiny_t5):
+    long = " ".join(example.text for example in HELD_OUT)
+    padded, of_windows = (told(T5(str(tiny_t5.untrained)), texts) for texts in (TEXTS[:5], [long]))
+    blank = told(T5(str(tiny_t5.trained)), ["", " \n\t"])
+    failures = {"gave no words": padded, "gave no words for any of": of_windows, "nothing to summarise": blank}
+    for reason, results in failures.items():
+        for result in results:
+            assert reason in str(result.failure)
+            assert (result.text, result.confidence) == ("", 0.0)
 
 
 def test_target_and_cap_bound_the_tokens_of_a_summary(tiny_t5):
@@ -233,7 +185,7 @@ def test_target_and_cap_bound_the_tokens_of_a_summary(tiny_t5):
 
     def said(target_tokens, **settings):
         request = SummaryRequest(text, target_tokens, previous="decision: nina drops the index.", is_aggressive=True)
-        return T5(model=str(tiny_t5.trained), **settings).summarize([request], incidents=Counter())[0].text
+        return T5(str(tiny_t5.trained), **settings).summarize([request], incidents=Counter())[0].text
 
     assert said(4) == " ".join(words[:3])
     assert said(400, max_new_tokens=5) == " ".join(words[:4])
@@ -242,63 +194,38 @@ def test_target_and_cap_bound_the_tokens_of_a_summary(tiny_t5):
 
 
 def test_prefix_is_read_with_the_text(tiny_t5):
-    model = str(tiny_t5.trained)
-    [plain] = T5(model=model).summarize(requests([HELD_OUT[0].text]), incidents=Counter())
-    [bare] = T5(model=model, prefix="").summarize(requests([HELD_OUT[0].text]), incidents=Counter())
-    [given] = T5(model=model, prefix="").summarize(requests(["summarize: " + HELD_OUT[0].text]), incidents=Counter())
-    assert given == plain != bare
+    model, text = str(tiny_t5.trained), HELD_OUT[0].text
+    [plain], [bare] = told(T5(model), [text]), told(T5(model, prefix=""), [text])
+    assert told(T5(model, prefix=""), ["summarize: " + text]) == [plain] != [bare]
 
 
-@pytest.mark.parametrize("mark", ["</s>", "<pad>", "<unk>", "\ud83d"])
-def test_what_looks_like_a_mark_of_the_model_is_text(tiny_t5, mark):
-    [result] = T5(model=str(tiny_t5.trained)).summarize(requests([f"{mark} {HELD_OUT[0].text}"]), incidents=Counter())
-    assert result.text.startswith("decision: ")
+def test_what_looks_like_a_mark_of_the_model_is_text(tiny_t5):
+    marked = [f"{mark} {HELD_OUT[0].text}" for mark in ("</s>", "<pad>", "<unk>", "\ud83d")]
+    assert all(result.text.startswith("decision: ") for result in told(T5(str(tiny_t5.trained)), marked))
 
 
-def test_missing_model_is_found_at_the_first_use_and_a_chain_goes_on(caplog):
+def test_missing_model_is_found_at_the_first_use_and_a_chain_goes_on():
     t5 = T5(model="nobody/no-such-t5", precision="int8")
-    results = t5.summarize(requests(["a", "b"]), incidents=Counter())
-    for result in results:
+    for result in told(t5, ["a", "b"]):
         assert isinstance(result.failure, ModelError)
         assert "summarizer.model" in str(result.failure)
         assert "\n" not in str(result.failure)
         assert (result.text, result.confidence, result.method) == ("", 0.0, "t5")
         assert result.model == "nobody/no-such-t5-int8"
-    [result] = Chain({"t5": t5, "truncate": Truncate()}, ["t5", "truncate"]).summarize(
-        requests(["some words"]), incidents=Counter()
-    )
+    [result] = told(Chain({"t5": t5, "truncate": Truncate()}, ["t5", "truncate"]), ["some words"])
     assert (result.method, result.failure) == ("truncate", None)
 
 
 def test_failure_to_open_is_kept_until_closed(tiny_t5, tmp_path):
-    folder = tmp_path / "later"
+    folder, asked = tmp_path / "later", [HELD_OUT[0].text]
     t5 = T5(model=str(folder))
-    asked = requests([HELD_OUT[0].text])
-    assert t5.summarize(asked, incidents=Counter())[0].failure is not None
+    assert told(t5, asked)[0].failure is not None
     folder.symlink_to(tiny_t5.trained)
-    assert t5.summarize(asked, incidents=Counter())[0].failure is not None
+    assert told(t5, asked)[0].failure is not None
     t5.close()
-    assert t5.summarize(asked, incidents=Counter())[0].text == HELD_OUT[0].summary
+    assert told(t5, asked)[0].text == HELD_OUT[0].summary
 
 
 def test_travels_without_its_model(tiny_t5):
-    t5 = T5(model=str(tiny_t5.trained))
-    asked = requests([HELD_OUT[0].text])
-    same(t5.summarize(asked, incidents=Counter()), pickle.loads(pickle.dumps(t5)).summarize(asked, incidents=Counter()))
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"precision": "int4"}, "precision must be one of: fp32, int8, got 'int4'"),
-        ({"beams": 0}, "beams must be >= 1, got 0"),
-        ({"max_new_tokens": 0}, "max_new_tokens must be >= 1, got 0"),
-        ({"batch_size": math.nan}, "batch_size must be >= 1, got nan"),
-        ({"length_penalty": math.nan}, "length_penalty must be a finite number, got nan"),
-        ({"max_input_tokens": 31}, "max_input_tokens must be >= 32 or null, got 31"),
-        ({"threads": 0}, "threads must be >= 1 or null, got 0"),
-    ],
-)
-def test_setting_out_of_range_is_refused(setting, message):
-    with pytest.raises(ValueError, match=message):
-        T5(**setting)
+    t5 = T5(str(tiny_t5.trained))
+    same(told(t5, [HELD_OUT[0].text]), told(pickle.loads(pickle.dumps(t5)), [HELD_OUT[0].text]))

@@ -1,4 +1,3 @@
-import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -10,9 +9,9 @@ from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder
 from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
-from tests.lcm.compaction.summarizer import tiny_t5 as toy
+from tests.support import tiny_t5 as toy
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("exported models")]  # one worker exports, once
+pytestmark = pytest.mark.slow
 
 [(TEXT, SUMMARY)] = toy.examples(seed=1000, count=1)
 
@@ -32,7 +31,6 @@ def onnx_folder(tiny_t5, tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.full
 def test_export_is_made_once_and_named_after_its_weights(tiny_t5):
     first, again = (T5Files.find(str(tiny_t5.trained), "fp32") for _ in range(2))
     assert first == again
@@ -76,31 +74,27 @@ def test_hub_id_is_found_in_the_local_cache(onnx_folder, tmp_path, monkeypatch):
     assert (result.text, result.model) == (SUMMARY, "someone/tiny-t5-fp32")
 
 
-@pytest.mark.parametrize("model", [None, "nobody/no-such-t5", "/no/such/folder", "two words"])
-def test_missing_model_is_one_line_that_names_the_key(model):
-    with pytest.raises(ModelError, match=r"summarizer\.model") as error:
-        T5Files.find(model, "fp32")
-    assert "\n" not in str(error.value)
-    assert "hub cache" in str(error.value)
+def test_missing_model_is_one_line_that_names_the_key():
+    for model in (None, "nobody/no-such-t5", "/no/such/folder", "two words"):
+        with pytest.raises(ModelError, match=r"summarizer\.model.*hub cache") as error:
+            T5Files.find(model, "fp32")
+        assert "\n" not in str(error.value)
+
+
+DAMAGED = [
+    ("encoder_model.onnx", b"no graph", "encoder_model.onnx is no model that onnxruntime can open"),
+    ("tokenizer.json", b"{}", "tokenizer.json is no tokenizer"),
+    ("tokenizer.json", None, "holds no tokenizer.json"),
+    ("encoder_model.onnx", None, "holds neither model.safetensors nor encoder_model.onnx"),
+    ("config.json", b'{"model_type": "bart"}', "a model of type 'bart'; summarizer=t5 reads longt5, mt5, t5, umt5"),
+    ("config.json", b"{", "config.json cannot be read"),
+    ("config.json", None, "holds no config.json"),
+]
 
 
 def test_damage_is_told_in_one_line(onnx_folder):
-    def failure() -> str:
+    for name, content, problem in DAMAGED:  # each beside those before it
+        (onnx_folder / name).write_bytes(content) if content else (onnx_folder / name).unlink()
         [result] = T5(model=str(onnx_folder)).summarize([SummaryRequest(TEXT, 14)], incidents=Counter())
+        assert problem in str(result.failure)
         assert "\n" not in str(result.failure)
-        return str(result.failure)
-
-    (onnx_folder / "encoder_model.onnx").write_bytes(b"no graph")
-    assert "encoder_model.onnx is no model that onnxruntime can open" in failure()
-    (onnx_folder / "tokenizer.json").write_text("{}")
-    assert "tokenizer.json is no tokenizer" in failure()
-    (onnx_folder / "tokenizer.json").unlink()
-    assert "holds no tokenizer.json" in failure()
-    (onnx_folder / "encoder_model.onnx").unlink()
-    assert "holds neither model.safetensors nor encoder_model.onnx" in failure()
-    (onnx_folder / "config.json").write_text(json.dumps({"model_type": "bart"}))
-    assert "holds a model of type 'bart'; summarizer=t5 reads longt5, mt5, t5, umt5" in failure()
-    (onnx_folder / "config.json").write_text("{")
-    assert "config.json cannot be read" in failure()
-    (onnx_folder / "config.json").unlink()
-    assert "holds no config.json" in failure()

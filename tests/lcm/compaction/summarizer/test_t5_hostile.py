@@ -61,22 +61,20 @@ def test_an_index_names_nothing_but_files_beside_it(tmp_path: Path, canary: Path
             T5Files.find(str(model), "fp32")
 
 
-@pytest.mark.full
-def test_neither_a_pickle_that_is_trusted_nor_code_beside_weights_is_executed(
-    tmp_path: Path, canary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("named", ["by itself", pytest.param("by an index", marks=pytest.mark.full)])
+def test_neither_a_pickle_that_is_trusted_nor_code_beside_weights_is_executed(named, tmp_path, canary, monkeypatch):
     """Torch unpickles tensors alone, and the code beside is not even there where the weights are converted."""
     from safetensors.numpy import save_file
 
     model = hostile_model(tmp_path / "model", canary)
     monkeypatch.setenv("LCM_TRUST", str(tmp_path))
+    if named == "by an index":
+        save_file({"shared.weight": np.zeros((4, 4), np.float32)}, model / "model.safetensors")
+        for name in ("pytorch_model.bin.index.json", "renamed.safetensors.index.json"):
+            (model / name).write_text(json.dumps({"weight_map": {"shared.weight": "pytorch_model.bin"}}))
+        config = CONFIG | {"transformers_weights": "renamed.safetensors.index.json"}
+        (model / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match=r"could not be exported to ONNX"):
         T5Files.find(str(model), "fp32")
-    save_file({"shared.weight": np.zeros((4, 4), np.float32)}, model / "model.safetensors")
-    for name in ("pytorch_model.bin.index.json", "renamed.safetensors.index.json"):
-        (model / name).write_text(json.dumps({"weight_map": {"shared.weight": "pytorch_model.bin"}}))
-    for more in ({}, {"transformers_weights": "renamed.safetensors.index.json"}):
-        (model / "config.json").write_text(json.dumps(CONFIG | more))
-        with pytest.raises(ModelError, match=r"could not be exported to ONNX"):
-            T5Files.find(str(model), "fp32")
     assert not canary.exists()

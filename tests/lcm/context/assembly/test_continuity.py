@@ -6,11 +6,10 @@ from datetime import timedelta
 import pytest
 
 from lcm.compaction.recent_tail import RecentTail
-from lcm.context.assembly.budget_shares import BudgetShares, OversizedHardError
+from lcm.context.assembly.budget_shares import BudgetShares
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.memory_header import MemoryText, closing, opening, sections
 from lcm.context.assembly.tail_turns import entry_of
-from lcm.errors import LcmError
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.query import Recalled
@@ -74,31 +73,6 @@ def test_an_entry_of_a_message_that_holds_only_calls_shows_them_and_one_of_nothi
     assert shown in [said["content"] for said in context.messages]
     assert items["call"].tokens == Utf16Units().count([shown])[0]
     assert items["nothing"].text == ""
-
-
-def test_hard_text_that_is_too_large_is_refused_with_its_size_and_the_budget() -> None:
-    said = r"hard authored text .*takes \d+ tokens.*, more than the 50 "
-    with pytest.raises(OversizedHardError, match=said) as caught:
-        PLAIN.assemble(TALK, [ContextRequest(50)], [node("hard", "x" * 400, "h")])
-    assert isinstance(caught.value, LcmError)
-    assert caught.value.tokens > 100  # 400 / 4, and the frame of its section
-    assert caught.value.budget_tokens == 50
-
-
-def test_the_original_degrades_where_hard_text_is_too_large_and_says_so() -> None:
-    nodes = [node("hard", "x" * 400, "h", 100), node("soft", "y", "s")]
-    [context] = ORIGINAL.assemble(TALK, [ContextRequest(200, "key", [recalled("r")])], nodes)  # 200 / 4 = 50 < 100
-    assert context.is_degraded
-    assert [item.item_id for item in context.items] == ["h", "u1", "a1", "u2", "a2"]
-    assert context.system_note.startswith("Memory is degraded")
-    assert "hard authored text and the newest turns take" in context.system_note
-
-
-def test_turns_that_do_not_fit_are_shown_and_the_context_says_that_it_is_degraded() -> None:
-    talk = [user("x" * 400, "u"), user("y" * 400, "v")]
-    [context] = PLAIN.assemble(talk, [ContextRequest(150, "k", [recalled("r")])])
-    assert [item.item_id for item in context.items] == ids(context, "tail") == ["u", "v"]
-    assert (context.tokens, context.is_degraded) == (100 + 100, True)
 
 
 def test_guidance_takes_its_share_and_no_more_and_recall_is_starved_before_it() -> None:
@@ -181,13 +155,6 @@ def test_the_preset_recalls_beside_a_long_dialogue_and_the_code_of_its_original_
     assert shown == {"original": (4, ["r"], False), "1.4.4": (80, [], True)}
 
 
-def test_a_context_above_the_budget_of_the_memory_is_degraded_though_it_is_below_what_was_asked_for() -> None:
-    [context] = ORIGINAL.assemble(TALK, [ContextRequest(1000, "key")], [node("soft", "x", "s", 300)])
-    assert context.notes["memory_tokens"] == 250 < 300 < context.tokens < 1000
-    assert not context.notes["degraded"]
-    assert context.is_degraded
-
-
 def test_the_original_injects_soft_text_between_the_base_of_the_tail_and_the_rest() -> None:
     nodes = [node("hard", "h", "h"), node("soft", "s", "s")]
     assembly = replace(ORIGINAL, tail=replace(ORIGINAL.tail, min_turns=2))
@@ -235,13 +202,6 @@ def test_what_is_recovered_is_not_what_was_chosen_already() -> None:
     [context] = RECOVERING.assemble(TALK, [ContextRequest(2000, "key", [*vague, turn, again])])
     assert "doc" in ids(context, "recalled")
     assert ids(context, "recovered") == []
-
-
-def test_a_result_brings_the_call_that_it_answers() -> None:
-    talk = [user("look", "u"), assistant("well", "a"), call("c", message_id="call"), result("c", "found", "r")]
-    [context] = replace(PLAIN, tail=replace(PLAIN.tail, min_turns=1)).assemble(talk, [ContextRequest(1000)])
-    assert ids(context, "tail") == ["call", "r"]
-    assert [said["role"] for said in context.messages] == ["assistant", "toolResult"]
 
 
 def test_the_tail_is_known_before_anything_is_recalled() -> None:
