@@ -71,9 +71,8 @@ def test_bare_files_are_evaluated_like_any_memory(monkeypatch: pytest.MonkeyPatc
 
 def test_a_server_says_who_it_is_and_what_its_tools_find(opened: Callable[..., McpConnection]) -> None:
     connection = opened()
-    assert connection.call("reset", {"workspace": "one"}) == {
-        "name": "bare-files", "version": "1", "offers": ["context"],
-    }  # fmt: skip
+    told = {"name": "bare-files", "version": "1", "offers": ["context"]}
+    assert connection.call("reset", {"workspace": "one"}) == told
     connection.call("add", {"messages": MESSAGES})
     found = connection.call("search", {"query": "goat number 2", "k": 2})["results"]
     assert found == [
@@ -95,55 +94,38 @@ def test_what_hangs_is_timed_out_and_nothing_more_is_asked(opened: Callable[...,
     assert time.monotonic() - started < 15
 
 
-def test_what_crashes_is_told_with_its_last_words(opened: Callable[..., McpConnection]) -> None:
-    connection = opened("crashes")
-    connection.call("reset", {"workspace": "one"})
-    with pytest.raises(FaultError, match=r"crashed: .*the disk is gone") as fault:
-        connection.call("search", {"query": "goat", "k": 2})
-    assert fault.value.is_end
-
-
-def test_what_does_not_start_is_told_with_its_last_words(opened: Callable[..., McpConnection]) -> None:
-    connection = opened(command=["sh", "-c", "echo no such server >&2; exit 127"])
+def test_what_crashes_errs_or_does_not_start_is_told_with_its_last_words(opened: Callable[..., McpConnection]) -> None:
+    for behaviour, told, is_end in (
+        ("crashes", r"crashed: .*the disk is gone", True),
+        ("errs", "error: Error executing tool grep", False),
+    ):
+        connection = opened(behaviour)
+        connection.call("reset", {"workspace": "one"})
+        with pytest.raises(FaultError, match=told) as fault:
+            connection.call("search", {"query": "goat", "k": 2})
+        assert fault.value.is_end == is_end
     with pytest.raises(FaultError, match=r"crashed: .*no such server") as fault:
-        connection.call("reset", {"workspace": "talk"})
+        opened(command=["sh", "-c", "echo no such server >&2; exit 127"]).call("reset", {"workspace": "talk"})
     assert fault.value.is_end
+    with pytest.raises(FaultError, match="no tool 'look'; it has: write_note, grep, show"):
+        opened(search=SearchTool("look")).call("reset", {"workspace": "one"})
 
 
-def test_last_words_in_no_encoding_are_told_as_far_as_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_start_is_told(opened: Callable[..., McpConnection]) -> None:
+    def begun(*command: str) -> None:
+        opened(command=list(command), start_s=1).call("reset", {"workspace": "one"})
+
     with pytest.raises(FaultError, match=r"crashed: .*\ufffd gone"):
-        begun([sys.executable, "-c", r"import sys; sys.stderr.buffer.write(b'\xff gone\n'); sys.exit(3)"], monkeypatch)
-
-
-def test_a_server_that_says_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+        begun(sys.executable, "-c", r"import sys; sys.stderr.buffer.write(b'\xff gone\n'); sys.exit(3)")
     started = time.monotonic()
     with pytest.raises(FaultError, match="timed out: the server does not start within 1 s"):
-        begun(["sleep", "60"], monkeypatch)
+        begun("sleep", "60")
     assert time.monotonic() - started < 5, "one limit, and what the SDK takes to end a process"
 
 
 def test_a_shared_server_that_is_not_there_has_crashed() -> None:
     with pytest.raises(FaultError, match="crashed: the server does not start"):
         Mcp(url="http://127.0.0.1:9/mcp", reset=Tool("empty")).open().call("reset", {"workspace": "one"})
-
-
-def begun(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(COMMANDS, shlex.join(command))
-    with closing(Mcp(command=command, start_s=1).open()) as connection:
-        connection.call("reset", {"workspace": "one"})
-
-
-def test_an_error_of_a_tool_ends_nothing(opened: Callable[..., McpConnection]) -> None:
-    connection = opened("errs")
-    connection.call("reset", {"workspace": "one"})
-    with pytest.raises(FaultError, match="error: Error executing tool grep") as fault:
-        connection.call("search", {"query": "goat", "k": 2})
-    assert not fault.value.is_end
-
-
-def test_a_tool_that_is_not_there_is_told_with_those_that_are(opened: Callable[..., McpConnection]) -> None:
-    with pytest.raises(FaultError, match="no tool 'look'; it has: write_note, grep, show"):
-        opened(search=SearchTool("look")).call("reset", {"workspace": "one"})
 
 
 def test_a_command_is_run_only_where_the_user_named_it(monkeypatch: pytest.MonkeyPatch) -> None:

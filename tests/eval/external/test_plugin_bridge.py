@@ -57,29 +57,23 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
-ALL = dict.fromkeys(EVERY_ONE, 1.0)
-
-
 def test_tools_store_and_recall(run: Run) -> None:
     """A memory that says the ids of what it stored is believed by them."""
     outcome = run("lancedb_pro", settings=EMBEDDER)
-    assert values(outcome) == ALL
+    assert values(outcome) == EVERY_ONE
     assert outcome.incidents == {}
     assert any("external memory memory-lancedb-pro 1.1.0 answered 4 of 4" in flag for flag in outcome.flags)
     assert any(" 0 by their words" in flag for flag in outcome.flags)
     assert values(outcome, "retained@400") == {}  # it assembles nothing
 
 
-def test_settings_reach_the_plugin(run: Run) -> None:
+def test_settings_reach_the_plugin_and_what_it_needs_besides_stands_in_a_file(run: Run, tmp_path: Path) -> None:
     none = EMBEDDER["config"] | {"retrieval": {"hardMinScore": 9}}
     assert values(run("lancedb_pro", settings={"config": none})) == dict.fromkeys(EVERY_ONE, 0.0)
-
-
-def test_what_a_plugin_needs_besides_stands_in_a_file(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "beside.json"
-    file.write_text(json.dumps(EMBEDDER["config"] | {"retrieval": {"hardMinScore": 9}}))
+    file.write_text(json.dumps(none))
     told = {"config": {"embedding": {"model": "small"}, "retrieval": {"hardMinScore": 0.1}}}
-    assert values(run("lancedb_pro", settings=told, config=file)) == ALL
+    assert values(run("lancedb_pro", settings=told, config=file)) == EVERY_ONE
     assert any("LCM_PLUGIN_CONFIG" in flag for flag in run("lancedb_pro", config=tmp_path / "absent.json").flags)
 
 
@@ -91,16 +85,16 @@ def test_a_hook_may_capture_what_was_said(run: Run) -> None:
 
 def test_a_context_engine_takes_in_compacts_and_assembles(run: Run) -> None:
     outcome = run("lossless_claw")
-    assert values(outcome) == ALL
-    assert values(outcome, "retained@400") == ALL
+    assert values(outcome) == EVERY_ONE
+    assert values(outcome, "retained@400") == EVERY_ONE
     short = run("lossless_claw", settings={"config": {}, "variables": {"LCM_FRESH_TAIL_COUNT": "2"}})
     assert values(short, "verbatim@400") == {"other": 0.0, "q0": 1.0, "q1": 0.0, "q2": 0.0}
-    assert values(short) == ALL
+    assert values(short) == EVERY_ONE
 
 
 def test_a_memory_runtime_searches(run: Run) -> None:
     outcome = run("libravdb")
-    assert values(outcome) == ALL
+    assert values(outcome) == EVERY_ONE
     assert any("external memory libravdb-memory 1.4.4 answered 4 of 4" in flag for flag in outcome.flags)
     assert values(outcome, "retained@400")["q0"] == 1.0
 

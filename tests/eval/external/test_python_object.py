@@ -1,14 +1,18 @@
 """A memory that is a Python class: it works in a process of its own."""
 
 import json
+import sys
 from contextlib import closing
 from io import StringIO
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from eval.external.contract import Found, Told, read_found, read_told
+from eval.external.contract import FaultError, Found, Told, read_found, read_told, reset_arguments
+from eval.external.mcp import Mcp, McpConnection
+from eval.external.mcp_tool import Tool
 from eval.external.object_host import _answer
 from eval.external.python_object import PythonObject
 from eval.external.ranking.external import External
@@ -17,7 +21,7 @@ from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from lcm.consent import TRUST
 from lcm.errors import LcmError
-from tests.eval.external.test_stand_ins import dataset, values
+from tests.eval.external.test_stand_ins import dataset, stand_in, values
 from tests.support import experiments
 from tests.support.workspaces import LINES, system
 
@@ -30,11 +34,8 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_class_is_evaluated_like_any_memory_and_timed_apart_from_the_way_to_it() -> None:
-    measures = {
-        "retrieval": Retrieval(names=["recall@1"]),
-        "retention": Retention(budgets=(1000,)),
-        "latency": Latency(),
-    }
+    retrieval, retention = Retrieval(names=["recall@1"]), Retention(budgets=(1000,))
+    measures = {"retrieval": retrieval, "retention": retention, "latency": Latency()}
     external = External(PythonObject(NEWEST, {"mark": "Ada: "}), k=5)
     outcome = experiments.outcome(dataset(LINES[7], LINES[0]), system(ranking=external), measures)
     assert values(outcome) == {"other": 0.0, "q0": 1.0, "q1": 0.0}
@@ -42,10 +43,8 @@ def test_a_class_is_evaluated_like_any_memory_and_timed_apart_from_the_way_to_it
     assert outcome.incidents == {}
     assert any("external memory Newest 3 answered 3 of 3" in flag for flag in outcome.flags)
     times = outcome.timing["latency"]
-    assert times.keys() == {"total", "memory", "transport"}
-    assert {part["n"] for part in times.values()} == {3}
-    assert times["memory"]["p50_ms"] >= 10
-    assert times["total"]["p50_ms"] > times["memory"]["p50_ms"]
+    assert {name: part["n"] for name, part in times.items()} == dict.fromkeys(("total", "memory", "transport"), 3)
+    assert times["total"]["p50_ms"] > times["memory"]["p50_ms"] >= 10
 
 
 def test_what_a_class_says_of_itself_when_it_is_reset_is_heard_and_plain_texts_are_results() -> None:
@@ -81,3 +80,49 @@ def test_scores_of_numpy_are_numbers_and_what_is_no_json_costs_its_query_alone()
     told, refused = map(json.loads, replies.getvalue().splitlines())
     assert told["results"] == [{"text": "tea", "score": 0.5, "source_ids": None}]
     assert refused == {"id": 1, "error": "what search gave is no JSON: object is no text, number, list or map"}
+
+
+MEMORIES = "tests.support.external.memories"
+
+
+def flags(external: External) -> tuple[str, ...]:
+    return tuple(experiments.outcome(dataset(), system(ranking=external)).flags)
+
+
+def test_a_process_is_set_for_every_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = External(stand_in("honest", monkeypatch), settings={"most": 1})
+    assert any("returned 4 texts" in flag for flag in flags(told))
+    assert not any("returned 4 texts" in flag for flag in flags(External(stand_in("honest", monkeypatch))))
+
+
+def test_an_object_is_set_or_says_that_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TRUST, "tests")
+
+    def run(name: str, settings: dict[str, Any]) -> tuple[str, ...]:
+        external = External(PythonObject(f"{MEMORIES}.{name}"), k=2, settings=settings)
+        return flags(external)
+
+    assert any("answered 4 of 4" in flag for flag in run("Configured", {"mark": "said: "}))
+    assert any("answered none of 4" in flag and "settings" in flag for flag in run("Newest", {"mark": "said: "}))
+    assert any("answered 4 of 4" in flag for flag in run("Newest", {}))
+
+
+@pytest.mark.parametrize("reset", [None, Tool("clear", {"what": "{workspace}"})])
+def test_a_server_that_would_not_hear_of_them_is_refused(reset: Tool | None) -> None:
+    server = Mcp(command=[sys.executable], reset=reset)
+    with (
+        closing(McpConnection(server)) as connection,
+        pytest.raises(LcmError, match=r"external.reset has no argument {settings}"),
+    ):
+        connection.call("reset", {"workspace": "one", "settings": {"a": 1}})
+
+
+def test_what_a_memory_ignores_is_a_list_of_paths() -> None:
+    assert read_told({}).ignores is None
+    assert read_told({"ignores": []}).ignores == ()
+    assert read_told({"ignores": ["retrieval.minScore"]}).ignores == ("retrieval.minScore",)
+    for wrong in ("minScore", [1], {"a": 1}):
+        with pytest.raises(FaultError, match="ignores must be a list of paths of settings"):
+            read_told({"ignores": wrong})
+    assert reset_arguments("one", {}) == {"workspace": "one"}
+    assert reset_arguments("one", {"a": 1}) == {"workspace": "one", "settings": {"a": 1}}

@@ -1,26 +1,39 @@
 """An external memory that misbehaves is told for what it is, and has no number that it did not earn."""
 
+import json
 import shlex
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.experiment.experiment import Experiment
+from eval.experiment.external_outcome import _of_queries
 from eval.experiment.outcome import Outcome
+from eval.experiment.workspace import WorkspaceEvaluator
+from eval.external.contract import FaultError, read_found, read_told, read_took_ms
 from eval.external.line_process import LineProcess
+from eval.external.python_object import PythonObject
 from eval.external.ranking.external import External
+from eval.external.reading import ASKED_SCHEMA
 from eval.external.stdio import Stdio
 from eval.measures.measure import Measure
 from eval.measures.names import SYSTEM_ARM
+from eval.measures.resume import Resume
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
+from eval.measures.survival import Survival
+from eval.replay.bulk import Bulk
 from lcm.consent import COMMANDS
 from lcm.errors import LcmError
 from lcm.records.query import Query
+from lcm.redaction import REDACTED
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.recent import Recent
 from tests.support import experiments
@@ -55,15 +68,17 @@ def stand_in(behaviour: str, monkeypatch: pytest.MonkeyPatch, **settings: float)
     return Stdio(command, **settings)  # type: ignore[arg-type]
 
 
+def evaluated(
+    behaviour: str, monkeypatch: pytest.MonkeyPatch, of: Dataset | None = None, k: int = 5, **settings: float
+) -> Outcome:
+    measures = {**MEASURES, "retention": Retention(budgets=(20,))}
+    external = system(ranking=External(stand_in(behaviour, monkeypatch, **settings), k=k))
+    return experiments.outcome(of or dataset(), external, measures, {"last_n": Ranking(Recent())})
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    def run(behaviour: str, of: Dataset | None = None, k: int = 5, **settings: float) -> Outcome:
-        transport = stand_in(behaviour, monkeypatch, **settings)
-        measures = {**MEASURES, "retention": Retention(budgets=(20,))}
-        external = system(ranking=External(transport, k=k))
-        return experiments.outcome(of or dataset(), external, measures, {"last_n": Ranking(Recent())})
-
-    return run
+    return lambda behaviour, *given, **settings: evaluated(behaviour, monkeypatch, *given, **settings)
 
 
 def values(outcome: Outcome, measure: str = "recall@1", arm: str = SYSTEM_ARM) -> dict[str, float]:
@@ -80,26 +95,33 @@ def answers(outcome: Outcome, query_id: str = "q0") -> list[list[str]]:
 EVERY_ONE = {"other": 1.0, "q0": 1.0, "q1": 1.0, "q2": 1.0}
 
 
-def test_one_that_keeps_the_contract_has_its_numbers_and_no_incident(run: Run) -> None:
-    outcome = run("honest")
-    assert values(outcome) == EVERY_ONE
-    assert outcome.incidents == {}
-    assert values(outcome, "aligned") == EVERY_ONE
-    assert len(answers(outcome)) == 5
+@pytest.fixture(scope="module")
+def honest() -> Outcome:
+    """What one that keeps the contract finds."""
+    with pytest.MonkeyPatch.context() as patched:
+        return evaluated("honest", patched)
 
 
-def test_of_more_than_k_texts_the_first_k_count(run: Run) -> None:
+def test_one_that_keeps_the_contract_has_its_numbers_and_no_incident(honest: Outcome) -> None:
+    assert values(honest) == values(honest, "aligned") == EVERY_ONE
+    assert honest.incidents == {}
+    assert len(answers(honest)) == 5
+    assert values(honest, "retained@20") == {}, "it offers no contexts"
+
+
+def test_of_more_than_k_texts_the_first_k_count(run: Run, honest: Outcome) -> None:
     outcome = run("ignores k", k=2)
-    assert len(answers(outcome)) == 2
+    assert answers(outcome) == answers(honest)[:2]
     assert outcome.incidents == {"external: answers of more than k texts": 4}
-    assert outcome.run.filter(arm=SYSTEM_ARM).height == run("honest", k=2).run.filter(arm=SYSTEM_ARM).height
+    assert outcome.run.filter(arm=SYSTEM_ARM).height == 4 * 2
 
 
 def test_a_text_that_is_repeated_counts_once(run: Run) -> None:
     outcome = run("repeats")
     assert answers(outcome) == [["talk:0"]]
     assert outcome.incidents == {"external: texts repeated": 4 * 4}
-    assert values(outcome, "tokens@5")["q0"] == values(run("honest", k=1), "tokens@5")["q0"]
+    found = outcome.run.filter(arm=SYSTEM_ARM, query_id="q0").join(outcome.documents, on="document_id")
+    assert found["tokens"].to_list() == [values(outcome, "tokens@5")["q0"]]
 
 
 def test_what_was_said_in_another_workspace_is_told_and_finds_nothing(
@@ -133,45 +155,49 @@ def test_after_one_that_hangs_its_workspace_has_no_number(run: Run) -> None:
     assert any("gave no answer to 2, which have no value, not 0" in flag for flag in outcome.flags)
 
 
-def test_after_a_crash_its_workspace_has_no_number(run: Run) -> None:
-    outcome = run("crashes")
-    assert values(outcome) == {"other": 1.0, "q0": 1.0}
-    assert outcome.incidents == {"external: search crashed": 1, "external: search not run": 1}
+@pytest.mark.parametrize(
+    ("behaviour", "left", "incidents"),
+    [
+        ("crashes", {"other", "q0"}, {"external: search crashed": 1, "external: search not run": 1}),
+        ("errs", {"other", "q0", "q2"}, {"external: search error": 1}),
+        ("wrong shape", {"other", "q0", "q2"}, {"external: search wrong reply": 1}),
+        ("chatters", set(EVERY_ONE), {"external: lines that are no reply": 4}),
+        ("names everything", set(), {"external: texts that name more messages than they have words": 4}),
+    ],
+)
+def test_a_crash_costs_its_workspace_and_an_error_its_query_alone(
+    behaviour: str, left: set[str], incidents: dict[str, int], run: Run
+) -> None:
+    outcome = run(behaviour)
+    assert (values(outcome), outcome.incidents) == (dict.fromkeys(left, 1.0), incidents)
 
 
-def test_an_error_costs_its_query_alone(run: Run) -> None:
-    outcome = run("errs")
-    assert values(outcome).keys() == {"other", "q0", "q2"}
-    assert outcome.incidents == {"external: search error": 1}
-
-
-def test_a_reply_of_another_shape_costs_its_query_alone(run: Run) -> None:
-    outcome = run("wrong shape")
-    assert values(outcome).keys() == {"other", "q0", "q2"}
-    assert outcome.incidents == {"external: search wrong reply": 1}
-
-
-def test_garbage_is_no_reply(run: Run) -> None:
-    outcome = run("garbage", timeout_s=1.0)
-    assert values(outcome) == {}
-    assert outcome.incidents["external: lines that are no reply"] == 2
-    told = "no reply within 1 s, 1 lines that are no map of JSON with its id, such as '%&$ no JSON'"
-    assert any(told in flag for flag in outcome.flags)
-    assert any("answered none of 4 queries and has no number" in flag for flag in outcome.flags)
-
-
-def test_a_reply_without_the_id_of_its_call_is_told_at_once(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("behaviour", "settings", "incident", "count", "told"),
+    [
+        (
+            "garbage", {"timeout_s": 1.0}, "lines that are no reply", 2,
+            "no reply within 1 s, 1 lines that are no map of JSON with its id, such as '%&$ no JSON'",
+        ),
+        ("garbage", {"timeout_s": 1.0}, "search timed out", 2, "answered none of 4 queries and has no number"),
+        (
+            "forgets ids", {"timeout_s": 60.0}, "search wrong reply", 4,
+            "a reply without the id of its call, 3: '{\"results\": [{",
+        ),
+        ("invents", {}, "", 0, "answered 4 queries with nothing that could be aligned"),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_has_no_number_and_is_told_at_once(
+    behaviour: str, settings: dict[str, float], incident: str, count: int, told: str, run: Run
+) -> None:
     started = time.monotonic()
-    outcome = run("forgets ids", timeout_s=60.0)
+    outcome = run(behaviour, **settings)
     assert time.monotonic() - started < 20
-    assert outcome.incidents == {"external: search wrong reply": 4}
-    assert any('a reply without the id of its call, 3: \'{"results": [{' in flag for flag in outcome.flags)
-
-
-def test_chatter_between_replies_is_passed_over_and_counted(run: Run) -> None:
-    outcome = run("chatters")
-    assert values(outcome) == EVERY_ONE
-    assert outcome.incidents == {"external: lines that are no reply": 4}
+    assert values(outcome) == {}
+    assert outcome.incidents.get(f"external: {incident}", 0) == count
+    assert any(told in flag for flag in outcome.flags)
+    if behaviour == "invents":
+        assert values(outcome, "aligned") == dict.fromkeys(EVERY_ONE, 0.0)
 
 
 def test_a_reply_above_its_limit_is_not_read(run: Run) -> None:
@@ -195,36 +221,17 @@ def test_what_did_not_run_has_no_number(behaviour: str, run: Run) -> None:
         ("loses ids", "external: texts that lost their source ids"),
         ("unknown ids", "external: source ids that name nothing added"),
         ("names none", None),
+        ("edits", "external: texts edited"),
     ],
 )
-def test_texts_without_their_ids_are_known_by_their_words(behaviour: str, incident: str | None, run: Run) -> None:
+def test_texts_are_known_by_their_words(behaviour: str, incident: str | None, run: Run, honest: Outcome) -> None:
     outcome = run(behaviour)
     assert values(outcome) == EVERY_ONE
     assert set(outcome.incidents) == ({incident} if incident else set())
-    assert answers(outcome) == answers(run("honest"))
-
-
-def test_texts_that_are_edited_are_known_and_told(run: Run) -> None:
-    outcome = run("edits")
-    assert values(outcome) == EVERY_ONE
-    assert outcome.incidents["external: texts edited"] > 4
-
-
-def test_texts_that_nothing_is_like_are_unjudged_and_no_miss(run: Run) -> None:
-    outcome = run("invents")
-    assert values(outcome) == {}
-    assert values(outcome, "aligned") == dict.fromkeys(EVERY_ONE, 0.0)
-    assert any("answered 4 queries with nothing that could be aligned" in flag for flag in outcome.flags)
-
-
-def test_a_word_that_names_every_message_stands_for_none(run: Run) -> None:
-    outcome = run("names everything")
-    assert outcome.incidents == {"external: texts that name more messages than they have words": 4}
-    assert values(outcome) == {}
+    assert answers(outcome) == answers(honest)
 
 
 def test_contexts_are_measured_where_they_are_offered_and_cut_at_their_budget(run: Run) -> None:
-    assert values(run("honest"), "retained@20") == {}
     last = dataset(LINES[7], LINES[0])
     assert values(run("contexts", last), "verbatim@20") == {"other": 0.0, "q0": 0.0, "q1": 0.0}
     outcome = run("large contexts", last)
@@ -234,9 +241,7 @@ def test_contexts_are_measured_where_they_are_offered_and_cut_at_their_budget(ru
 
 def test_a_context_that_nothing_is_like_is_unjudged_and_retains_not_nothing(run: Run) -> None:
     outcome = run("retold contexts")
-    assert {measure: values(outcome, f"{measure}@20") for measure in ("verbatim", "summarised", "retained")} == {
-        "verbatim": {}, "summarised": {}, "retained": {},
-    }  # fmt: skip
+    assert not [name for name in ("verbatim", "summarised", "retained") if values(outcome, f"{name}@20")]
     assert values(outcome, "context_tokens@20").keys() == values(outcome).keys() == EVERY_ONE.keys()
     assert any("gave 4 contexts of which nothing could be aligned" in flag for flag in outcome.flags)
 
@@ -247,3 +252,108 @@ def test_a_command_that_the_user_did_not_name_is_not_run(tmp_path: Path, monkeyp
     with pytest.raises(LcmError, match=f"touch {tmp_path}/ran is no command that you named"):
         Stdio(command).open()
     assert not (tmp_path / "ran").exists()
+
+
+VERBATIM = Path(__file__).parents[2] / "support/external/verbatim.py"
+DIGITS = "1" + 400 * "0"
+
+
+def verbatim(monkeypatch: pytest.MonkeyPatch, **replies: str) -> Outcome:
+    command = [sys.executable, str(VERBATIM), json.dumps(replies)]
+    monkeypatch.setenv(COMMANDS, shlex.join(command))
+    return experiments.outcome(dataset(), system(ranking=External(Stdio(command), k=5)), MEASURES)
+
+
+def test_results_that_no_table_could_hold_are_judged_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = [
+        f'{{"text": "tea", "score": {DIGITS}}}',
+        r'{"text": "tea", "source_ids": ["\ud800"]}',
+        r'{"text": "\ud800 tea", "score": NaN}',
+    ]
+    found = verbatim(monkeypatch, search=f'"results": [{", ".join(wrong)}]')
+    assert values(found) == {}, "the texts are nobody's"
+    assert values(found, "aligned") == dict.fromkeys(EVERY_ONE, 0.0)
+
+
+def test_what_a_memory_says_is_one_line_and_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verbatim(monkeypatch, reset=r'"name": "\ud800\u001b]0;owned\u0007", "version": "1\n2\u009b31m"')
+    assert values(found) == EVERY_ONE
+    flag = next(one for one in found.flags if one.startswith("external memory"))
+    assert flag == "external memory \ufffd\ufffd]0;owned\ufffd 1 2\ufffd31m answered 4 of 4 queries"
+    found = verbatim(monkeypatch, search=r'"error": "\udfff\u001b[2J gone\r\nfor good"')
+    assert values(found) == {}
+    assert any("error: \ufffd\ufffd[2J gone for good" in flag for flag in found.flags)
+
+
+def test_what_is_read_of_a_reply_is_finite_and_on_one_line() -> None:
+    assert (read_took_ms({"took_ms": int(DIGITS)}), read_took_ms({"took_ms": 3})) == (None, 3)
+    assert read_found({"results": [{"text": "tea", "score": int(DIGITS)}]})[0].score is None
+    assert read_told({"ignores": ["a.b\n\x1b[31m"]}).ignores == ("a.b \ufffd[31m",)
+    assert str(FaultError("error", "a\n\x1bb", is_end=False)) == "error: a \ufffdb"
+
+
+def told_of(*faults: tuple[str | None, str | None]) -> list[str]:
+    rows: list[dict[str, Any]] = [
+        {"query_id": f"q{i}", "fault": fault, "detail": detail, "named": 1} for i, (fault, detail) in enumerate(faults)
+    ]
+    return list(
+        _of_queries(pl.DataFrame(rows, schema=ASKED_SCHEMA, orient="row").with_columns(none=0, exact=0, near=0))
+    )
+
+
+def test_the_first_reason_of_each_kind_is_told() -> None:
+    told = told_of(
+        (None, None),
+        ("crashed", "crashed: it ended with exit code 1: ValueError: boom"),
+        ("error", "error: index is locked"),
+        ("error", "error: index is gone"),
+    )
+    assert told[1] == (
+        "gave no answer to 3, which have no value, not 0: 2 error (index is locked), "
+        "1 crashed (it ended with exit code 1: ValueError: boom); means are of the others"
+    )
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["where some were answered", "where none was"])
+def test_a_reason_is_one_line_that_gives_no_key_away_and_commands_no_terminal(answered: bool) -> None:
+    hostile = "error: \x1b[2Jno\nsuch key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    told = told_of(*([(None, None)] if answered else []), ("error", hostile))[-1]
+    assert f"\ufffd[2Jno such key {REDACTED}" in told
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("measure", [Survival(), Resume()], ids=["survival", "resume"])
+def test_measures_that_play_sessions_of_ours_are_refused(measure: Measure) -> None:
+    external = system(ranking=External(PythonObject("tests.support.external.memories.Newest")))
+    with pytest.raises(LcmError, match=r"measures=played plays sessions itself, .* not the external memory: leave it"):
+        Experiment(WorkspaceEvaluator(dataset(), external, Bulk(), {"played": measure}))
+
+
+DAEMON = """
+import json, os, sys, time
+for line in sys.stdin:
+    beginning, told = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(told, str(os.getpid()).encode())
+            for stream in (0, 1, 2):
+                os.close(stream)
+            time.sleep(60)
+        os._exit(0)
+    print(json.dumps({"id": json.loads(line)["id"], "name": os.read(beginning, 20).decode()}), flush=True)
+"""
+"""As a database that a memory starts for itself, and which outlives it."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux tells what runs with which variables")
+def test_a_daemon_that_a_memory_began_ends_with_its_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-c", DAEMON]
+    monkeypatch.setenv(COMMANDS, shlex.join(command))
+    with closing(Stdio(command).open()) as connection:
+        daemon = Path("/proc") / connection.call("reset", {"workspace": "one"})["name"]
+        assert daemon.exists()
+    deadline = time.monotonic() + 5
+    while daemon.exists() and "zombie" not in (daemon / "status").read_text():
+        assert time.monotonic() < deadline, "it still runs"
+        time.sleep(0.05)

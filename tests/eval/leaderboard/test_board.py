@@ -116,13 +116,51 @@ def test_a_page_tells_the_command_and_escapes_what_it_is_told(tmp_path: Path) ->
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     good = run(tmp_path / "a")
-    with pytest.raises(LcmError, match="is named twice"):
-        read_board([good, good / ".." / "a"], "recall@10")
-    with pytest.raises(LcmError, match=r"none of the runs measured MAP: choose of recall@10, tokens@10"):
-        read_board([good], "MAP")
-    with pytest.raises(LcmError, match="is a sweep, not a run"):
-        write_run_folder(tmp_path / "s", {"MRR": [1.0]}, kind="sweep", name="s", points=[])
-        read_board([tmp_path / "s"], "MRR")
+    sweep = write_run_folder(tmp_path / "s", {"MRR": [1.0]}, kind="sweep", name="s", points=[])
+    for folders, measure, told in (
+        ([good, good / ".." / "a"], "recall@10", "is named twice"),
+        ([good], "MAP", r"none of the runs measured MAP: choose of recall@10, tokens@10"),
+        ([sweep], "MRR", "is a sweep, not a run"),
+    ):
+        with pytest.raises(LcmError, match=told):
+            read_board(folders, measure)
     (good / "environment.json").unlink()
     with pytest.raises(LcmError, match=r"has no environment\.json"):
         read_board([good], "recall@10")
+
+
+PARTLY = {"flags": ["external memory mine 1 answered 6 of 9 queries"]}
+SILENT = {"flags": ["external memory mine 1 answered none of 9 queries and has no number: reset crashed: no database"]}
+
+
+def test_one_that_failed_at_questions_stands_last_without_a_rank(tmp_path: Path) -> None:
+    arms: dict[str, Any] = {"arms": {"bm25": {"recall@10": entry(0.3, 9)}}}
+    partly = run(tmp_path / "b", 0.9, 6, "external", **PARTLY)
+    board = read_board([run(tmp_path / "a", n=9), partly], "recall@10")
+    assert ranks(board) == [[(1, "hybrid"), (None, "external")]]
+    page = rendered(leaderboard_page(board))
+    assert "002 external: no value of 3 of 9 questions, so it has no rank" in page
+    assert "differ in" not in page
+    alone = read_board([run(tmp_path / "c", 0.9, 6, "external", **PARTLY, **arms)], "recall@10")
+    assert ranks(alone) == [[(None, "arm bm25"), (None, "external")]], "its arms tell how many questions there are"
+
+
+def test_one_that_never_ran_says_why(tmp_path: Path) -> None:
+    silent = run(tmp_path / "b", None, 0, "external", **SILENT, measures={})
+    board = read_board([run(tmp_path / "a"), silent], "recall@10")
+    assert list(board.unranked.values()) == [f"external, toy: {SILENT['flags'][0]}"]
+
+
+def test_tables_of_one_dataset_are_told_apart_by_their_titles(tmp_path: Path) -> None:
+    page = leaderboard_page(read_board([run(tmp_path / "a"), run(tmp_path / "b", n=1)], "recall@10"))
+    titles = [section.title for section in page.sections if section.anchor.startswith("table")]
+    assert titles == [f"toy, {'a' * 16}, queries {n}" for n in (2, 1)]
+
+
+def test_the_command_that_repeats_a_run_says_whose_code_is_trusted(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a")
+    memory = "{_target_: eval.external.python_object.PythonObject, target: mypkg.memory.Mine}"
+    config = f"external: {memory}\nother: {{_target_: a.B}}"
+    (folder / "config.yaml").write_text(config)
+    (one,) = read_board([folder], "recall@10").runs
+    assert one.command == "lcm evaluate system=hybrid dataset=toy 'trust=[a,mypkg]'"
