@@ -1,6 +1,7 @@
 """A key changes with whatever a result depends on, and with nothing else."""
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -42,29 +43,27 @@ def test_equal_settings_have_one_key_and_other_settings_another() -> None:
     assert len(set(keys)) == len(parts) - 1  # Part(inner=None) is Part()
 
 
-def test_what_is_no_setting_changes_nothing() -> None:
-    part = Part()
+def test_what_is_no_setting_changes_nothing(tmp_path: Path) -> None:
+    part, plain = Part(), Hashing(dim=64)
     part.seen.append(1)
     assert key(part) == key(Part())
-
-
-def test_an_embedder_is_known_by_its_name_cached_or_not(tmp_path: Path) -> None:
-    plain = Hashing(dim=64)
     assert key(plain) == key(CachedEmbedder(plain, tmp_path)) != key(Hashing(dim=32))
 
 
-def test_a_setting_that_names_a_file_stands_for_its_content(tmp_path: Path) -> None:
-    file = tmp_path / "rules.md"
-    file.write_text("one")
-    keys = [key(Part(inner=str(file)))]
-    file.write_text("another")
-    keys.append(key(Part(inner=str(file))))
-    keys.append(key(Part(inner=str(tmp_path))))
-    (tmp_path / "more.md").write_text("three")
-    keys.append(key(Part(inner=str(tmp_path))))
+def test_a_setting_that_names_files_stands_for_their_content(tmp_path: Path) -> None:
+    file, more = tmp_path / "deep" / "rules.md", tmp_path / "more.md"
+    file.parent.mkdir()
+    named = {"file": file, "folder": tmp_path, "pattern": tmp_path / "**" / "*.md"}
+    keys: dict[str, list[str]] = {name: [] for name in named}
+    for changed, text in ((file, "one"), (file, "another"), (more, "three"), (tmp_path / "c.txt", "not meant")):
+        changed.write_text(text)
+        for name, path in named.items():
+            keys[name].append(key(Part(inner=str(path))))
+    assert {name: [found.index(one) for one in found] for name, found in keys.items()} == {
+        "file": [0, 1, 1, 1], "folder": [0, 1, 2, 3], "pattern": [0, 1, 2, 2],
+    }  # fmt: skip
     file.unlink()
-    keys.append(key(Part(inner=str(file))))
-    assert len(set(keys)) == 5
+    assert key(Part(inner=str(file))) not in keys["file"]
 
 
 def test_a_model_that_came_after_a_run_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,19 +81,6 @@ def test_a_model_that_came_after_a_run_counts(tmp_path: Path, monkeypatch: pytes
     assert Fingerprint().of(summarizer) == second
 
 
-def test_a_pattern_stands_for_the_files_that_it_finds(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "a.md").write_text("one")
-    keys = {key(Part(inner=str(tmp_path / "**" / "*.md")))}
-    (tmp_path / "deep" / "a.md").write_text("another")
-    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
-    (tmp_path / "b.md").write_text("two")
-    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
-    (tmp_path / "c.txt").write_text("not meant")
-    keys.add(key(Part(inner=str(tmp_path / "**" / "*.md"))))
-    assert len(keys) == 3
-
-
 def test_a_folder_of_everything_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identities, "_MOST_FILES", 3)
     for name in "abcd":
@@ -103,41 +89,37 @@ def test_a_folder_of_everything_is_not_read(tmp_path: Path, monkeypatch: pytest.
         key(Part(inner=str(tmp_path)))
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """The digest of a module's source, read anew."""
+
+    def told(module: str) -> str:
+        for cached in (source_digest, *(getattr(identities, f"_{name}") for name in CACHED)):
+            cached.cache_clear()
+        return source_digest(frozenset({module}))
+
+    yield told
+    monkeypatch.undo()
+    told("eval.cache.fingerprint")
+
+
+CACHED = ("source", "foreign_source", "imported", "data_of")
+
+
 def test_a_component_from_elsewhere_counts_with_the_files_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], str]
 ) -> None:
     (tmp_path / "elsewhere_fusion.py").write_text("from elsewhere_helper import x\n")
     (tmp_path / "elsewhere_helper.py").write_text("x = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-
-    def told() -> str:
-        for cached in (source_digest, identities._source, identities._foreign_source):
-            cached.cache_clear()
-        return source_digest(frozenset({"elsewhere_fusion"}))
-
-    before = told()
+    before = told("elsewhere_fusion")
     (tmp_path / "elsewhere_helper.py").write_text("x = -1\n")
-    assert told() != before
-    monkeypatch.undo()
-    told()
+    assert told("elsewhere_fusion") != before
 
 
-def test_functions_without_a_name_of_their_own_have_no_key() -> None:
-    with pytest.raises(Unidentified, match="lambda"):
-        key(Part(inner=lambda x: x))
-
-
-def test_what_asks_a_server_or_cannot_be_told_apart_has_no_key() -> None:
-    @dataclass(frozen=True)
-    class WorkspaceEvaluator:
-        is_online: ClassVar[bool] = True
-
-    for part in (WorkspaceEvaluator(), object(), Part(inner=object()), Part(inner=[WorkspaceEvaluator()])):
-        with pytest.raises(Unidentified):
-            key(part)
-
-
-def test_the_source_of_what_a_module_imports_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_of_what_a_module_imports_counts_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], str]
+) -> None:
     files = {
         "lcm/one.py": "from lcm.two import (\n    a,\n    b,\n)\nimport os\n",
         "lcm/two.py": "import lcm.deep.three\n",
@@ -151,22 +133,23 @@ def test_the_source_of_what_a_module_imports_counts_too(tmp_path: Path, monkeypa
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(identities, "_ROOT", tmp_path)
-
-    def told() -> str:
-        for cached in (source_digest, identities._source, identities._imported, identities._data_of):
-            cached.cache_clear()
-        return source_digest(frozenset({"lcm.one"}))
-
-    try:
-        seen = [told()]
-        for name in files:
-            (tmp_path / name).write_text(files[name] + "# changed\n")
-            seen.append(told())
-    finally:
-        monkeypatch.undo()
-        told()
+    seen = [told("lcm.one")]
+    for name in files:
+        (tmp_path / name).write_text(files[name] + "# changed\n")
+        seen.append(told("lcm.one"))
     assert len(set(seen[:7])) == 7
     assert seen[7] == seen[6]  # nothing imports lcm.other
+
+
+def test_what_asks_a_server_or_cannot_be_told_apart_has_no_key() -> None:
+    @dataclass(frozen=True)
+    class WorkspaceEvaluator:
+        is_online: ClassVar[bool] = True
+
+    nameless = Part(inner=lambda x: x)
+    for part in (WorkspaceEvaluator(), object(), nameless, Part(inner=object()), Part(inner=[WorkspaceEvaluator()])):
+        with pytest.raises(Unidentified):
+            key(part)
 
 
 def test_the_source_of_every_component_is_found() -> None:

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import polars as pl
 import pytest
@@ -33,16 +35,22 @@ def surviving(frame: pl.DataFrame, batch: pools.Batch) -> pl.DataFrame:
     return frame
 
 
+def counted(monkeypatch: pytest.MonkeyPatch, name: str, *modules: ModuleType) -> list[Any]:
+    """The first argument of each call of a function, wherever it is called from."""
+    calls, plain = [], getattr(modules[0], name)
+
+    def call(*arguments: Any) -> pl.DataFrame:
+        calls.append(arguments[0])
+        found: pl.DataFrame = plain(*arguments)
+        return found
+
+    for module in modules:
+        monkeypatch.setattr(module, name, call)
+    return calls
+
+
 def test_rankings_that_begin_alike_are_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    described = 0
-    plain = pools.describe
-
-    def counted(candidates: pl.DataFrame, batch: pools.Batch) -> pl.DataFrame:
-        nonlocal described
-        described += 1
-        return plain(candidates, batch)
-
-    monkeypatch.setattr(pools, "describe", counted)
+    described = counted(monkeypatch, "describe", pools)
     frames = FrameCache(StageCache(str(tmp_path)))
     with kinds.workspace() as memory:
         asked = kinds.questions()
@@ -50,43 +58,26 @@ def test_rankings_that_begin_alike_are_described_once(tmp_path: Path, monkeypatc
         for weight in (0.5, 0.9, 0.1):
             kept = with_cached_pools(ranking(weight), frames, "memory")
             assert memory.rank(asked, kept).equals(memory.rank(asked, ranking(weight)))
-        assert described == batches
+        assert len(described) == batches
         memory.rank(asked[:1], with_cached_pools(ranking(0.5), frames, "memory"))
         memory.rank(asked, with_cached_pools(ranking(0.5), frames, "another memory"))
-        assert described == 2 * batches + 1
+        assert len(described) == 2 * batches + 1
 
 
 def test_steps_that_rankings_share_are_passed_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[str] = []
-    plain = pipeline.passed
-
-    def counted(
-        name: str, stage: pools.Stage | pools.Expansion, frame: pl.DataFrame, batch: pools.Batch
-    ) -> pl.DataFrame:
-        steps.append(name)
-        return plain(name, stage, frame, batch)
-
-    monkeypatch.setattr(pools, "passed", counted)
-    monkeypatch.setattr(pipeline, "passed", counted)
-    frames = FrameCache(StageCache(str(tmp_path)))
-    with kinds.workspace() as memory:
-        asked = kinds.questions()
-        batches = len(memory.batches(asked, ranking(0.5)))
-        for weight in (0.5, 0.9, 0.1, 0.3):
-            memory.rank(asked, with_cached_pools(ranking(weight), frames, "memory"))
-    assert Counter(steps) == {"dense": 2 * batches, "lexical": 2 * batches, "fusion": 4 * batches}
-
-
-def test_what_shared_steps_survived_is_counted_each_time(tmp_path: Path) -> None:
+    """What they survived is counted each time."""
+    steps = counted(monkeypatch, "passed", pipeline, pools)
     frames = FrameCache(StageCache(str(tmp_path)))
     with kinds.workspace() as memory:
         asked, found = kinds.questions(), []
-        for weight in (0.5, 0.9, 0.1):
+        batches = len(memory.batches(asked, ranking(0.5)))
+        for weight in (0.5, 0.9, 0.1, 0.3):
             wanted = Ranking(Hybrid(), {"survives": surviving, **ranking(weight).stages})
             memory.rank(asked, with_cached_pools(wanted, frames, "memory"))
             found.append(memory.incidents["survived"])
+    assert Counter(steps) == dict.fromkeys(("survives", "dense", "lexical"), 2 * batches) | {"fusion": 4 * batches}
     assert found[0] > 0
-    assert found == [found[0], 2 * found[0], 3 * found[0]]
+    assert found == [number * found[0] for number in (1, 2, 3, 4)]
 
 
 def test_slots_act_alike_behind_shared_steps(tmp_path: Path) -> None:

@@ -208,6 +208,8 @@ def test_a_damaged_table_of_a_folder_without_sums_is_refused_in_one_line_or_read
     rows = [(f"query {i}", [f"message {i}", f"message {i + 1}"], i / 3) for i in range(300)]
     write_frame(path, pl.DataFrame(rows, schema=["query_id", "evidence", "value"], orient="row"))
     whole, refused = path.read_bytes(), 0
+    with pytest.raises(LcmError, match=r"is damaged \(it has no rank\); run `lcm evaluate` again$"):
+        read_table(path, ["query_id", "rank"])
     for _ in range(300):
         damaged = bytearray(whole)
         for _ in range(rng.randrange(1, 5)):
