@@ -1,0 +1,87 @@
+"""Parts without work, by what components say of themselves: one from outside the package as well as our own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from lcm.errors import LcmError
+from lcm.memory.session.rules import SessionRules
+from lcm.protocols.retrieval import Batch
+from lcm.retrieval.ranking.ordering import best_first
+from pipelines.config import building
+from pipelines.config.idle import idle_note
+from tests.support.composing import composed
+
+WORDS = {
+    "BRANCHES": "source=branches",
+    **{f"NO_{name.upper()}": f"source.branches.{name}=null" for name in ("dense", "lexical", "session", "speaker")},
+}
+LINES = (Path(__file__).parent / "idle.txt").read_text().splitlines()
+
+
+@dataclass(frozen=True, slots=True)
+class ByUse:
+    """A stage of a user: what was used most comes first."""
+
+    reads = ("access_count",)
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return best_first(frame.with_columns(score=pl.col("access_count").cast(pl.Float64)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """A stage of evidence of a user."""
+
+    makes = ("length_share",)
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return frame.with_columns(length_share=pl.col("tokens") / pl.col("tokens").max())
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """A source of a user that asks no index."""
+
+    asks = ()
+    needs_vectors = False
+
+    def candidates(self, batch: Batch) -> pl.DataFrame:
+        raise AssertionError("a note asks nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class QuietRules(SessionRules):
+    """Session rules of a user that wait for something else."""
+
+    @property
+    def idle_because(self) -> str | None:
+        return "it waits for a session named quiet"
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line and not line.startswith("#")])
+def test_parts_without_work_are_told(line: str, tmp_path: Path) -> None:
+    asked, told = line.replace("HERE", __name__).replace("FOLDER", str(tmp_path)).split(" :: ")
+    overrides = [WORDS.get(word, word) for word in asked.split()]
+    system = [] if "system=" in asked else ["system=hybrid"]
+    note = (idle_note(composed([*system, *overrides])) or "").removeprefix("parts without work here: ")
+    if told.startswith(("has: ", "not: ")):
+        assert (told[5:] in note) == told.startswith("has"), note
+    else:
+        assert note == ("" if told == "nothing" else told)
+
+
+def test_a_source_from_outside_asks_what_it_says() -> None:
+    config = composed(["system=hybrid", "text_index=bm25s", "vector_index=hnsw"])
+    config.source = {"_target_": f"{__name__}.Newest"}
+    assert idle_note(config) == "parts without work here: text_index, vector_index (this source does not ask it)"
+
+
+def test_weights_of_0_are_refused_before_a_run_where_no_other_branch_weighs() -> None:
+    nothing = ["system=hybrid", "fusion=reciprocal_rank", "fusion.dense_weight=0", "fusion.lexical_weight=0"]
+    with pytest.raises(LcmError, match=r"must not both be 0 .*: raise one, or choose source=branches"):
+        building.refuse_unused(composed(nothing), [])
+    building.refuse_unused(composed(["source=branches", *nothing]), [])
+    building.refuse_unused(composed(nothing[:3]), [])
