@@ -43,6 +43,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_tells_it_in_summary_tables_and_tags(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_people = dataset().identity()
+    assert "generated" not in by_people
+    assert generated_label(by_people) == ""
+    assert "generated_questions" not in entry.dataset_tags(by_people)
     summary = read_summary(run)
     assert summary["dataset"]["generated"] == HOW
     assert entry.tags(summary)["generated_questions"] == HOW
@@ -50,13 +54,6 @@ def test_a_run_tells_it_in_summary_tables_and_tags(run: Path, capsys: pytest.Cap
     said = capsys.readouterr().out
     assert f"mean over judged queries; {LABEL} [95% bootstrap interval]" in said
     assert f"the system, by category; {LABEL}" in said
-
-
-def test_questions_of_people_bear_no_label() -> None:
-    identity = dataset().identity()
-    assert "generated" not in identity
-    assert generated_label(identity) == ""
-    assert "generated_questions" not in entry.dataset_tags(identity)
 
 
 def test_a_sweep_tells_it_and_of_which_points(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eval.dataset.card import dataset_digest
-from eval.dataset.ledger import Correction, ledger_text, read_ledger
+from eval.dataset.ledger import ledger_text, read_ledger
 from eval.dataset.locomo import DEVELOPMENT, Locomo, _session_time
 from eval.dataset.locomo_audit import mended
 from lcm.errors import DatasetError
@@ -167,12 +167,6 @@ def test_a_finding_without_better_evidence_leaves_the_recorded_in_doubt(small: s
     (Path(small) / AUDIT_FILE).write_text(json.dumps(findings))
     with pytest.raises(DatasetError, match=r"'question_id' must be locomo_CONVERSATION_qaINDEX"):
         Locomo(small).evidence_ledger()
-
-
-def test_a_ledger_of_other_evidence_is_refused(small: str) -> None:
-    (Path(small) / "ledger.jsonl").write_text(ledger_text([Correction("conv-1/0", ("D1:1",), (), True, "", "me", "1")]))
-    with pytest.raises(DatasetError, match=r"the evidence of 'conv-1/0' was \['D1:1'\], but \['D2:1'\] is recorded"):
-        Locomo(small, evidence="repaired").load()
 
 
 def test_without_corrections_repaired_evidence_is_refused(small: str) -> None:

@@ -1,11 +1,8 @@
 """PersonaMem as it is published: a question hears its context up to where it is asked."""
 
 import csv
-import gzip
 import io
 import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from eval.replay.bulk import Bulk
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.refusals import misread
+from tests.eval.dataset.test_personamem import write_small_personamem
 
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "ada": [
@@ -165,47 +163,17 @@ def test_hostile_shapes_are_refused_in_one_line(tmp_path: Path) -> None:
     assert wrong == []
 
 
-if root := os.environ.get("LCM_DATASETS_DIR"):
-
-    def records(name: str) -> list[dict[str, Any]]:
-        with gzip.open(f"{root}/personamem/personamem_32k_{name}_dev.jsonl.gz", "rb") as lines:
-            return [json.loads(line) for line in lines]
-
-    def test_the_development_part_in_published_form_is_the_same(tmp_path: Path) -> None:
-        contexts: dict[str, list[dict[str, str]]] = {}
-        for document in records("documents"):
-            pieces = re.split(r"(?:^|\n\n)\[(SYSTEM|USER|ASSISTANT)\] ", document["content"])[1:]
-            said = zip(pieces[::2], pieces[1::2], strict=True)
-            contexts.setdefault(document["user_id"], []).extend(
-                {"role": role.lower(), "content": text} for role, text in said
-            )
-        asked = []
-        for entry in records("queries"):
-            text = entry["meta"]["retrieval_query"]
-            options = entry["query"][len(text) :].strip("\n").split("\n")
-            asked.append(
-                question(
-                    question_id=entry["id"],
-                    question_type=entry["meta"]["question_type"],
-                    user_question_or_message=re.sub(r"\AUser: .+\n\n", "", text),
-                    all_options=repr(options),
-                    correct_answer=f"({entry['gold_answers'][1]})",
-                    shared_context_id=entry["user_id"],
-                    end_index_in_shared_context=len(contexts[entry["user_id"]]),
-                )
-            )
-        write_published(tmp_path, asked, contexts)
-        published, part = Personamem(str(tmp_path)).load(), Personamem().load()
-        ours, theirs = (
-            [
-                (t.workspace_id, m.message_id, m.session_id, m.role, m.content)
-                for t in one.transcripts
-                for m in t.messages
-            ]
-            for one in (published, part)
-        )
-        assert ours == theirs
-        assert published.options.equals(part.options)
-        assert [(q.query_id, q.text) for q in published.queries] == [
-            (q.query_id, re.sub(r"\AUser: .+\n\n", "", q.text)) for q in part.queries
-        ]
+def test_messages_are_those_of_the_development_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for form in ("developed", "published"):
+        (tmp_path / form).mkdir()
+    part = Personamem(write_small_personamem(tmp_path / "developed", monkeypatch)).load()
+    contexts = {
+        t.workspace_id: [{"role": m.role, "content": rebuild(m)["text"]} for m in t.messages] for t in part.transcripts
+    }
+    write_published(tmp_path / "published", [QUESTION], contexts)
+    published = Personamem(str(tmp_path / "published")).load()
+    ours, theirs = (
+        [(t.workspace_id, m.message_id, m.session_id, m.role, m.content) for t in one.transcripts for m in t.messages]
+        for one in (published, part)
+    )
+    assert ours == theirs

@@ -1,7 +1,6 @@
 """The bundled long session: what its README promises, and that it is long enough to be folded."""
 
 import json
-import re
 from collections import Counter
 
 import pytest
@@ -60,20 +59,6 @@ def test_the_session_is_as_large_as_promised(dataset: Dataset) -> None:
     assert table("Category") == Counter(query.category for query in dataset.queries)
 
 
-def test_what_the_readme_says_of_the_queries_is_so(dataset: Dataset) -> None:
-    text = " ".join((FOLDER / "README.md").read_text(encoding="utf-8").split())
-    (last,) = (transcript.messages[-1].created_at for transcript in dataset.transcripts)
-    of_query = Counter(dataset.qrels["query_id"])
-    (told,) = re.findall(
-        r"(\d+) queries are asked in the middle: .*? (\d+) questions .*? (\d+) queries have more", text
-    )
-    assert tuple(map(int, told)) == (
-        sum(query.asked_at < last for query in dataset.queries),
-        sum(count > 1 for count in Counter(query.text for query in dataset.queries).values()),
-        sum(count > 1 for count in of_query.values()),
-    )
-
-
 def test_evidence_is_there_when_it_is_asked_for_in_words_calls_and_results(dataset: Dataset) -> None:
     asked = {query.query_id: query for query in dataset.queries}
     said = {message.message_id: message for message in dataset.transcripts[0].messages}
@@ -84,11 +69,3 @@ def test_evidence_is_there_when_it_is_asked_for_in_words_calls_and_results(datas
     assert all(message.created_at and message.created_at <= query.asked_at for message, query in evidence)
     unjudged = {query.category for query in dataset.queries if query.query_id not in set(dataset.qrels["query_id"])}
     assert unjudged == {"unanswerable"}
-
-
-def test_ids_tell_neither_evidence_nor_place(dataset: Dataset) -> None:
-    entries = map(json.loads, (FOLDER / "transcripts" / "brook.jsonl").read_text(encoding="utf-8").splitlines())
-    native = [entry["id"] for entry in entries if entry["type"] == "message"]
-    assert all(re.fullmatch(r"[0-9a-f]{8}", one) for one in native)
-    assert native != sorted(native)
-    assert all(re.fullmatch(r"[0-9a-f]{16}", message.message_id) for message in dataset.transcripts[0].messages)

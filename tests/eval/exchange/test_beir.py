@@ -60,11 +60,8 @@ SMALL = collection(
     [("q1", ["d1"]), ("q2", ["d1", "d2"])],
     [("q1", "Find the fault")],
 )
-CORPUS = [
-    {"id": "d1", "title": "Kettle", "text": "It is broken."},
-    {"id": "d2", "title": None, "text": "Ada drinks tea."},
-]
-QUERIES = [{"id": "q1", "text": "What is broken?"}, {"id": "q2", "text": "What does Ada drink?"}]
+CORPUS = [{"id": name, "title": title or None, "text": text} for name, title, text in SMALL.corpus.iter_rows()]
+QUERIES = [{"id": name, "text": text} for name, text in SMALL.queries.iter_rows()]
 QRELS = [
     {"query-id": query, "corpus-id": document, "score": score} for query, document, score in SMALL.qrels.iter_rows()
 ]

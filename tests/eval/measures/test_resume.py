@@ -52,12 +52,6 @@ def test_a_later_mention_of_what_was_said_is_a_probe() -> None:
     assert probe.cues == ("written",)  # its other words are those of the address
 
 
-def test_what_somebody_tells_in_the_same_turn_is_none() -> None:
-    told = replace(talk().messages[4], content="write down https://example.org/notes/2026")
-    said = tuple((one.role, one.content) for one in (*talk().messages[:4], told, talk().messages[5]))
-    assert measured(Resume((500,), 3), said).is_empty()
-
-
 def test_a_fact_behind_a_summary_costs_its_expansion_once_in_a_task() -> None:
     """Two of three turns are folded before the last: one expansion of one leaf shows its messages."""
     found = values(measured(Resume((500,), 3)), "system", 500)
@@ -89,6 +83,9 @@ def test_shares_of_probes_are_all_there_is_and_equal_talks_give_equal_rows() -> 
     assert rows.equals(measured(Resume((30, 500), 2)))
     assert rows.schema == RESUME_SCHEMA
     assert Resume().section(rows)["whole_history"]["at_hand"]["n"] == 1
+    told = replace(talk().messages[4], content="write down https://example.org/notes/2026")
+    said = tuple((one.role, one.content) for one in (*talk().messages[:4], told, talk().messages[5]))
+    assert measured(Resume((500,), 3), said).is_empty()  # what somebody tells in the same turn is no probe
 
 
 def test_what_cannot_be_measured_is_refused_or_noted() -> None:
