@@ -22,27 +22,20 @@ def test_files_and_folders_are_read_into_one_workspace(tmp_path: Path) -> None:
     assert (dataset.queries, len(dataset.qrels), dataset.notes) == ((), 0, ())
 
 
-def test_the_digest_is_that_of_the_contents(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
-    digests = []
-    for text in (HELLO, HELLO, HELLO + "\n" + HELLO):
-        path.write_text(text)
-        digests.append(Transcripts([str(path)]).load().digest)
-    assert digests[0] == digests[1] != digests[2]
-
-
-def test_lines_put_aside_are_notes_and_strictly_an_error(tmp_path: Path) -> None:
+def test_lines_put_aside_and_files_passed_over_are_notes_and_strictly_an_error(tmp_path: Path) -> None:
+    """Only some of them are named."""
     path = tmp_path / "talk.jsonl"
     path.write_text("\n".join([HELLO, *["{"] * 7]))
-    for number in range(7):
-        (tmp_path / f"{number}.md").write_text("# Notes\n")
-    notes = Transcripts([str(tmp_path)], format="chat").load().notes
-    assert "passed over: 2 more" in notes
     notes = Transcripts([str(path)]).load().notes
     assert notes[0].startswith(f"put aside: {path}:2: not JSON")
     assert notes[5:] == ("put aside: 2 more",)
     with pytest.raises(TranscriptError, match=r"talk\.jsonl:2: not JSON"):
         Transcripts([str(path)], strict=True).load()
+    path.write_text(HELLO)
+    for number in range(7):
+        (tmp_path / f"{number}.md").write_text("# Notes\n")
+    notes = Transcripts([str(tmp_path)]).load().notes
+    assert (len(notes), notes[-1]) == (6, "passed over: 2 more")
 
 
 def test_a_conversation_in_two_files_is_refused_with_both(tmp_path: Path) -> None:
@@ -83,16 +76,20 @@ def test_a_folder_is_read_as_it_is_ingested(tmp_path: Path) -> None:
         Transcripts([str(tmp_path)]).load()
 
 
-def test_the_digest_is_also_that_of_sub_agents_and_of_what_is_noted_on_them(tmp_path: Path) -> None:
+def test_the_digest_is_that_of_the_contents_of_sub_agents_and_of_what_is_noted_on_them(tmp_path: Path) -> None:
     said = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "hello"}}
     subagents = tmp_path / "s" / "subagents"
     subagents.mkdir(parents=True)
-    (tmp_path / "s.jsonl").write_text(json.dumps(said))
-    digests = {Transcripts([str(tmp_path)]).load().digest}
+    path = tmp_path / "s.jsonl"
+    digests = []
+    for lines in (2, 1, 1):
+        path.write_text(f"{json.dumps(said)}\n" * lines)
+        digests.append(Transcripts([str(tmp_path)]).load().digest)
+    assert digests[0] != digests[1] == digests[2]
     for content in ("hello", "goodbye"):
         agent = said | {"isSidechain": True, "agentId": "a", "message": {"role": "user", "content": content}}
         (subagents / "agent-a.jsonl").write_text(json.dumps(agent))
-        digests.add(Transcripts([str(tmp_path)]).load().digest)
+        digests.append(Transcripts([str(tmp_path)]).load().digest)
     (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
-    digests.add(Transcripts([str(tmp_path / "s.jsonl")]).load().digest)
-    assert len(digests) == 4
+    digests.append(Transcripts([str(path)]).load().digest)
+    assert len(set(digests)) == 5
