@@ -1,6 +1,8 @@
 """Several sides against the first: which questions, which measures, in which order, and in what words."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,76 +23,35 @@ from tests.support.run_folders import side
 
 LOW, MIDDLE, HIGH = ([1.0] * ones + [0.0] * (40 - ones) for ones in (10, 20, 35))
 CHEAP, DEAR = [100.0] * 40, [150.0] * 40
-SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": [
-        "kind",
-        "dataset",
-        "baseline",
-        "by",
-        "queries",
-        "judged",
-        "alpha",
-        "confidence",
-        "sides",
-        "rows",
-        "notes",
-    ],
-    "properties": {
-        "kind": {"const": "comparison"},
-        "dataset": {"type": "object", "required": ["name", "protocol", "digest"]},
-        "baseline": {"type": "string"},
-        "by": {"type": "string"},
-        "queries": {"type": "integer"},
-        "judged": {"type": "integer"},
-        "alpha": {"type": "number"},
-        "confidence": {"type": "number"},
-        "notes": {"type": "array", "items": {"type": "string"}},
-        "sides": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["name", "folder", "is_baseline", "asked", "config_hash", "measures", "latency_ms"],
-                "properties": {
-                    **{name: {"type": "string"} for name in ("name", "folder", "config_hash", "definitions")},
-                    "incidents": {"type": "object", "additionalProperties": {"type": "integer"}},
-                    "commit": {"type": ["string", "null"]},
-                    "is_baseline": {"type": "boolean"},
-                    "asked": {"type": "integer"},
-                    "latency_ms": {"type": ["object", "null"]},
-                    "measures": {
-                        "type": "object",
-                        "additionalProperties": {
-                            "type": "object",
-                            "required": ["value", "n", "low", "high"],
-                            "properties": {
-                                "n": {"type": "integer"},
-                                **{name: {"type": ["number", "null"]} for name in ("value", "low", "high")},
-                            },
-                        },
-                    },
-                },
-            },
-        },
-        "rows": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {
-                    **{name: {"type": "string"} for name in ("side", "measure")},
-                    **{name: {"type": "integer"} for name in ("n", "units", "changed")},
-                    **{name: {"type": "number"} for name in ("baseline", "candidate", "difference")},
-                    **{name: {"type": ["number", "null"]} for name in ("low", "high", "p", "p_holm")},
-                    "lower_is_better": {"type": "boolean"},
-                    "verdict": {"enum": ["better", "worse", "same", "cannot tell"]},
-                },
-            },
-        },
-    },
-}
+
+
+def _object(required: Sequence[str] | None = None, /, *, is_open: bool = False, **properties: Any) -> dict[str, Any]:
+    """The schema of a map with these keys; they are all required but where some are named."""
+    told = {"type": "object", "properties": properties, "required": list(properties if required is None else required)}
+    return told | ({} if is_open else {"additionalProperties": False})
+
+
+_TEXT, _COUNT, _NUMBER = ({"type": name} for name in ("string", "integer", "number"))
+_MAYBE = {"type": ["number", "null"]}
+_MEAN = _object(is_open=True, value=_MAYBE, n=_COUNT, low=_MAYBE, high=_MAYBE)
+_SIDE = _object(
+    ["name", "folder", "is_baseline", "asked", "config_hash", "measures", "latency_ms"],
+    name=_TEXT, folder=_TEXT, config_hash=_TEXT, definitions=_TEXT, commit={"type": ["string", "null"]},
+    incidents={"type": "object", "additionalProperties": _COUNT}, is_baseline={"type": "boolean"}, asked=_COUNT,
+    latency_ms={"type": ["object", "null"]}, measures={"type": "object", "additionalProperties": _MEAN},
+)  # fmt: skip
+_ROW = _object(
+    [],
+    side=_TEXT, measure=_TEXT, n=_COUNT, units=_COUNT, changed=_COUNT, baseline=_NUMBER, candidate=_NUMBER,
+    difference=_NUMBER, low=_MAYBE, high=_MAYBE, p=_MAYBE, p_holm=_MAYBE, lower_is_better={"type": "boolean"},
+    verdict={"enum": ["better", "worse", "same", "cannot tell"]},
+)  # fmt: skip
+SCHEMA = _object(
+    kind={"const": "comparison"}, dataset={"type": "object", "required": ["name", "protocol", "digest"]},
+    baseline=_TEXT, by=_TEXT, queries=_COUNT, judged=_COUNT, alpha=_NUMBER, confidence=_NUMBER,
+    sides={"type": "array", "items": _SIDE}, rows={"type": "array", "items": _ROW},
+    notes={"type": "array", "items": _TEXT},
+)  # fmt: skip
 """Of `compare.json`, as docs/compare.md describes it."""
 
 
@@ -109,11 +70,9 @@ def found(tmp_path: Path) -> Comparison:
 
 def test_sides_stand_best_first_with_a_word_for_each_measure(found: Comparison) -> None:
     assert (found.by, found.queries, found.judged) == ("recall@10", 40, 40)
-    assert [(one.side.name, one.is_baseline) for one in found.standings] == [
-        ("rich", False), ("base", True), ("poor", False)
-    ]  # fmt: skip
-    told = [(row[0], row[1], row[2], row[3], row[-1]) for row in cells(found)]
-    assert told == [
+    standing = [(one.side.name, one.is_baseline) for one in found.standings]
+    assert standing == [("rich", False), ("base", True), ("poor", False)]
+    assert [(row[0], row[1], row[2], row[3], row[-1]) for row in cells(found)] == [
         ("recall@10", "1 rich", "0.875", "+0.375", "better"),
         ("recall@10", "2 base", "0.500", "", "baseline"),
         ("recall@10", "3 poor", "0.250", "-0.250", "worse"),
@@ -132,27 +91,20 @@ def test_of_a_cost_the_least_is_best(tmp_path: Path) -> None:
 
 def test_only_questions_that_all_were_asked_are_compared(tmp_path: Path) -> None:
     """The second was asked the first 30; over these the baseline has 20 of 30."""
-    fewer = side(tmp_path / "fewer", {"recall@10": [1.0] * 30})
-    found = compared([side(tmp_path / "base", {"recall@10": MIDDLE}), fewer])
+    base = side(tmp_path / "base", {"recall@10": MIDDLE})
+    found = compared([base, side(tmp_path / "fewer", {"recall@10": [1.0] * 30})])
     assert found.queries == 30
     assert found.baseline.means["recall@10"]["value"] == 20 / 30
     assert "compared over the 30 questions that all were asked, of: base 40, fewer 30" in found.notes
-
-
-def test_sides_without_a_question_in_common_are_refused(tmp_path: Path) -> None:
-    other = side(tmp_path / "other", {"recall@10": MIDDLE}, text="Who?")
-    message = (
-        "no question was put to all of them: base asks 40 of toy; other asks 40 of toy; evaluate all over the same"
-    )
-    with pytest.raises(LcmError, match=f"^{re.escape(message)}"):
-        compared([side(tmp_path / "base", {"recall@10": MIDDLE}), other])
+    told = "no question was put to all of them: base asks 40 of toy; other asks 40 of toy; evaluate all over the same"
+    with pytest.raises(LcmError, match=f"^{re.escape(told)}"):
+        compared([base, side(tmp_path / "other", {"recall@10": MIDDLE}, text="Who?")])
 
 
 def test_other_data_around_the_same_questions_is_told_and_other_definitions_are_refused(tmp_path: Path) -> None:
     base = side(tmp_path / "base", {"recall@10": MIDDLE})
-    larger = side(
-        tmp_path / "larger", {"recall@10": LOW}, dataset={"name": "toy", "protocol": "as is", "digest": "b" * 64}
-    )
+    dataset = {"name": "toy", "protocol": "as is", "digest": "b" * 64}
+    larger = side(tmp_path / "larger", {"recall@10": LOW}, dataset=dataset)
     assert f"different dataset digest: base {'a' * 12}, larger {'b' * 12}" in compared([base, larger]).notes
     newer = side(tmp_path / "newer", {"recall@10": LOW}, definitions="2")
     with pytest.raises(LcmError, match=r"^different measure definitions: base '1', newer '2'; evaluate both alike$"):
@@ -169,31 +121,30 @@ def test_measures_are_those_that_all_have_and_some_may_be_chosen(tmp_path: Path)
     assert compared([base, other], by="MRR").measures == ("MRR", "recall@10")
     with pytest.raises(LcmError, match=r"^MAP is not known of all of them: choose from: MRR, recall@10, "):
         compared([base, other], by="MAP")
+    sessions = [side(tmp_path / name, {"session.recall@10": values}) for name, values in (("a", LOW), ("b", HIGH))]
+    assert compared(sessions).by == "session.recall@10", "where only sessions are judged"
 
 
-def test_where_only_sessions_are_judged_these_are_compared(tmp_path: Path) -> None:
-    sides = [side(tmp_path / name, {"session.recall@10": values}) for name, values in (("a", LOW), ("b", HIGH))]
-    assert compared(sides).by == "session.recall@10"
-
-
-def test_the_record_has_one_shape(found: Comparison) -> None:
+def test_the_folder_holds_it_for_everybody_and_gives_back_what_was_written(tmp_path: Path, found: Comparison) -> None:
     told = report(found)
     jsonschema.validate(told, SCHEMA)
     assert {row["side"] for row in told["rows"]} == {"rich", "poor"}
     assert [one["name"] for one in told["sides"]] == ["rich", "base", "poor"]
+    write_comparison(tmp_path / "out", found)
+    files = {"compare.md", "compare.json", "compare.parquet", "compare.png", "summary.json"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == files
+    assert "![recall@10 against cost](compare.png)" in (tmp_path / "out" / "compare.md").read_text()
+    assert (tmp_path / "out" / "compare.png").read_bytes().startswith(b"\x89PNG")
+    read = read_comparison(tmp_path / "out")
+    assert (report(read), headline(read), list(cells(read))) == (told, headline(found), list(cells(found)))
 
 
-def test_latency_is_told_and_not_tested(tmp_path: Path) -> None:
+def test_latency_is_told_and_not_tested_and_a_picture_needs_a_cost(tmp_path: Path) -> None:
     timing = {"timing": {"latency_ms": {"total": {"p50_ms": 3.25, "p95_ms": 9.0}}, "seconds": {"total": 1.0}}}
     found = compared(three(tmp_path, **timing))
     assert ("ms, median", "1 rich", "3.2", "", "", "", "not tested") in list(cells(found))
     assert report(found)["sides"][0]["latency_ms"] == {"p50_ms": 3.25, "p95_ms": 9.0}
     assert draw(found, tmp_path / "both.png")
-
-
-def test_the_picture_needs_a_cost(tmp_path: Path, found: Comparison) -> None:
-    assert draw(found, tmp_path / "one.png")
-    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     without = compared([side(tmp_path / name, {"recall@10": LOW}) for name in ("a", "b")])
     assert not draw(without, tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
@@ -203,11 +154,7 @@ HOSTILE = "<script>alert(1)</script> | `x` [a](javascript:alert(2)) $\\frac{1}{0
 
 
 def test_names_from_outside_do_nothing_anywhere(tmp_path: Path) -> None:
-    sides = [
-        Side(**{**{name: getattr(one, name) for name in Side.__dataclass_fields__}, "name": f"{one.name} {HOSTILE}"})
-        for one in three(tmp_path)
-    ]
-    found = compared(sides)
+    found = compared([replace(one, name=f"{one.name} {HOSTILE}") for one in three(tmp_path)])
     assert draw(found, tmp_path / "hostile.png")
     text = rendered(comparison_page(found, (), found.baseline.side.queries))
     tags = _Tags()
@@ -217,37 +164,19 @@ def test_names_from_outside_do_nothing_anywhere(tmp_path: Path) -> None:
     assert "default-src &#39;none&#39;;" in text
     assert "{{ 7 * 7 }}" in text
     shown = MarkdownIt("gfm-like", {"linkify": False, "html": True}).render(markdown(found, "compare.png"))
-    assert "<script" not in shown
-    assert "<a " not in shown
+    assert not [tag for tag in ("<script", "<a ", "<h1") if tag in shown]
     assert shown.count("<tr>") == 1 + len(list(cells(found)))
-    assert shown.count("<h1") == 0
-
-
-def test_the_folder_holds_it_for_everybody(tmp_path: Path, found: Comparison) -> None:
-    write_comparison(tmp_path / "out", found)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("compare.md", "compare.json", "compare.parquet", "compare.png", "summary.json")
-    }
-    assert "![recall@10 against cost](compare.png)" in (tmp_path / "out" / "compare.md").read_text()
-
-
-def test_a_folder_gives_back_what_was_written(tmp_path: Path, found: Comparison) -> None:
-    write_comparison(tmp_path / "out", found)
-    read = read_comparison(tmp_path / "out")
-    assert (report(read), headline(read), list(cells(read))) == (report(found), headline(found), list(cells(found)))
 
 
 class _Tags(HTMLParser):
-    """The elements of a page, and what it loads."""
+    """The scripts of a page, and what it loads."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.scripts = 0
-        self.sources: list[str | None] = []
+    scripts = 0
+    sources: tuple[str | None, ...] = ()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.scripts += tag == "script"
-        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        self.sources += tuple(value for name, value in attrs if name in ("src", "href"))
 
 
 def test_too_few_workspaces_can_tell_nothing_and_it_is_said(tmp_path: Path) -> None:

@@ -23,13 +23,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(place)
         patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
         settings = [one for one in QUICK if one != "arms=none"]
-        assert cli.run(["evaluate", *settings, "measures.retention.budgets=[]", "hydra.run.dir=run"]) == 0
+        answered = ["measures=[default,answers]", "measures.retention.budgets=[]", "hydra.run.dir=run"]
+        assert cli.run(["evaluate", *settings, *answered]) == 0
     return place / "run"
 
 
 def test_each_arm_is_named_once_with_its_difference(run: Path) -> None:
     summary = read_summary(run)
-    (told,) = against_controls(run, summary)
+    told, _ = against_controls(run, summary)
     assert told.startswith("by recall@10 the system is ")
     own = summary["measures"]["recall@10"]["value"]
     for arm, measures in summary["arms"].items():
@@ -42,7 +43,7 @@ def test_each_arm_is_named_once_with_its_difference(run: Path) -> None:
 
 def test_an_arm_is_told_as_a_comparison_of_two_systems_would_tell_it(run: Path) -> None:
     summary = read_summary(run)
-    (told,) = against_controls(run, {**summary, "arms": {"bm25": summary["arms"]["bm25"]}})
+    told, *_ = against_controls(run, {**summary, "arms": {"bm25": summary["arms"]["bm25"]}})
     system, values = read_side(run, "system"), pl.read_parquet(run / "control_per_query.parquet")
     arm = replace(system, values=values.filter(arm="bm25").select("query_id", "measure", "value"))
     (row,) = Pairing().rows(arm, [system], ["recall@10"]).iter_rows(named=True)
@@ -50,18 +51,10 @@ def test_an_arm_is_told_as_a_comparison_of_two_systems_would_tell_it(run: Path) 
     assert told == f"by recall@10 the system is {word} bm25 {row['difference']:+.3f} {interval(row)}"
 
 
-def test_a_run_without_arms_says_nothing(run: Path) -> None:
-    assert against_controls(run, {**read_summary(run), "arms": {}}) == []
-
-
-def test_answers_have_a_line_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    settings = [one for one in QUICK if one != "arms=none"]
-    answered = ["measures=[default,answers]", "measures.retention.budgets=[]", "hydra.run.dir=run"]
-    assert cli.run(["evaluate", *settings, *answered]) == 0
-    summary = read_summary(tmp_path / "run")
-    rankings, answers = against_controls(tmp_path / "run", summary)
-    assert rankings.startswith("by recall@10 the system is ")
+def test_answers_have_a_line_of_their_own_and_a_run_without_arms_none(run: Path) -> None:
+    summary = read_summary(run)
+    _, answers = against_controls(run, summary)
     assert answers.startswith("by squad_F1 the system is ")
     difference = summary["measures"]["squad_F1"]["value"] - summary["arms"]["oracle"]["squad_F1"]["value"]
     assert f"oracle {difference:+.3f} " in answers
+    assert against_controls(run, {**summary, "arms": {}}) == []

@@ -25,17 +25,15 @@ NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 def compared(folder: Path, text: str = "What?", category: str = "rare") -> GatedComparison:
     """Of 100 queries the 20 of a category lose all; 3 more are too few to tell."""
-    categories = [category] * 20 + ["few"] * 3 + ["often"] * 77
-    rankings = {"q000": ["m1", "m2"]}
-    before = side(folder / "before", {"recall@10": [1.0] * 100}, categories=categories, text=text, rankings=rankings)
-    after = side(
-        folder / "after",
-        {"recall@10": [0.0] * 21 + [1.0] * 79},
-        categories=categories,
-        text=text,
-        rankings={"q000": ["m2"]},
-    )
+    both = {"categories": [category] * 20 + ["few"] * 3 + ["often"] * 77, "text": text}
+    before = side(folder / "before", {"recall@10": [1.0] * 100}, rankings={"q000": ["m1", "m2"]}, **both)
+    after = side(folder / "after", {"recall@10": [0.0] * 21 + [1.0] * 79}, rankings={"q000": ["m2"]}, **both)
     return Regression(measures=LIMITS, resamples=500, changed_queries=2).compare(before, after)
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> GatedComparison:
+    return compared(tmp_path_factory.mktemp("runs"))
 
 
 ATTRIBUTES = {
@@ -49,30 +47,21 @@ ATTRIBUTES = {
 """Of JUnit's XSD, those that are written."""
 
 
-def test_the_junit_report_is_as_its_schema_wants_it(tmp_path: Path) -> None:
+def test_the_junit_report_is_as_its_schema_wants_it(comparison: GatedComparison) -> None:
     """Order of elements, attributes, counts that add up, a time without a zone: the rules of JUnit's XSD."""
-    suites = Xml.fromstring(junit(compared(tmp_path), "2026-01-31T12:00:00").encode())
+    suites = Xml.fromstring(junit(comparison, "2026-01-31T12:00:00").encode())
     assert suites.tag == "testsuites"
     (suite,) = suites
-    order = [child.tag for child in suite]
     cases = suite.findall("testcase")
+    order = [child.tag for child in suite]
     assert order == ["properties", *["testcase"] * len(cases), "system-out", "system-err"]
     for element in suites.iter():
         assert set(element.attrib) == ATTRIBUTES.get(element.tag, set()), element.tag
-    for case in cases:
-        assert [child.tag for child in case] in ([], ["failure"], ["skipped"])
     for parent in (suites, suite):
-        assert int(parent.attrib["tests"]) == len(cases)
-        assert int(parent.attrib["failures"]) == len(suite.findall("testcase/failure"))
-        assert int(parent.attrib["skipped"]) == len(suite.findall("testcase/skipped"))
-        assert parent.attrib["errors"] == "0"
+        counts = {name: int(parent.attrib[name]) for name in ("tests", "failures", "skipped", "errors")}
+        assert counts == {"tests": 4, "failures": 2, "skipped": 1, "errors": 0}
     assert datetime.fromisoformat(suite.attrib["timestamp"]).tzinfo is None
-
-
-def test_the_junit_report_has_a_case_for_each_measure_and_group(tmp_path: Path) -> None:
-    suites = Xml.fromstring(junit(compared(tmp_path), "2026-01-31T12:00:00").encode())
-    found = {case.attrib["classname"]: [child.tag for child in case] for case in suites.iter("testcase")}
-    assert found == {
+    assert {case.attrib["classname"]: [child.tag for child in case] for case in cases} == {
         "lcm.regress.all": ["failure"],
         "lcm.regress.rare": ["failure"],
         "lcm.regress.few": ["skipped"],
@@ -80,11 +69,6 @@ def test_the_junit_report_has_a_case_for_each_measure_and_group(tmp_path: Path) 
     }
     (failure, _) = suites.iter("failure")
     assert failure.attrib["message"].startswith("recall@10: 1.000 -> 0.790, difference -0.210 [")
-
-
-@pytest.fixture(scope="module")
-def comparison(tmp_path_factory: pytest.TempPathFactory) -> GatedComparison:
-    return compared(tmp_path_factory.mktemp("runs"))
 
 
 @given(name=st.text(min_size=1, max_size=20), text=st.text(max_size=30))
@@ -115,34 +99,29 @@ def test_the_markdown_report_says_what_got_worse(tmp_path: Path) -> None:
     assert "| 2 | m2 |  |" in lines
 
 
-def test_the_folder_holds_all_of_it_for_machines(tmp_path: Path) -> None:
-    comparison = compared(tmp_path)
-    write_regression(tmp_path / "out", comparison, {"alpha": 0.05, "measures.recall@10.tolerance": 0.01}, "a: 1\n", NOW)
-    found = json.loads((tmp_path / "out" / "report.json").read_text())
+def test_the_folder_holds_all_of_it_for_machines(tmp_path: Path, comparison: GatedComparison) -> None:
+    settings = {"alpha": 0.05, "measures.recall@10.tolerance": 0.01}
+    write_regression(tmp_path, comparison, settings, "a: 1\n", NOW)
+    found = json.loads((tmp_path / "report.json").read_text())
     assert (found["gate"], found["exit_code"]) == ("regressed", 1)
     assert [row["group"] for row in found["rows"]] == ["all", "rare", "few", "often"]
     assert found["worse_queries"][0]["baseline"][0] == {"document_id": "m1", "covers_evidence": True}
-    assert pl.read_parquet(tmp_path / "out" / "verdict.parquet").equals(comparison.rows)
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert pl.read_parquet(tmp_path / "verdict.parquet").equals(comparison.rows)
+    summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["kind"] == "regression"
     assert summary["metrics"]["recall@10.difference"] == pytest.approx(-0.21)
     assert summary["metrics"]["category/rare/recall@10.difference"] == -1
     assert "category/few/recall@10.p_holm" not in summary["metrics"]  # not tested
     assert summary["metrics"]["regressed"] == 2
     assert summary["params"]["measures.recall_at_10.tolerance"] == "0.01"
-    assert summary["tags"] == {
-        "gate": "regressed",
-        "dataset_digest": "a" * 64,
-        "baseline_config_hash": "0" * 16,
-        "candidate_config_hash": "0" * 16,
-    }
+    hashes = {f"{name}_config_hash": "0" * 16 for name in ("baseline", "candidate")}
+    assert summary["tags"] == {"gate": "regressed", "dataset_digest": "a" * 64, **hashes}
 
 
-def test_the_summary_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_comes_last(tmp_path: Path, comparison: GatedComparison, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    comparison = compared(tmp_path)
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
     with pytest.raises(OSError, match="no space left"):
         write_regression(tmp_path / "out", comparison, {}, "", NOW)

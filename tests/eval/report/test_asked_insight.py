@@ -31,15 +31,15 @@ def test_a_rung_tells_why() -> None:
 
 def test_page_and_line_tell_of_the_same_document() -> None:
     config = composed(["system=unified", "embedder=hashing"])
-    data = Sample().load()
+    sample = Sample().load()
+    workspace = sample.workspaces[0]
+    data = sample.part([workspace])
     evaluator = WorkspaceEvaluator(
         data, building.build(config, "memory"), building.build(config, "replay"), measures={}
     )
-    workspace = data.workspaces[0]
     told, said = insight_of(evaluator, lambda _: None), said_messages(data, workspace)
     several = 0
-    judged = [one.query_id for one in data.queries if one.workspace_id == workspace and one.query_id in told.ladders]
-    for query_id in judged[:8]:
+    for query_id in [one.query_id for one in data.queries if one.query_id in told.ladders][:8]:
         (asked,) = asked_again(evaluator, workspace, {query_id})
         for ladder in told.ladders[query_id]:
             alone = explained(asked, ladder.message_id, said, tries=False)
@@ -50,24 +50,15 @@ def test_page_and_line_tell_of_the_same_document() -> None:
 
 
 def test_the_best_document_is_the_one_that_came_to_the_stage_that_lost_the_message() -> None:
-    steps = pl.DataFrame(
-        [
-            *(("q", "first", 0, 1), ("q", "first", 1, 9), ("q", "first", 2, None)),
-            *(("q", "far", 0, 5), ("q", "far", 1, 2), ("q", "far", 2, 30)),
-            *(("q", "last", 0, 9), ("q", "last", 1, 8), ("q", "last", 2, 20)),
-        ],
-        schema=["query_id", "document_id", "step", "rank"],
-        orient="row",
-    )
-    covers = pl.DataFrame({"query_id": "q", "document_id": ["first", "far", "last"], "message_id": "m"})
+    ranks = {"first": (1, 9, None), "far": (5, 2, 30), "last": (9, 8, 20)}
+    rows = [("q", name, step, rank) for name, steps in ranks.items() for step, rank in enumerate(steps)]
+    steps = pl.DataFrame(rows, schema=["query_id", "document_id", "step", "rank"], orient="row")
+    covers = pl.DataFrame({"query_id": "q", "document_id": list(ranks), "message_id": "m"})
 
-    def best(step: int | None) -> list[str]:
+    def best(step: int | None, steps: pl.DataFrame = steps) -> list[str]:
         lost = pl.DataFrame({"query_id": ["q"], "message_id": ["m"], "step": pl.Series([step], dtype=pl.Int64)})
         return best_documents(steps, covers, lost)["document_id"].to_list()
 
     assert best(None) == ["last"]  # all that came to the end, and there it stands best
     assert best(2) == ["far"]
-    assert best(1) == ["first"]
-    assert best_documents(steps.clear(), covers, pl.DataFrame({"query_id": "q", "message_id": ["m"], "step": 0}))[
-        "document_id"
-    ].to_list() == ["first"]
+    assert best(1) == best(0, steps.clear()) == ["first"]

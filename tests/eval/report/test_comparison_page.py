@@ -16,14 +16,8 @@ def side(name: str, config: Mapping[str, Any]) -> Side:
 
 
 def test_settings_of_the_system_are_told_apart_from_how_it_was_measured() -> None:
-    baseline = side(
-        "a",
-        {
-            "fusion": {"k": 60, "further_vectors": None},
-            "arms": {"bm25": {"n": 1}},
-            "measures": {"latency": {"queries": 0}},
-        },
-    )
+    measured = {"arms": {"bm25": {"n": 1}}, "measures": {"latency": {"queries": 0}}}
+    baseline = side("a", {"fusion": {"k": 60, "further_vectors": None}, **measured})
     other = side("b", {"fusion": {"k": 30}, "arms": None, "measures": {"latency": {"queries": 5}}})
     section = differences(baseline, [other])
     assert section is not None

@@ -2,6 +2,9 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from eval.measures.resume import Resume
 from eval.measures.survival import Survival
@@ -11,20 +14,23 @@ from tests.eval.measures.test_survival import LINES, dataset, folding, values
 from tests.support.workspaces import transcript
 
 
-def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> None:
-    survival = Survival((20, 500, 9000), 2)
+def survived(folder: Path, measure: Survival) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Rows and summary of two conversations, of eight turns and of two."""
     talks = dataset(transcript(LINES), transcript(LINES[:4], "other"))
-    rows = survival.of_system(folding(), talks, incidents=Counter())
-    rows.write_parquet(tmp_path / "survival.parquet")
-    summary = {"measures": {}, "survival": survival.section(rows), "compression": {"ratio": 2.0}}
+    rows = measure.of_system(folding(), talks, incidents=Counter())
+    rows.write_parquet(folder / "survival.parquet")
+    return rows, {"measures": {}, "survival": measure.section(rows), "compression": {"ratio": 2.0}}
+
+
+def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> None:
+    rows, summary = survived(tmp_path, Survival((20, 500, 9000), 2))
     assert list(of_conversations(summary)) == ["survival"]
     (line,) = conversation_headline(summary)
-    own = summary["survival"]["system@500"]["retained"]["value"]  # type: ignore[index]
+    own = summary["survival"]["system@500"]["retained"]["value"]
     assert line.startswith(f"Retained under 500 tokens is {own:.3f} (")
     assert "over 2 conversations; beside it: last_n " in line
     (section,) = conversation_sections(tmp_path, summary)
-    kinds = [type(part) for part in section.parts]
-    assert kinds == [Figure, Table, Table, Table, Table]
+    assert [type(part) for part in section.parts] == [Figure, Table, Table, Table, Table]
     means, cycles, by_conversation, of_kinds = (part for part in section.parts if isinstance(part, Table))
     assert means.headings[:2] == ("arm@budget", "retained")
     assert cycles.headings == ("arm", "1", "2")
@@ -42,11 +48,8 @@ def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> Non
 
 def test_how_many_conversations_a_column_averages_is_told(tmp_path: Path) -> None:
     """One of two turns has no third compaction."""
-    survival = Survival((500,), 3)
-    talks = dataset(transcript(LINES), transcript(LINES[:4], "other"))
-    rows = survival.of_system(folding(), talks, incidents=Counter())
-    rows.write_parquet(tmp_path / "survival.parquet")
-    (section,) = conversation_sections(tmp_path, {"measures": {}, "survival": survival.section(rows)})
+    _, summary = survived(tmp_path, Survival((500,), 3))
+    (section,) = conversation_sections(tmp_path, summary)
     (cycles,) = (part for part in section.parts if isinstance(part, Table) and part.headings[-1] == "3")
     assert "each column averages others" in cycles.caption
     assert [cell.text for cell in cycles.cells[-1]] == ["conversations", "2", "2", "1"]

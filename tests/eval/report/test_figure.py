@@ -1,11 +1,9 @@
-"""Figures as they are drawn: for broad screens and narrow ones, with labels that do not touch."""
+"""Figures as they are drawn: labels do not touch, and only what belongs together is joined."""
 
 import itertools
 import re
 
-import pytest
-
-from eval.report.figure import Interval, Place, intervals, lines, scatter, shares
+from eval.report.figure import lines
 
 
 def drawings(markup: str) -> list[str]:
@@ -15,31 +13,6 @@ def drawings(markup: str) -> list[str]:
 def ticks(drawing: str, y: str) -> list[tuple[float, str]]:
     found = re.findall(rf'class="tick" x="([\d.]+)" y="{y}" text-anchor="middle">([^<]*)<', drawing)
     return [(float(x), text) for x, text in found]
-
-
-@pytest.mark.parametrize(
-    "markup",
-    [
-        intervals([Interval("system", 0.8, 0.7, 0.9, is_own=True), Interval("bm25", 0.5)], "by arm"),
-        lines({"a": [(1, 0.1), (2, 0.5)]}, "recall", "ranks", "recall"),
-        shares({"system": {"late": 3, "source": 1}}, "lost"),
-        scatter(
-            [Place(1, "a", 400, 0.6, 0.5, 0.7, is_own=True), Place(2, "b", 500, 0.5, None, None, is_own=False)],
-            "t",
-            "c",
-            "v",
-        ),
-    ],
-    ids=["intervals", "lines", "shares", "scatter"],
-)
-def test_a_figure_is_drawn_for_broad_screens_and_for_narrow_ones(markup: str) -> None:
-    broad, narrow = drawings(markup)
-    assert 'class="broad" viewBox="0 0 720' in broad
-    assert 'class="narrow" viewBox="0 0 360' in narrow
-    for drawing, width in ((broad, 720), (narrow, 360)):
-        places = [float(x) for x in re.findall(r' (?:x|cx|x1|x2)="([\d.-]+)"', drawing)]
-        assert all(0 <= x <= width for x in places)
-    assert len(re.findall("<circle", broad)) == len(re.findall("<circle", narrow))
 
 
 def test_labels_of_an_axis_do_not_touch() -> None:

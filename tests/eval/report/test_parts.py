@@ -49,6 +49,9 @@ def test_the_parts_of_a_long_list_begin_where_the_index_says() -> None:
     assert unpacked(blocks.packed["m2"]) == ["d", "e"]
 
 
+TAGS = {"svg", "g", "line", "text", "circle", "rect", "title", "polyline"}
+
+
 @pytest.mark.parametrize(
     "figure",
     [
@@ -63,24 +66,21 @@ def test_the_parts_of_a_long_list_begin_where_the_index_says() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_figure_is_whole_whatever_its_words_say(figure: str) -> None:
-    for root in ElementTree.fromstring(f"<both>{figure}</both>"):
-        assert root.attrib["role"] == "img"
+def test_a_figure_is_whole_and_drawn_for_broad_and_narrow_screens_whatever_its_words_say(figure: str) -> None:
+    assert "nan" not in figure
+    drawn = list(ElementTree.fromstring(f"<both>{figure}</both>"))
+    for root, name, width in zip(drawn, ("broad", "narrow"), (720, 360), strict=True):
+        assert (root.attrib["role"], root.attrib["class"]) == ("img", name)
         assert root.attrib["aria-label"]
-        assert {element.tag for element in root.iter()} <= {
-            "svg",
-            "g",
-            "line",
-            "text",
-            "circle",
-            "rect",
-            "title",
-            "polyline",
-        }
-        assert not {
-            name for element in root.iter() for name in element.attrib if name.startswith("on") or name == "style"
-        }
-        assert "nan" not in figure
+        assert root.attrib["viewBox"].startswith(f"0 0 {width} ")
+        elements = list(root.iter())
+        assert {element.tag for element in elements} <= TAGS
+        names = {name for element in elements for name in element.attrib}
+        assert not [name for name in names if name.startswith("on") or name == "style"]
+        places = [float(one.attrib[at]) for one in elements for at in ("x", "cx", "x1", "x2") if at in one.attrib]
+        assert all(0 <= x <= width for x in places)
+    circles = [len(list(root.iter("circle"))) for root in drawn]
+    assert circles[0] == circles[1]
 
 
 def test_points_stand_where_their_numbers_are() -> None:
@@ -113,20 +113,17 @@ def test_what_steers_a_display_is_seen() -> None:
 
 
 def test_what_is_off_is_not_drawn() -> None:
+    limit, off = (
+        {"_target_": f"lcm.retrieval.{name}"} for name in ("ranking.stages.limit.Limit", "decay.none.NoDecay")
+    )
+    stages = {"limit": {**limit, "n": 20}, "further": None, "decay": {"_target_": "a.DecayBoost", "decay": off}}
+    source = {"_target_": "lcm.retrieval.source.hybrid.Hybrid", "dense_pool_size": 20}
     config = {
         "extraction": {"_target_": "lcm.writing.extraction.steps.Steps", "roles": ["user"], "annotation": None},
         "admission": {"_target_": "lcm.writing.admission.none.AdmitAll"},
         "compaction": {"_target_": "lcm.compaction.none.NoCompaction"},
         "summarizer": {"_target_": "lcm.compaction.summarizer.extractive.Extractive"},
-        "ranking": {
-            "source": {"_target_": "lcm.retrieval.source.hybrid.Hybrid", "dense_pool_size": 20},
-            "stages": {
-                "limit": {"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 20},
-                "further": None,
-                "decay": {"_target_": "a.DecayBoost", "decay": {"_target_": "lcm.retrieval.decay.none.NoDecay"}},
-            },
-            "order": None,
-        },
+        "ranking": {"source": source, "stages": stages, "order": None},
     }
     lanes = system_flow(config).lanes
     assert {name: [step.name for step in steps] for name, steps in lanes.items()} == {
@@ -152,9 +149,6 @@ def test_an_external_memory_is_drawn_as_it_is_reached_and_no_part_of_ours_is() -
         ("external", "stdio", [("command", "python3, mine.py")]),
         ("ranking", "external", [("transport", "stdio"), ("k", "20")]),
     ]
-
-
-def test_how_an_external_memory_is_reached_differs_once() -> None:
     told = differing(external("python3", "mine.py"), external("python3", "other.py"), ())
     assert told == [("external.command", "python3, mine.py", "python3, other.py")]
 
@@ -167,11 +161,6 @@ def test_a_component_in_the_place_of_another_is_one_difference() -> None:
         ("new", "—", "yes"),
         ("fusion", "weighted sum", "reciprocal rank"),
     ]
-
-
-def test_what_a_ranking_repeats_is_told_once() -> None:
-    def config(weight: float) -> dict[str, object]:
-        fusion = {"_target_": "a.WeightedSum", "dense_weight": weight}
-        return {"fusion": fusion, "ranking": {"stages": {"fusion": fusion}}}
-
-    assert differing(config(0.7), config(0.5), ()) == [("fusion.dense_weight", "0.7", "0.5")]
+    own, other = ({"_target_": "a.WeightedSum", "dense_weight": weight} for weight in (0.7, 0.5))
+    repeated = [{"fusion": fusion, "ranking": {"stages": {"fusion": fusion}}} for fusion in (own, other)]
+    assert differing(*repeated, ()) == [("fusion.dense_weight", "0.7", "0.5")], "what a ranking repeats is told once"

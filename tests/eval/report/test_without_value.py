@@ -43,14 +43,10 @@ def partly(tmp_path: Path) -> Path:
     return folder(tmp_path / "partly")
 
 
-def test_a_headline_says_over_how_many_its_mean_is(partly: Path) -> None:
-    page = run_page(partly, columns_of_run(partly, "system"), queries_of(partly))
-    assert page.headline[0] == "recall@10 is 0.667, over 3 of 4 judged questions."
-
-
-def test_a_curve_ends_where_the_table_does(partly: Path) -> None:
-    found = rank_curves(columns_of_run(partly, "system"), queries_of(partly))
-    assert found["system"][-1][1] == pytest.approx(2 / 3)
+def test_a_headline_says_over_how_many_its_mean_is_and_a_curve_ends_there(partly: Path) -> None:
+    columns, queries = columns_of_run(partly, "system"), queries_of(partly)
+    assert run_page(partly, columns, queries).headline[0] == "recall@10 is 0.667, over 3 of 4 judged questions."
+    assert rank_curves(columns, queries)["system"][-1][1] == pytest.approx(2 / 3)
 
 
 def test_curves_beside_each_other_are_over_the_questions_that_both_answered(partly: Path, tmp_path: Path) -> None:

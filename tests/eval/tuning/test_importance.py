@@ -9,11 +9,9 @@ from eval.tuning.study_report import SAME_AS
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_what_decides_the_objective_is_the_more_important(sign: int) -> None:
-    study = optuna.create_study(
-        sampler=optuna.samplers.RandomSampler(0), direction="maximize" if sign > 0 else "minimize"
-    )
+@pytest.mark.parametrize(("direction", "sign"), [("maximize", 1), ("minimize", -1)])
+def test_what_decides_the_objective_is_the_more_important(direction: str, sign: int) -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(0), direction=direction)
     study.optimize(
         lambda trial: sign * -abs(trial.suggest_float("x", 0, 1) - 0.5) + 0 * trial.suggest_float("y", 0, 1), 40
     )

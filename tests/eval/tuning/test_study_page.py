@@ -56,9 +56,7 @@ def test_why_nothing_was_held_out_is_told(measure: str, folds: tuple[str, ...], 
     [(3, "3 different configurations are complete; below 30"), (30, "all trials are equally good.")],
 )
 def test_why_nothing_is_told_to_be_important_is_told(different: int, why: str) -> None:
-    trials = (
-        *(FinishedTrial(n, {}, (0.5,), {}) for n in range(different)),
-        FinishedTrial(different, {}, (0.5,), {}, 0),
-    )
-    assert f"It is not told: {why}" in study_page(replace(REPORT, complete=trials), (), ())
+    trials = [FinishedTrial(n, {}, (0.5,), {}) for n in range(different)]
+    repeated = FinishedTrial(different, {}, (0.5,), {}, 0)
+    assert f"It is not told: {why}" in study_page(replace(REPORT, complete=(*trials, repeated)), (), ())
     assert "It is not told" not in study_page(replace(REPORT, importances={"fusion": 1.0}), (), ())
