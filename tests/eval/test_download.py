@@ -14,6 +14,8 @@ from eval.download import MissingFileError, Remote, download
 from lcm.errors import LcmError
 from tests.support.file_server import FileServer, serving_files
 
+pytestmark = pytest.mark.slow
+
 CONTENT = bytes(range(256)) * 4096
 PIN = PinnedFile("data/talks.json", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
 UNSIZED = PinnedFile(PIN.path, PIN.sha256)

@@ -104,9 +104,7 @@ if os.environ.get("LCM_DATASETS_DIR"):
     DEVELOPED = get_args(Size)[:3]
     """The sizes of BEAM that the development part has."""
 
-    @pytest.mark.parametrize(
-        "size", [pytest.param(size, marks=[pytest.mark.full] * (size == "500K")) for size in DEVELOPED]
-    )
+    @pytest.mark.parametrize("size", DEVELOPED)
     def test_beam(size: Size) -> None:
         dataset = Beam(size=size).load()
         row = table("beam", "`size`")[size]

@@ -14,6 +14,8 @@ from eval.judging.page import JudgingPage
 from eval.judging.session import JudgingSession
 from tests.support.small_talk import dataset
 
+pytestmark = pytest.mark.slow
+
 PAIRS = [("q0", "m1"), ("q0", "m5"), ("q1", "m7")]
 JSON = {"Content-Type": "application/json"}
 

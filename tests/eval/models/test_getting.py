@@ -16,6 +16,8 @@ from lcm.compaction.summarizer.checkpoints import Checkpoint, CheckpointFile, ch
 from lcm.errors import LcmError, ModelError
 from tests.support.file_server import FileServer, serving_files
 
+pytestmark = pytest.mark.slow
+
 WEIGHTS = bytes(range(256)) * 2048
 FILES = {"config.json": b'{"model_type": "t5"}', "tokenizer.json": b"{}", "model.safetensors": WEIGHTS}
 PINNED = hashlib.sha256(WEIGHTS).hexdigest()
