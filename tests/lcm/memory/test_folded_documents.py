@@ -13,7 +13,6 @@ from lcm.compaction.summary_documents.searchable import Covered, SearchableSumma
 from lcm.compaction.window import StoredWindow
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import LcmError
-from lcm.memory.live_documents import DocumentChange
 from lcm.memory.memory import Memory
 from lcm.protocols.writing import Assessment
 from lcm.records.document import AuthoredNode, Candidate
@@ -128,18 +127,6 @@ def test_a_failed_answer_gets_the_turns_behind_its_summary() -> None:
         assert recovered(replace(ASKED, conversation_id="elsewhere")) == {"talk:0", "talk:2"}  # what users said
 
 
-def test_what_another_document_supersedes_is_not_recovered() -> None:
-    with opened() as memory:
-        (old,) = memory.documents.filter(text=f"Ada: {LINES[0]}")["document_id"].to_list()
-        later = replace(memory.store.document(old), document_id="doc_new", valid_from=minute(20), supersedes=old)
-        memory.store.add_documents([later])
-        memory.store.end_documents([(old, minute(20))])
-        vectors = memory.system.embedder.embed([later.text], "document")
-        memory.live.apply(DocumentChange({"doc_new": vectors}, [old]))
-        (batch,) = memory.batches([ASKED], memory.system.ranking, None)
-        assert old not in batch.documents["document_id"] and batch.turns is None
-
-
 def test_a_protected_message_leaves_the_context_and_is_found_as_guidance(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with opened(path) as memory:
@@ -202,7 +189,9 @@ class Recalls(LosslessAssembly):
     shows_documents = True
 
 
-def test_what_must_be_shown_is_refused_where_no_context_shows_it() -> None:
+def test_what_is_no_authored_part_or_shown_by_no_context_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"authored must have nodes\(\)"):
+        replace(system(), authored="AGENTS.md")  # type: ignore[arg-type]
     with pytest.raises(LcmError, match=r"authored holds 2 hard and soft blocks.*assembly=continuity"):
         Memory.open(replace(system(), authored=Files(("rule", "wish", "lore"))))
 
@@ -267,11 +256,6 @@ def test_a_context_is_what_is_assembled_for_a_query() -> None:
             memory.context(replace(ASKED, conversation_id="talk", asked_at=minute(5)), 1000)
         with pytest.raises(ValueError, match="must name the conversation"):
             memory.context(ASKED, 1000)
-
-
-def test_a_system_names_the_part_that_is_none() -> None:
-    with pytest.raises(TypeError, match=r"authored must have nodes\(\)"):
-        replace(system(), authored="AGENTS.md")  # type: ignore[arg-type]
 
 
 def test_a_replacing_summary_hides_what_was_said_in_turns_that_no_document_was_made_of_yet() -> None:

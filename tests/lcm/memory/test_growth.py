@@ -103,24 +103,6 @@ def test_a_turn_that_folds_nothing_takes_no_more_steps_the_more_was_folded() -> 
     assert len(set(steps)) == 1, steps
 
 
-def test_what_another_process_wrote_is_compared_with_and_found(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with Memory.open(gated(), path) as one, Memory.open(gated(), path) as other:
-        take(one, said(4))
-        other.ingest(Transcript("elsewhere", said(6, "elsewhere")))
-        take(one, said(6)[4:])
-        take(other, tuple(said(8)[6:]))
-        one.catch_up()
-        assert_frame_equal(one.documents, one.store.documents())
-        assert_frame_equal(other.documents, one.store.documents())
-        assert one.documents.height == 14
-        assert one.store.decisions()["document_id"].n_unique() == 14
-        query = Query("q", "elsewhere", minute(500))
-        with Memory.open(gated(), path) as anew:
-            assert_frame_equal(one.rank([query]), anew.rank([query]))
-        assert len(one.vector_index) == len(other.vector_index) == 14
-
-
 def test_what_another_process_removed_asks_for_opening_anew(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Memory.open(system(), path) as one, Memory.open(system(), path) as other:

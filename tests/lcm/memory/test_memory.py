@@ -188,6 +188,11 @@ def test_vectors_that_lack_a_document_are_made_again(tmp_path: Path) -> None:
     assert answers(tmp_path / "memory.db").equals(before)
 
 
+def test_a_part_that_is_missing_is_named() -> None:
+    with pytest.raises(TypeError, match=r"vector_index must have build\(\), got None"):
+        system(vector_index=None)
+
+
 def test_closing_leaves_the_vectors_of_other_workspaces_alone(tmp_path: Path) -> None:
     for name in ("b.db.x", "b.db"):
         answers(tmp_path / name, transcript())
@@ -244,11 +249,6 @@ def test_what_cannot_be_embedded_is_not_taken_in(tmp_path: Path) -> None:
     with Memory.open(system(), tmp_path / "memory.db") as memory:
         memory.ingest(transcript())
         assert len(memory.documents) == len(memory.vector_index) == len(LINES)
-
-
-def test_a_part_that_is_missing_is_named() -> None:
-    with pytest.raises(TypeError, match=r"vector_index must have build\(\), got None"):
-        system(vector_index=None)
 
 
 def test_what_is_said_later_is_not_known_earlier_though_the_clock_runs_backwards() -> None:

@@ -2,7 +2,7 @@
 
 from lcm.store.lineage import beneath, depth_first, messages_beneath, walk
 from lcm.store.store import Store
-from tests.lcm.context.recall.dags import START, fold, recall, talk
+from tests.lcm.context.recall.dags import fold, talk
 
 
 def test_sources_are_opened_in_order_shared_ones_twice_and_nothing_beneath_itself() -> None:
@@ -29,14 +29,3 @@ def test_a_walk_ends_in_a_circle_and_messages_come_once_in_their_order() -> None
             assert beneath(connection, [first, both]) == {top, both, first, second}
             assert messages_beneath(connection, [top, second]) == ["talk:1", "talk:2"]
             assert messages_beneath(connection, [second, "sum_unknown", first]) == ["talk:2", "talk:1"]
-
-
-def test_a_search_within_a_summary_sees_what_lies_beneath_it_on_any_level() -> None:
-    with Store() as store:
-        talk(store, "talk", ["goat one", "goat two", "goat three"])
-        fold(store, "talk", 0, 2, "a leaf of goats")
-        top = fold(store, "talk", 0, 1, "more of goats")
-        configured = recall()
-        _, reader = configured.grant_access(configured.on(store), [1], lambda: START, summary_ids=[top])
-        found = reader.grep("goat")
-        assert ([hit.number for hit in found.messages], len(found.summaries)) == ([2, 1], 2)

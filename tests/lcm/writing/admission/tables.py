@@ -95,24 +95,13 @@ def document(document_id: str, text: str, category: str = "other", at: int = 0, 
     )
 
 
+RATINGS = ("category", "importance", "confidence", "valid_until", "temporal_type", "content", "metadata", "is_durable")
+
+
 def document_of(of: Candidate, now: datetime) -> Document:
-    return Document(
-        f"doc {of.text} {of.source_message_ids[0]}",
-        of.text,
-        of.source_message_ids,
-        "talk",
-        "s",
-        now,
-        category=of.category,
-        scope=of.scope or GLOBAL_SCOPE,
-        importance=of.importance,
-        confidence=of.confidence,
-        valid_until=of.valid_until,
-        temporal_type=of.temporal_type,
-        content=of.content,
-        metadata=of.metadata,
-        is_durable=of.is_durable,
-    )
+    ratings = {name: getattr(of, name) for name in RATINGS}
+    document_id, scope = f"doc {of.text} {of.source_message_ids[0]}", of.scope or GLOBAL_SCOPE
+    return Document(document_id, of.text, of.source_message_ids, "talk", "s", now, scope=scope, **ratings)
 
 
 def messages(*words: str) -> list[Message]:

@@ -65,11 +65,6 @@ def test_the_full_narrative_says_how_long_a_memory_holds_counted_from_its_last_s
     assert (endless.temporal_type, endless.valid_until) == ("dynamic", None)
 
 
-def test_importance_is_the_categorys() -> None:
-    found = extracted({**GOATS, "category": "profile"}, {**GOATS, "category": "events"})
-    assert [candidate.importance for candidate in found] == [0.9, 0.6]
-
-
 def test_memories_of_one_reply_share_a_batch_and_those_of_another_do_not() -> None:
     found = Llm(memories(GOATS, GOATS)).extract(MESSAGES, incidents=Counter())
     assert [candidate.batch for candidate in found] == ["talk:0 to talk:3"] * 2 + ["talk:4 to talk:7"] * 2
@@ -157,14 +152,6 @@ def test_a_lone_surrogate_reaches_no_model() -> None:
     model = memories()
     Llm(model).extract((replace(TALK[0], content="half \ud83d goat", author="A\udc00"), *TALK[1:]), incidents=Counter())
     model.asked[0][1].encode()
-
-
-def test_a_model_that_reads_the_turns_is_taken_by_its_word() -> None:
-    found = Llm(Quoting()).extract(MESSAGES, incidents=Counter())
-    assert [(c.text, c.source_message_ids) for c in found] == [
-        ("Somebody said: The database migration failed with a timeout", ("talk:3",)),
-        ("Somebody said: The goats escaped on Thursday evening", ("talk:7",)),
-    ]
 
 
 def test_settings_out_of_range_are_refused() -> None:

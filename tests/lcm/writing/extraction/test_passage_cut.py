@@ -59,6 +59,8 @@ def test_a_long_call_is_named_by_its_beginning() -> None:
     head = extracted([message, answer])[-1].text.partition("\n")[0]
     assert len(head) == 120
     assert head.endswith("x…")
+    with pytest.raises(ValueError, match="passage_characters must be a whole number >= 120 or null, got 100"):
+        Steps(passage_characters=100)
 
 
 @st.composite
@@ -110,8 +112,3 @@ def test_a_memory_shows_at_each_instant_the_passages_of_what_was_said_until_then
             told = "\n".join(standing_documents(memory.store, at=minute(now))["text"])
             for n, text in enumerate(results, start=1):
                 assert [told.count(line) for line in text.splitlines()] == [int(now >= n)] * 9
-
-
-def test_a_size_that_holds_no_call_is_refused() -> None:
-    with pytest.raises(ValueError, match="passage_characters must be a whole number >= 120 or null, got 100"):
-        Steps(passage_characters=100)

@@ -20,3 +20,9 @@ def test_case_blanks_and_what_follows_the_separator_do_not_tell_topics_apart(top
     assert fact_key("preferences", f"  {topic.upper()}{separator} vim") == fact_key(
         "preferences", f"{topic}{separator} emacs "
     )
+
+
+def test_a_topic_has_at_most_120_units() -> None:
+    longest = "\U0001f600" * 60
+    assert fact_key("entities", f"{longest}: y") == f"entities:{longest}"
+    assert fact_key("entities", f"{longest}x: y") == f"entities:{longest}x: y"
