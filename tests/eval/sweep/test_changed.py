@@ -48,9 +48,12 @@ def test_a_table_begins_with_what_the_swept_part_changes(key: str, shown: list[s
     assert values == [3.5, 2, 1 - 3 / 10, 6 / 10]
 
 
-def test_a_system_that_does_not_fold_leaves_a_sweep_of_systems_as_it_is() -> None:
+def test_points_that_differ_anywhere_are_not_equal() -> None:
+    assert why_equal([point("a", "1"), point("a", "2", 0.6)]) == []
+    assert why_equal([point("a", "1", compression=FOLDED), point("a", "2")]) == []
+    assert why_equal([point("a", "1"), PointResult("b", "a=2", {"a": "2"}, error="no model")]) == []
     mixed = [point("system", "a", compression=FOLDED), point("system", "b", compression={"ratio": 1.0})]
-    assert changed_measures(mixed) == []
+    assert changed_measures(mixed) == [], "a system that does not fold leaves a sweep of systems as it is"
 
 
 def test_what_became_of_parts_is_in_the_frame_and_has_no_best() -> None:
@@ -97,9 +100,3 @@ def test_equal_points_say_why(key: str, flags: list[str], reason: str) -> None:
     (_, *reasons) = why_equal([point(key, value, flags=flags) for value in "12"])
     assert len(reasons) == 1
     assert reasons[0].startswith(reason)
-
-
-def test_points_that_differ_anywhere_are_not_equal() -> None:
-    assert why_equal([point("a", "1"), point("a", "2", 0.6)]) == []
-    assert why_equal([point("a", "1", compression=FOLDED), point("a", "2")]) == []
-    assert why_equal([point("a", "1"), PointResult("b", "a=2", {"a": "2"}, error="no model")]) == []

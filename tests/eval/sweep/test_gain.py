@@ -15,10 +15,11 @@ from tests.support.run_folders import write_run_folder
 
 
 def point(folder: Path, name: str, values: list[float], text: str = "What?", **more: list[float]) -> PointResult:
-    write_run_folder(folder / name, {"recall@10": values, **more}, text=text)
+    measured = {"recall@10": values, **more}
+    write_run_folder(folder / name, measured, text=text)
     told = {
         measure: {"value": sum(each) / len(each), "n": len(each), "low": 0.1, "high": 0.9}
-        for measure, each in {"recall@10": values, **more}.items()
+        for measure, each in measured.items()
     }
     directions: Any = dict.fromkeys(told, "higher") | {"tokens@10": "lower"}
     return PointResult(name, f"system={name}", {"system": name}, {"measures": told}, directions=directions)
@@ -98,17 +99,17 @@ def test_of_a_point_that_another_machine_keeps_nothing_is_paired(tmp_path: Path)
     ("best", "message"),
     [
         (None, "no point of this sweep is best; name the folder of one of its points"),
-        ({"folder": ".."}, "is damaged: '..' is no point of this sweep"),
-        ({"folder": "../elsewhere"}, "is damaged: '../elsewhere' is no point of this sweep"),
-        ({"folder": "gone"}, "gone, the best point of the sweep, is not there: repeat the sweep"),
+        ("..", "is damaged: '..' is no point of this sweep"),
+        ("../elsewhere", "is damaged: '../elsewhere' is no point of this sweep"),
+        ("gone", "gone, the best point of the sweep, is not there: repeat the sweep"),
     ],
 )
-def test_a_best_point_that_is_none_is_refused(tmp_path: Path, best: Any, message: str) -> None:
+def test_a_best_point_that_is_none_is_refused(tmp_path: Path, best: str | None, message: str) -> None:
     write_run_folder(tmp_path / "elsewhere", {"recall@10": LOW})
     (tmp_path / "sweep").mkdir()
-    more = {"label": "k=1", "measure": "recall@10", "value": 0.5, "baseline": "a", "is_default": True}
-    told = {"kind": "sweep", "name": "sweep", "points": [], "best": best and best | more}
-    (tmp_path / "sweep" / "summary.json").write_text(json.dumps(told))
+    told = {"label": "k=1", "measure": "recall@10", "value": 0.5, "baseline": "a", "is_default": True, "folder": best}
+    summary = {"kind": "sweep", "name": "sweep", "points": [], "best": best and told}
+    (tmp_path / "sweep" / "summary.json").write_text(json.dumps(summary))
     with pytest.raises(LcmError, match=re.escape(message)):
         best_point(tmp_path / "sweep")
 
