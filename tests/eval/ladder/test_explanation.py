@@ -9,13 +9,14 @@ import pytest
 
 from eval.dataset.sample import Sample
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.asking import Asked, asked_again
+from eval.ladder.asking import asked_again
 from eval.ladder.explanation import Explanation, explained
 from eval.ladder.ladder import ADDED, DROPPED
 from eval.ladder.losses import said_messages
 from eval.replay.bulk import Bulk
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Batch, Stage
+from lcm.records.query import Query
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.fusion.two_pass import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -37,16 +38,13 @@ AGAIN = (LINES[0], LINES[1], LINES[0], *LINES[3:])
 FEW = replace(ranking(), source=Hybrid(dense_pool_size=1, lexical_pool_size=1))
 
 
-def asked_of(ours: System, lines: Sequence[str], asked: object = ASKED) -> Asked:
-    data = dataset(asked, lines)  # type: ignore[arg-type]
-    (found,) = asked_again(WorkspaceEvaluator(data, ours, Bulk(), measures={}), "default")
-    return found
+def evaluator_of(ours: System, lines: Sequence[str] = LINES, asked: Query = ASKED) -> WorkspaceEvaluator:
+    return WorkspaceEvaluator(dataset(asked, lines), ours, Bulk(), measures={})
 
 
-def told(ours: System, number: int, lines: Sequence[str] = LINES, asked: object = ASKED, first: int = 2) -> Explanation:
-    data = dataset(asked, lines)  # type: ignore[arg-type]
-    said = said_messages(data, "default")
-    evaluator = WorkspaceEvaluator(data, ours, Bulk(), measures={})
+def told(ours: System, number: int, lines: Sequence[str] = LINES, asked: Query = ASKED, first: int = 2) -> Explanation:
+    evaluator = evaluator_of(ours, lines, asked)
+    said = said_messages(evaluator.dataset, "default")
     (found,) = (explained(one, f"talk:{number}", said, first) for one in asked_again(evaluator, "default"))
     return found
 
@@ -83,7 +81,7 @@ def told(ours: System, number: int, lines: Sequence[str] = LINES, asked: object 
     ],
 )  # fmt: skip
 def test_the_headline_names_the_cause(
-    ours: System, number: int, lines: Sequence[str], asked: object, headline: str
+    ours: System, number: int, lines: Sequence[str], asked: Query, headline: str
 ) -> None:
     found = told(ours, number, lines, asked)
     assert re.match(headline, found.headline), found.headline
@@ -91,36 +89,29 @@ def test_the_headline_names_the_cause(
         assert found.ladder["step"].is_sorted() and found.ladder["stage"][0] == "source"
 
 
-def test_what_took_its_place_stood_behind_it() -> None:
+def test_what_took_its_place_stood_behind_it_and_what_would_have_kept_it_was_tried() -> None:
     found = told(ranked(diversity=Diversity(0.6)), 1, ALIKE)
     ((document_id, rank, before),) = found.taken_by.iter_rows()
     assert (rank, before) == (2, 3)
     assert found.answers.filter(rank=2)["document_id"].to_list() == [document_id]
-
-
-def test_what_would_have_kept_it_was_tried() -> None:
     ours = ranked(diversity=Diversity(0.6), cut=Limit(3))
     found = told(ours, 1, ALIKE)
-    assert found.trials[0].change == "without diversity" and found.trials[0].rank == 2
-    assert isinstance(ours.ranking, Ranking)
-    asked = asked_of(ours, ALIKE)
+    assert (found.trials[0].change, found.trials[0].rank) == ("without diversity", 2)
+    (asked,) = asked_again(evaluator_of(ours, ALIKE), "default")
     for trial in found.trials:
         name, _, value = trial.change.removeprefix("without ").partition(".n=")
         stage = Limit(int(value)) if value else None
         other = replace(ours.ranking, stages={**ours.ranking.stages, name: stage})
         answered = asked.memory.rank(asked.queries, other)
-        ranks = dict(answered.select("document_id", "rank").iter_rows())
-        assert ranks[found.document_id] == trial.rank
-    wider = told(system(ranking=FEW), 4)
-    assert [trial.change for trial in wider.trials] == ["pools 16 times as large"]
+        assert dict(answered.select("document_id", "rank").iter_rows())[found.document_id] == trial.rank
+    assert [trial.change for trial in told(system(ranking=FEW), 4).trials] == ["pools 16 times as large"]
 
 
 def test_a_document_is_asked_for_by_its_own_id() -> None:
     ours = ranked(cut=Limit(3))
     of_message = told(ours, 4)
-    document_id = of_message.document_id
-    assert document_id is not None
-    of_document = explained(asked_of(ours, LINES), document_id, {}, 2)
+    (asked,) = asked_again(evaluator_of(ours), "default")
+    of_document = explained(asked, str(of_message.document_id), {}, 2)
     assert of_document.headline == of_message.headline
     assert of_document.ladder.equals(of_message.ladder)
 

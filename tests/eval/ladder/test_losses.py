@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,13 +13,15 @@ from eval.dataset.sample import Sample
 from eval.experiment.workspace import SYSTEM_ARM, WorkspaceEvaluator
 from eval.ladder.asking import asked_again
 from eval.ladder.ladder import ADDED, DROPPED, FELL, ORDERED, Ladders, ladders
-from eval.ladder.losses import counted, judged_messages, losses, places_in_order
+from eval.ladder.losses import LOSSES_SCHEMA, counted, judged_messages, losses, missed, places_in_order
 from eval.ladder.places import FOUND, LATE
-from eval.ladder.unseen import LEFT_OUT, NO_DOCUMENT, NOT_SAID, NOT_STORED, REFUSED, SCOPE, SHOWN
+from eval.ladder.retrievals import most_missed, retrievals
+from eval.ladder.unseen import LEFT_OUT, NO_DOCUMENT, NOT_SAID, NOT_STORED, REFUSED, SCOPE, SHOWN, UNANSWERED, UNJUDGED
 from eval.measures.means import ALL
 from eval.measures.measure import RunReading
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
+from eval.report.insight import Insight, MessageLadder
 from lcm.memory.memory import Memory
 from lcm.memory.session.rules import SessionRules
 from lcm.memory.system import System
@@ -31,6 +35,8 @@ from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building
+from pipelines.views.why_record import losses_record
+from pipelines.views.why_table import show_losses
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, ranking, system, transcript
 
@@ -58,38 +64,32 @@ def ranked(**stages: object) -> System:
     return system(ranking=replace(own, stages={**own.stages, **stages}))
 
 
-def test_what_is_asked_for_is_found() -> None:
-    assert place(dataset(), system()) == FOUND
-
-
 @pytest.mark.parametrize(
-    ("asked", "parts", "told"),
+    ("told", "asked", "parts"),
     [
-        ({"asked_at": minute(-5)}, {}, NOT_SAID),
-        ({"scopes": ("project:other",)}, {}, SCOPE),
-        ({"shown_message_ids": ("talk:0",)}, {}, SHOWN),
-        ({}, {"admission": Amac(reject_threshold=1.0, admit_threshold=1.0)}, REFUSED),
-        ({}, {"session": SessionRules(ignore_patterns=["talk"])}, LEFT_OUT),
+        (FOUND, {}, {}),
+        (NOT_SAID, {"asked_at": minute(-5)}, {}),
+        (SCOPE, {"scopes": ("project:other",)}, {}),
+        (SHOWN, {"shown_message_ids": ("talk:0",)}, {}),
+        (REFUSED, {}, {"admission": Amac(reject_threshold=1.0, admit_threshold=1.0)}),
+        (LEFT_OUT, {}, {"session": SessionRules(ignore_patterns=["talk"])}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_it_is_told_why_nothing_that_may_be_seen_stands_for_a_message(
-    asked: Mapping[str, object], parts: Mapping[str, object], told: str
+    told: str, asked: Mapping[str, Any], parts: Mapping[str, Any]
 ) -> None:
-    assert place(dataset(replace(ASKED, **asked)), system(**parts)) == told  # type: ignore[arg-type]
+    assert place(dataset(replace(ASKED, **asked)), system(**parts)) == told
 
 
-def test_of_a_message_without_words_there_is_no_document() -> None:
-    assert place(dataset(lines=("", *LINES[1:])), system()) == NO_DOCUMENT
-
-
-def test_a_message_that_never_reached_the_memory_is_told_from_one_that_is_still_to_come() -> None:
+def test_a_message_without_a_document_is_told_from_one_that_never_reached_the_memory() -> None:
     class WithoutTheFirst(Bulk):
         def play(
             self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
         ) -> Iterator[list[Query]]:
             yield from super().play(memory, [replace(one, messages=one.messages[1:]) for one in transcripts], queries)
 
+    assert place(dataset(lines=("", *LINES[1:])), system()) == NO_DOCUMENT
     rows = losses(WorkspaceEvaluator(dataset(), system(), WithoutTheFirst(), measures={}), lambda _: None)
     assert rows["place"].to_list() == [NOT_STORED]
 
@@ -114,7 +114,7 @@ def test_diversity_puts_a_near_duplicate_behind_the_first() -> None:
     assert place(again, ranked(near=NearDuplicates(n=9), cut=Limit(2)), first=2) == FOUND  # the first stands for it
 
 
-def test_a_ladder_tells_every_step_and_the_branches() -> None:
+def test_a_ladder_tells_every_step_the_branches_and_what_stands_for_a_near_duplicate() -> None:
     found = of_ladders(dataset(judged=[4]), ranked(cut=Limit(3)))
     ours = found.steps.filter(document_id=found.covers["document_id"][0])
     assert ours["stage"].to_list() == ["source", "dense_score", "lexical_score", "fusion", "limit", "cut"]
@@ -123,9 +123,6 @@ def test_a_ladder_tells_every_step_and_the_branches() -> None:
     assert found.found_by.filter(document_id=found.covers["document_id"][0])["branch"].to_list() == ["dense"]
     assert set(found.found_by["branch"]) == {"dense", "lexical"}
     assert found.answers["rank"].to_list() == [1, 2, 3]
-
-
-def test_a_ladder_names_what_stands_for_a_near_duplicate() -> None:
     again = dataset(lines=(LINES[0], LINES[1], LINES[0], *LINES[3:]), judged=[2])
     steps = of_ladders(again, ranked(near=NearDuplicates(n=9))).steps
     ours = steps.filter(pl.col("stood_for_by").is_not_null())
@@ -139,7 +136,13 @@ def of_ladders(data: Dataset, ours: System) -> Ladders:
     return found
 
 
-@pytest.mark.parametrize("preset", ["default", "neighbours", "unified", "lancedb_pro", "lossless_claw", "libravdb"])
+@pytest.mark.parametrize(
+    "preset",
+    [
+        *("default", "unified", "lancedb_pro"),
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("neighbours", "lossless_claw", "libravdb")),
+    ],
+)
 def test_the_losses_of_every_preset_are_what_its_recall_lacks(preset: str) -> None:
     chosen = [] if preset == "default" else [f"system={preset}"]
     config = composed([*chosen, "embedder=hashing"])
@@ -161,3 +164,33 @@ def test_the_losses_of_every_preset_are_what_its_recall_lacks(preset: str) -> No
     columns = ["query_id", "document_id", "rank"]
     asked = pl.concat(answers).select(columns).sort(columns)
     assert asked.equals(run.join(found, on="query_id", how="semi").select(columns).sort(columns))
+
+
+def test_a_document_stands_for_the_messages_of_its_near_duplicates() -> None:
+    again = dataset(lines=(LINES[0], LINES[1], LINES[0], *LINES[3:]), judged=[2])
+    evaluator = WorkspaceEvaluator(again, ranked(near=NearDuplicates(n=9), cut=Limit(2)), Bulk(), measures={})
+    rows = losses(evaluator, lambda _: None)
+    assert rows["place"].to_list() == [FOUND]
+    (found,) = retrievals(evaluator, rows, [ASKED.query_id])
+    before, *_, last = found.steps
+    assert [one.messages for one in last.documents] == [("talk:2",), ()]
+    assert sum(bool(one.messages) for one in before.documents) == 1  # its own document
+
+
+PLACES = [FOUND, LATE, UNANSWERED, UNANSWERED, UNJUDGED]
+ROWS = pl.DataFrame(
+    [("w", f"q{i}", "one", f"m{i}", place, None) for i, place in enumerate(PLACES)], schema=LOSSES_SCHEMA, orient="row"
+)
+
+
+def test_it_is_no_miss_and_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert missed(counted(ROWS)["all"]) == {LATE: 1}
+    assert most_missed(ROWS, 5) == ["q1"]
+    record = losses_record(Path("run"), ROWS)
+    assert (record["missed"], record["places"][UNANSWERED]) == (1, 2)
+    show_losses(Path("run"), ROWS, counted(ROWS), {})
+    told = capsys.readouterr().out
+    assert "run: 1 of 2 judged messages are missed by the first 10 documents: late 1 = 1" in told
+    assert "3 more are neither found nor missed: their questions have no value" in told
+    insight = Insight(ROWS, {place: [MessageLadder("m", place, ())] for place in (UNANSWERED, LATE)})
+    assert (insight.lost(UNANSWERED), insight.lost(LATE)) == (None, LATE)
