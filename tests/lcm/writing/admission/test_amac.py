@@ -49,11 +49,21 @@ def test_the_score_is_the_weighted_sum_of_the_features_whatever_the_weights_sum_
     assert found.audit["matched_existing_memory_ids"] == ["d"]
 
 
+def prior_alone(prior: float) -> Amac:
+    """The gate that scores events by their prior."""
+    return Amac(weights=ONLY["type_prior"], type_priors={**Amac().type_priors, "events": prior}, similar_cosine=0.5)
+
+
+def test_a_score_at_the_threshold_is_admitted_and_one_below_is_not() -> None:
+    for prior, decision in ((0.45, "pass_to_dedup"), (0.4499, "reject")):
+        found = assessed(prior_alone(prior), candidate("x", "events"))
+        assert (found.is_admitted, found.audit["decision"]) == (decision != "reject", decision)
+
+
 def test_a_cosine_at_the_limit_is_a_match_and_nothing_new() -> None:
-    priors = {**Amac().type_priors, "events": 1.0}
-    amac = Amac(weights=ONLY["type_prior"], type_priors=priors, similar_cosine=0.5)
     for cosine, matched, hint in ((0.5, ["d"], "update_or_merge"), (0.4999, [], "add")):
-        found = assessed(amac, candidate("x", "events"), Table().holding((document("d", "x", "events"), cosine)))
+        table = Table().holding((document("d", "x", "events"), cosine))
+        found = assessed(prior_alone(1.0), candidate("x", "events"), table)
         assert (found.audit["matched_existing_memory_ids"], found.audit["hint"]) == (matched, hint)
 
 

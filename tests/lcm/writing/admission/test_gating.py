@@ -65,6 +65,13 @@ def test_g_mixes_both_gates_by_the_technical_density() -> None:
     assert (found.t, found.h, found.r, found.f, found.s) == pytest.approx((t, h, r, 2 / 5, 0))
 
 
+def test_the_threshold_is_inclusive() -> None:
+    (first,) = GATE.signals([PLAIN], [([], [])])
+    assert first.g == 0.35 * 1 == GATE.threshold
+    assert first.is_passed
+    assert not Gating(threshold=0.36).signals([PLAIN], [([], [])])[0].is_passed
+
+
 def test_what_is_new_is_promoted_and_what_is_known_only_where_all_is() -> None:
     assert assessed(GATE, Table()).is_durable
     table = Table().holding(memory("m", 0.6))

@@ -21,7 +21,6 @@ ROWS = [
 """Sentence, what fires in the original set, what fires in the corrected one."""
 
 BOUNDS = {"turn_cosine": 0.8, "turn_saturation": 5, "memory_cosine": 0.85, "memory_saturation": 3}
-SCORES = st.lists(st.floats(-1, 1), max_size=10)
 
 
 @pytest.fixture(params=get_args(Rules))
@@ -105,14 +104,8 @@ def test_every_weight_names_a_pattern_and_the_sets_differ_in_patterns_alone() ->
     assert one.weights == other.weights
 
 
-@given(SCORES, SCORES)
-def test_evidence_is_in_the_unit_interval(turns: list[float], memories: list[float]) -> None:
-    found = evidence(turns, memories, **BOUNDS)
-    assert all(0 <= value <= 1 for value in (*found, found.r))
-    assert memories or found.h == 1
-    assert found.s < 1 or found.r == 0
-    not_a_cosine = evidence([math.nan], [math.nan, 1.0000001], **BOUNDS)
-    assert not_a_cosine == Familiarity(h=1 - 1 / 2, f=0, s=1 / 3)
+def test_a_cosine_that_is_no_number_or_above_one_does_no_harm() -> None:
+    assert evidence([math.nan], [math.nan, 1.0000001], **BOUNDS) == Familiarity(h=1 - 1 / 2, f=0, s=1 / 3)
 
 
 def test_the_patterns_are_packaged_as_they_stand() -> None:

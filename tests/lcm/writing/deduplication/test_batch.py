@@ -13,6 +13,11 @@ from lcm.writing.deduplication.none import KeepAll
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document
 
 
+def test_only_a_cosine_above_the_threshold_makes_a_twin() -> None:
+    rows = np.array([[1.0, 0.0], [0.6, 0.8]])
+    assert (twins(rows, 0.6), twins(rows, 0.59)) == ([None, None], [None, 0])
+
+
 def test_without_a_model_everything_but_twins_is_created() -> None:
     table = Table().holding((document("d", "the same"), 1.0))
     assert TwinsOnly().judge(candidate("the same"), TOWARDS, table, incidents=Counter()).action == "create"
