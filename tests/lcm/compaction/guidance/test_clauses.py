@@ -65,3 +65,16 @@ def test_findings_lie_within_the_text_whatever_it_is(text: str) -> None:
     size = len(text.encode("utf-8", "surrogatepass"))
     for frame in (FRAME, ByteScanner()):
         assert all(0 <= found.start < found.end <= size for found in frame.read(text).findings)
+
+
+def test_the_originals_offsets_are_bytes_and_every_rule_fires() -> None:
+    found = {
+        "é You must not go.": [(7, 11, "forbidden")],
+        "If it fails, make sure to check it.": [(13, 25, "obligation")],
+        "ON_DISK_FULL -> Delete_Oldest": [(0, 12, "obligation")],
+        "to get it going, then run it": [(22, 25, "obligation"), (22, 25, "obligation")],
+        "It ran,check it": [(7, 12, "obligation")],
+        "It ran, check it": [],
+        "The design goal is: preserve order": [],
+    }
+    assert {text: [one[:3] for one in ByteScanner().read(text).findings] for text in found} == found

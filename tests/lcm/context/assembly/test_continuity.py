@@ -119,19 +119,6 @@ def test_a_question_about_dreams_is_answered_by_authored_text_and_dreams_alone_w
     assert shown(ORIGINAL, "what did I dream?", found[::2]) == ["h", "s"], "its code knows nothing but dreams then"
 
 
-def test_the_code_of_the_original_weighs_a_turn_as_if_it_were_recalled() -> None:
-    """Its entry is longer by a character, "recalled" for "session": at a multiple of four characters by a token."""
-    talk = [user("x" * (4 * 10 - len('<entry role="user" source="session"></entry>') % 4), f"u{i}") for i in range(3)]
-    of_one = Utf16Units().count([entry_of(talk[0])])[0]
-    assert Utf16Units().count([entry_of(talk[0], "recalled")]) == [of_one + 1]
-    shown = {}
-    for more in (0, 2):
-        tail = RecentTail(min_turns=1, budget_tokens=2 * of_one + more, budget_fraction=None)
-        for rules in ("original", "1.4.4"):
-            shown[rules, more] = len(replace(ORIGINAL, tail=tail, rules=rules).tail_message_ids(talk, 10_000))
-    assert shown == {("original", 0): 2, ("1.4.4", 0): 1, ("original", 2): 2, ("1.4.4", 2): 2}
-
-
 def test_the_code_of_the_original_recovers_by_its_reserve_whatever_is_left() -> None:
     talk = [user("x" * 150, f"u{i}") for i in range(4)]
     vague = [recalled(f"s{i}", "told", "summary", role="", confidence=0.1, score=0.4) for i in range(4)]
@@ -153,14 +140,6 @@ def test_the_preset_recalls_beside_a_long_dialogue_and_the_code_of_its_original_
         shown[rules] = len(ids(context, "tail")), ids(context, "recalled"), context.is_degraded
     # A turn's entry costs 40 tokens: 4 turns always, more than the 128 of a tail, whose boundary stands before u76.
     assert shown == {"original": (4, ["r"], False), "1.4.4": (80, [], True)}
-
-
-def test_the_original_injects_soft_text_between_the_base_of_the_tail_and_the_rest() -> None:
-    nodes = [node("hard", "h", "h"), node("soft", "s", "s")]
-    assembly = replace(ORIGINAL, tail=replace(ORIGINAL.tail, min_turns=2))
-    [context] = assembly.assemble(TALK, [ContextRequest(4000, "key", [recalled("r")])], nodes)
-    assert context.notes["injection_order"] == ["h", "u2", "a2", "s", "u1", "a1", "r"]
-    assert [item.item_id for item in context.items] == ["h", "s", "u1", "a1", "u2", "a2", "r"]
 
 
 def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversation() -> None:

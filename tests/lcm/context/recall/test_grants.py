@@ -52,9 +52,19 @@ def test_a_grant_is_lent_on_one_step_less_deep_with_what_is_left_and_no_longer()
         grants.inherit(child.grant_id, 4000, START)
 
 
-def test_a_grant_of_nothing_is_refused() -> None:
+def test_a_grant_of_nothing_and_what_a_grant_does_not_cover_are_refused() -> None:
     for wrong in ({"max_depth": 0}, {"token_cap": 0}, {"ttl_seconds": 0}, {"ttl_seconds": float("nan")}):
         with pytest.raises(ValueError, match="max_depth, token_cap >= 1 and ttl_seconds > 0"):
             Grants().create([1], START, **wrong)
     with pytest.raises(ValueError, match="at least one conversation"):
         Grants().create([], START)
+    grants = Grants()
+    grant = grants.create([1, 2], START, summary_ids=["sum_a"]).grant_id
+    assert grants.authorize(grant, 2, ["sum_a"], START, depth=9, token_cap=10**6) == (3, 4000)
+    for refusal, asked in {
+        "Conversation 3 is not in the allowed set": (grant, 3, ["sum_a"]),
+        "Summary IDs not authorized: sum_b, sum_c": (grant, 1, ["sum_a", "sum_b", "sum_c"]),
+        "Grant not found": ("grant_of_nobody", 1, []),
+    }.items():
+        with pytest.raises(GrantError, match=refusal):
+            grants.authorize(*asked, START)
