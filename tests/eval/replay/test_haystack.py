@@ -87,6 +87,8 @@ def test_every_query_keeps_its_evidence_and_distractors_are_judged_by_nobody_and
     laid = Bulk(haystack, distractors, seed).laid_out(plain, others)
     said, before = words_of(laid), words_of(plain)
     queries, evidence = {query.query_id: query for query in laid.queries}, laid.evidence()
+    session_of = {(t.workspace_id, m.message_id): m.session_id for t in laid.transcripts for m in t.messages}
+    sessions = {query_id: session for query_id, session, _ in laid.session_qrels.iter_rows()}
     assert list(queries) == [query.query_id for query in plain.queries]
     judged = set()
     for query in plain.queries:
@@ -96,12 +98,13 @@ def test_every_query_keeps_its_evidence_and_distractors_are_judged_by_nobody_and
         words, at = said[now.workspace_id][relevant]
         assert words == query.text, "the very message that was judged"
         assert at <= now.asked_at
+        assert session_of[now.workspace_id, relevant] == sessions[query.query_id]
         judged.add((now.workspace_id, relevant))
     is_pooled = haystack == "pooled" and laid is not plain
     sizes = {POOLED: sum(map(len, before.values()))} if is_pooled else {one: len(of) for one, of in before.items()}
     assert {place: len(found) for place, found in said.items()} == {n: size + distractors for n, size in sizes.items()}
 
-    judged |= {(queries[query_id].workspace_id, session) for query_id, session, _ in laid.session_qrels.iter_rows()}
+    judged |= {(queries[query_id].workspace_id, session) for query_id, session in sessions.items()}
     instants_of = {one: {at for _, at in found.values()} for one, found in before.items()}
     own = {words for found in before.values() for words, _ in found.values()}
     for one in laid.transcripts:
