@@ -73,6 +73,7 @@ def test_the_originals_offsets_are_bytes_and_every_rule_fires() -> None:
         "If it fails, make sure to check it.": [(13, 25, "obligation")],
         "ON_DISK_FULL -> Delete_Oldest": [(0, 12, "obligation")],
         "to get it going, then run it": [(22, 25, "obligation"), (22, 25, "obligation")],
+        "If you need hints don't check it": [(24, 29, "forbidden"), (24, 29, "obligation")],
         "It ran,check it": [(7, 12, "obligation")],
         "It ran, check it": [],
         "The design goal is: preserve order": [],
