@@ -10,6 +10,13 @@ CHROMIUM = shutil.which("chromium")
 NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
 
 
+SCREENS = [
+    (400, "dark"),
+    *(pytest.param(*screen, marks=pytest.mark.full) for screen in ((400, "light"), (1280, "dark"), (1280, "light"))),
+]
+"""Width and colour scheme."""
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """The browser; while it is open, its event loop runs in this thread, and other tests want one of their own."""

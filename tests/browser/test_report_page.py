@@ -1,6 +1,5 @@
 """A report page in headless Chromium: opened from disk as a reader would, by keyboard, by link, in light and dark."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,15 @@ from eval.report.texts import Texts
 from lcm.clock import parse_instant
 from lcm.records.context import Context, ContextItem
 from lcm.records.summary import Summary
-from pipelines import cli
-from tests.browser.conftest import NEEDS_CHROMIUM, until, violations
-from tests.pipelines.conftest import QUICK
+from tests.browser.conftest import NEEDS_CHROMIUM, SCREENS, until, violations
+from tests.support.looked_at import CONTROLLED, commanded
 from tests.support.workspaces import queries, transcript
 
-pytestmark = [pytest.mark.full, NEEDS_CHROMIUM]
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM, pytest.mark.xdist_group("browser")]
 FOLDED = (
     *("replay=per_turn", "compaction=lossless", "compaction.leaf_chunk_tokens=400", "compaction.min_leaf_tokens=0"),
     *("compaction.fresh_tail_count=4", "compaction.leaf_min_fanout=3", "compaction.budget_tokens=2000"),
+    "measures.retention.budgets=[2000]",
 )
 HOSTILE = (
     "</script><script>document.title='taken'</script>",
@@ -36,16 +35,13 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def page_of_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def page_of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the sample whose conversations are folded, and its page with everything in it."""
-    place = tmp_path_factory.mktemp("run")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
-        quick = [one for one in QUICK if one != "arms=none"]
-        assert cli.run(["evaluate", *quick, *FOLDED, "hydra.run.dir=run"]) == 0
-        assert cli.run(["report", "run", "into=page.html"]) == 0
-        yield place / "page.html"
+    place = tmp_path_factory.mktemp("run") / "here"
+    place.mkdir()
+    commanded(place, "evaluate", *CONTROLLED, *FOLDED, "report=false", "hydra.run.dir=run")
+    commanded(place, "report", "run", "into=page.html")
+    return place / "page.html"
 
 
 def opened(browser: Any, path: Path, link: str = "") -> Any:
@@ -80,7 +76,7 @@ def test_a_reader_goes_through_the_questions_by_keyboard(browser: Any, page_of_r
     assert all("Kvarnen" in text for text in shown)
 
 
-def test_a_link_opens_a_question_with_all_that_is_known_of_it(browser: Any, page_of_run: Path) -> None:
+def test_a_link_opens_a_question_which_is_copied_and_printed(browser: Any, page_of_run: Path) -> None:
     opened(browser, page_of_run, "#q=q026")
     until(browser, "openedData?.id === 'q026'")
     assert browser.inner_text("#question .asked") == "When is the Kvarnen report due?"
@@ -97,8 +93,19 @@ def test_a_link_opens_a_question_with_all_that_is_known_of_it(browser: Any, page
     assert parts
     assert sum(parts) == pytest.approx(100, abs=0.1)
 
+    browser.evaluate("window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    browser.click("#copy")
+    until(browser, "window.copied !== ''")
+    text = browser.evaluate("window.copied")  # for a bug report
+    assert text.startswith("Question q026 (update): When is the Kvarnen report due?")
+    assert all(part in text for part in ("- dataset: sample", "- configuration: ", " evidence"))
 
-@pytest.mark.parametrize("width", [1280, 400])
+    browser.emulate_media(media="print")
+    assert all(browser.is_visible(one) for one in ("#quality table", "#question .asked"))
+    assert not any(browser.is_visible(one) for one in ("#list", "#filters", "header", ".actions"))
+
+
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.full), 400])
 def test_a_link_brings_its_question_into_view_and_focus_and_so_does_a_reload(
     browser: Any, page_of_run: Path, width: int
 ) -> None:
@@ -157,22 +164,8 @@ def test_a_summary_unfolds_down_to_what_was_said(browser: Any, page_of_run: Path
     assert inner.locator("> .said > .text").first.inner_text()
 
 
-def test_a_question_is_copied_for_a_bug_report(browser: Any, page_of_run: Path) -> None:
-    opened(browser, page_of_run, "#q=q026")
-    until(browser, "openedData?.id === 'q026'")
-    browser.evaluate("window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    browser.click("#copy")
-    until(browser, "window.copied !== ''")
-    text = browser.evaluate("window.copied")
-    assert text.startswith("Question q026 (update): When is the Kvarnen report due?")
-    assert "- dataset: sample" in text
-    assert "- configuration: " in text
-    assert " evidence" in text
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_the_page_is_accessible(browser: Any, page_of_run: Path, scheme: str, width: int) -> None:
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_the_page_is_accessible(browser: Any, page_of_run: Path, width: int, scheme: str) -> None:
     browser.emulate_media(color_scheme=scheme)
     browser.set_viewport_size({"width": width, "height": 900})
     opened(browser, page_of_run, "#q=q026")
@@ -190,15 +183,6 @@ def test_the_page_is_accessible(browser: Any, page_of_run: Path, scheme: str, wi
         before = first.evaluate("one => one.getBoundingClientRect().left")
         browser.locator("#quality .wide:has(table)").evaluate("one => { one.scrollLeft = 300; }")
         assert first.evaluate("one => one.getBoundingClientRect().left") == before
-
-
-def test_paper_holds_the_report_without_what_only_a_screen_has(browser: Any, page_of_run: Path) -> None:
-    opened(browser, page_of_run, "#q=q026")
-    until(browser, "openedData?.id === 'q026'")
-    browser.emulate_media(media="print")
-    assert browser.is_visible("#quality table")
-    assert browser.is_visible("#question .asked")
-    assert not any(browser.is_visible(one) for one in ("#list", "#filters", "header", ".actions"))
 
 
 def hostile_page(place: Path) -> Path:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import NEEDS_CHROMIUM, until, violations
-from tests.pipelines.test_serve import Served, place, served  # noqa: F401
+from tests.browser.conftest import NEEDS_CHROMIUM, SCREENS, until, violations
+from tests.pipelines.test_serve import Served, served  # noqa: F401 - a fixture
 
-pytestmark = [pytest.mark.full, NEEDS_CHROMIUM]
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_store_is_searched_and_read(here: Any) -> None:
     assert here.locator("script:not([src])").count() == 0
 
 
-def test_what_a_run_found_is_judged(here: Any, place: Path) -> None:  # noqa: F811
+def test_what_a_run_found_is_judged(here: Any, tmp_path: Path) -> None:
     from playwright.sync_api import expect
 
     here.get_by_label("judge b", exact=True).click()
@@ -64,12 +64,11 @@ def test_what_a_run_found_is_judged(here: Any, place: Path) -> None:  # noqa: F8
     here.keyboard.press("f")
     here.wait_for_selector("#gone:not([hidden])")
     assert "qrels.trec" in here.inner_text("#gone-text")
-    assert list((place / "judgements").rglob("qrels.trec"))
+    assert list((tmp_path / "judgements").rglob("qrels.trec"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_every_page_is_accessible(here: Any, served: Served, scheme: str, width: int) -> None:  # noqa: F811
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_every_page_is_accessible(here: Any, served: Served, width: int, scheme: str) -> None:  # noqa: F811
     here.emulate_media(color_scheme=scheme)
     here.set_viewport_size({"width": width, "height": 900})
     store = served.key("memory.db")

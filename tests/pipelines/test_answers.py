@@ -63,12 +63,6 @@ def test_rankings_stand_beside_answers_whatever_is_chosen(lcm: Lcm) -> None:
     assert done.summary["answers"]["system"]["abstention_precision"]["n"] > 0
 
 
-def test_without_a_model_it_is_refused_in_a_line(lcm: Lcm) -> None:
-    done = lcm(*QUICK, "measures=answers_llm")
-    assert done.code == 2
-    assert "measures=answers_llm asks a language model and there is none: choose language_model=" in done.stderr
-
-
 def _reply(request: Asked) -> Answer:
     """The answerer copies the first excerpt; the judge accepts short answers, and talks of one in three labelled."""
     prompt = request.body["messages"][-1]["content"]

@@ -45,24 +45,3 @@ def test_what_is_named_is_removed_and_nothing_else(
     assert kept() == {"checkpoints", "pools", "ranked", "embeddings"} - removed
     stages = len(removed - {"embeddings"})
     assert not arguments or f"Removed: {stages} stages" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["prune", "embeddings"], "'embeddings'"),
-        (["prune", "pools", "poools", "stages.max_gib=0"], "'poools'"),
-        (["clear", "pools", "poools"], "'poools'"),
-        (["show", "pools"], "takes no name, got 'pools'"),
-        (["drop"], "no such action: 'drop'"),
-    ],
-    ids=" ".join,
-)
-def test_what_is_not_known_is_refused_before_anything_is_removed(
-    arguments: list[str], problem: str, kept: FrameCache, lcm: Lcm
-) -> None:
-    done = lcm("cache", *arguments)
-    assert done.code == 2
-    assert problem in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert kept() == {"checkpoints", "pools", "ranked", "embeddings"}

@@ -8,18 +8,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from pipelines import cli, compare
 from pipelines.steps import sides
 from tests.eval.comparison.test_comparison import SCHEMA
-from tests.pipelines.conftest import Lcm
+from tests.pipelines.conftest import Finished, Lcm
+from tests.support.looked_at import NO_CONTEXTS, copied
 from tests.support.run_folders import write_run_folder
 
 GOOD = {"recall@10": [1.0] * 40, "tokens@10": [150.0] * 40}
 BAD = {"recall@10": [0.0] * 20 + [1.0] * 20, "tokens@10": [100.0] * 40}
-LIGHT = ("embedder=hashing", "arms=none", "tracking=none", "measures.latency.queries=0", "means.resamples=20")
-QUICK = ("with=embedder=hashing", "means.resamples=20", "measures.retention.budgets=[]", "tracking=none")
+QUICK = ("with=embedder=hashing", "means.resamples=20", NO_CONTEXTS, "tracking=none", "report=false")
 
 
 @pytest.fixture
@@ -88,35 +87,6 @@ def test_a_sweep_is_all_its_points_behind_what_they_were_held_against(here: Path
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["into=out"], "name the sides: runs, a sweep, MLflow runs, presets, or systems such as default unified"),
-        (["good"], "good names good alone: name another side, or a sweep"),
-        (["good", "good/summary.json"], "good good/summary.json names good alone: name another side, or a sweep"),
-        (["good", "nowhere/run"], "side nowhere/run: no such folder or file; name a run folder, an MLflow run id"),
-        (["good", "champion"], "side champion: no such folder or file, and tracking=none knows no runs"),
-        (["good", "bad", "by=MAP"], "MAP is not known of all of them: choose from: recall@10, tokens@10"),
-        (["good", "bad", "measures=MAP"], "MAP is not known of all of them: choose from: recall@10, tokens@10"),
-        (["good", "bad", "--fast"], "no such option: '--fast'; `lcm compare --help` tells more"),
-        (["good", "bad", "by="], "by= has no value: write by=VALUE, or leave it out"),
-        (["good", "bad", "cluster=speaker"], "unknown cluster 'speaker'; choose one of: none, workspace"),
-        (["good", "bad", "into=good"], "into=good holds a complete run or comparison: name another folder"),
-        (["good", "empty"], "empty is not a complete run: it has no summary.json"),
-        (["good", "fusio=weighted_sum"], "fusio: no such key; did you mean fusion?"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_bad_input_is_one_line_and_leaves_nothing(here: Path, arguments: list[str], message: str) -> None:
-    (here / "empty").mkdir()
-    with pytest.raises(LcmError, match=re.escape(message)) as caught:
-        compare.main(["tracking=none", *arguments])
-    assert "\n" not in str(caught.value)
-    assert not (here / "out").exists()
-    assert not list(here.glob("runs/20*/*"))
-
-
-@pytest.mark.full
 def test_what_is_no_run_yet_is_evaluated_once(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     real = sides.evaluated
@@ -126,73 +96,33 @@ def test_what_is_no_run_yet_is_evaluated_once(lcm: Lcm, monkeypatch: pytest.Monk
         return real(config, folder, *rest)
 
     monkeypatch.setattr(sides, "evaluated", evaluated)
-    first = lcm("compare", "default", "neighbours", "ranking.stages.limit.n=10,20", "into=one", *QUICK)
+    first = lcm("compare", "default", "neighbours", "ranking.stages.limit.n=10", "into=one", *QUICK)
     assert first.code == 0, first.stderr
-    assert len(ran) == 4
+    assert len(ran) == 3
     names = {one["name"]: one for one in record(first.place / "one")["sides"]}
-    assert set(names) == {"default", "system=neighbours", "ranking.stages.limit.n=10", "ranking.stages.limit.n=20"}
+    assert set(names) == {"default", "system=neighbours", "ranking.stages.limit.n=10"}
     again = lcm("compare", "ranking.stages.limit.n=10", "system=neighbours", "into=two", *QUICK)
     assert again.code == 0, again.stderr
-    assert len(ran) == 4
+    assert len(ran) == 3
     assert record(again.place / "two")["baseline"] == "ranking.stages.limit.n=10"
 
 
-@pytest.mark.full
-def test_a_side_is_evaluated_as_the_runs_beside_it_were(lcm: Lcm) -> None:
-    """And a sweep's best point is what is exported."""
-    swept = lcm(
-        "evaluate",
-        "-m",
-        "ranking.stages.crowding.penalty=0.5,0.3",
-        "dataset.workspaces=2",
-        *LIGHT,
-        "hydra.sweep.dir=sweep",
+def test_a_side_is_evaluated_as_the_sweep_beside_it_was_whose_best_point_is_exported(
+    lcm: Lcm, swept: Finished, tmp_path: Path
+) -> None:
+    (folder,) = (copied(swept, tmp_path) / "runs" / "sweeps").iterdir()
+    best = json.loads((folder / "summary.json").read_text())["best"]
+    done = lcm(
+        "compare", str(folder), "system=neighbours embedder=hashing", "into=out", "tracking=none", "report=false"
     )
-    if swept.code:  # the sample has no such key: its evidence is another protocol then
-        swept = lcm(
-            "evaluate",
-            "-m",
-            "ranking.stages.crowding.penalty=0.5,0.3",
-            "replay=per_turn",
-            *LIGHT,
-            "hydra.sweep.dir=sweep",
-        )
-    assert swept.code == 0, swept.stderr
-    assert "next: lcm export sweep to=presets/sweep\n      lcm compare sweep\n" in swept.stdout
-    best = json.loads((swept.place / "sweep" / "summary.json").read_text())["best"]
-    assert f"its folder: sweep/{best['folder']}\n" in swept.stdout
-    done = lcm("compare", "sweep", "system=neighbours embedder=hashing", "into=out", "tracking=none")
     assert done.code == 0, done.stderr
     assert record(done.place / "out")["baseline"] == "default"
     evaluated = record(done.place / "out")["sides"]
     assert len(evaluated) == 4
-    (folder,) = [one["folder"] for one in evaluated if "neighbours" in one["name"]]
-    assert "PerTurn" in (done.place / folder / "config.yaml").read_text()
-    exported = lcm("export", "sweep", "to=preset", "target=yaml", "tracking=none")
-    assert exported.code == 0, exported.stderr
-    assert (
-        f"The sweep's best point: {best['label']}, best by {best['measure']}: sweep/{best['folder']}" in exported.stdout
-    )
-    told = json.loads((exported.place / "preset" / "provenance.json").read_text())
-    assert told["source"]["folder"] == f"sweep/{best['folder']}"
-
-
-@pytest.mark.full
-def test_runs_of_mlflow_are_sides_and_the_comparison_is_logged(here: Path) -> None:
-    from mlflow.tracking import MlflowClient
-
-    uri = f"sqlite:///{here / 'runs.db'}"
-    ids = []
-    for name, values in (("good", GOOD), ("bad", BAD)):
-        write_run_folder(here / name, values, config_hash=name)
-        (here / name / "config.yaml").write_text("a: 1\n")
-        ids.append(re.search("MLflow run (\\w+)", Mlflow(uri=uri).log(here / name) or "")[1])  # type: ignore[index]
-    assert compare.main([ids[1], f"runs:/{ids[0]}", "into=out", f"tracking.uri={uri}"]) == 0
-    assert record(here / "out")["baseline"] == f"{ids[1]} (MLflow run {ids[1][:8]})"
-    client = MlflowClient(tracking_uri=uri)
-    experiment = client.get_experiment_by_name("lcm")
-    assert experiment is not None
-    runs = client.search_runs([experiment.experiment_id])
-    (logged,) = [run for run in runs if run.data.tags.get("kind") == "comparison"]
-    assert logged.data.metrics["1/recall_at_10.difference"] == 0.5
-    assert {"report.html", "compare.png"} <= {one.path for one in client.list_artifacts(logged.info.run_id)}
+    (side,) = [one["folder"] for one in evaluated if "neighbours" in one["name"]]
+    assert "budgets: []" in (done.place / side / "config.yaml").read_text()
+    exported = lcm("export", str(folder), "to=preset", "target=yaml", "tracking=none")
+    told = f"The sweep's best point: {best['label']}, best by {best['measure']}: {folder}/{best['folder']}"
+    assert told in exported.stdout, exported.stderr
+    source = json.loads((exported.place / "preset" / "provenance.json").read_text())["source"]
+    assert source["folder"] == f"{folder}/{best['folder']}"

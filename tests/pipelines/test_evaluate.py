@@ -1,15 +1,14 @@
-"""`lcm evaluate`: what a run keeps, that equal runs are equal to the bit, and that neither haste nor a kill harms."""
+"""`lcm evaluate`: what a run keeps, that equal runs are equal to the bit, and that haste does no harm."""
 
 import json
 import os
-import signal
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing, redirect_stdout
+from contextlib import closing
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ import pytest
 
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
-from eval.experiment.run_folder import read_summary
 from eval.measures.ranked_messages import with_near_duplicates
 from eval.replay.bulk import Bulk
-from pipelines import cli
-from tests.lcm.retrieval.embedder.conftest import exported_minilm  # noqa: F401 - a fixture
 from tests.pipelines.conftest import QUICK, Finished, Lcm
-from tests.pipelines.test_cli import wait_for
+from tests.support.looked_at import CONTROLLED, NO_CONTEXTS
+from tests.support.models import linked
 
 PARQUET = ("run", "documents", "per_query", "measures")
 OF_CONTROLS = ("control_run", "control_per_query")
@@ -32,6 +29,7 @@ FILES = {
     "SHA256SUMS",
     "config.yaml",
     "environment.json",
+    "report.html",
     "summary.json",
     "compression.parquet",
     "decisions.parquet",
@@ -59,22 +57,10 @@ def numbers(folder: Path) -> dict[str, Any]:
         "timing": None,
         "timing_sha256": None,
         "commit": None,
+        "sha256": None,  # of the commit too
         "config.yaml": (folder / "config.yaml").read_text(),
         **parquet,
     }
-
-
-@pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """One run that several tests look at."""
-    place = tmp_path_factory.mktemp("evaluated")
-    with pytest.MonkeyPatch.context() as here, redirect_stdout(StringIO()) as told:
-        here.chdir(place)
-        here.setattr(sys, "argv", sys.argv)
-        here.setenv("LCM_CACHE_DIR", str(place / "cache"))
-        here.delenv("LCM_DATASETS_DIR", raising=False)
-        code = cli.run(["evaluate", *QUICK, "arms=controls", "measures.latency.queries=3"])
-    return Finished(code, told.getvalue(), "", place)
 
 
 def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
@@ -96,20 +82,22 @@ def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
     assert environment["packages"]["polars"] == pl.__version__
 
 
-def test_the_parquet_files_hold_what_the_summary_sums_up(lcm: Lcm) -> None:
-    folder = lcm("evaluate", *QUICK).folder
+def test_the_parquet_files_hold_what_the_summary_sums_up(evaluated: Finished) -> None:
+    folder = evaluated.folder
     run, documents, values, means = (pl.read_parquet(folder / f"{name}.parquet") for name in PARQUET)
     assert run.columns == [
         "arm", "workspace_id", "query_id", "document_id", "rank", "score", "index_tier", "stands_for",
     ]  # fmt: skip
     assert run.group_by("query_id", maintain_order=True).agg(pl.col("rank").min())["rank"].unique().to_list() == [1]
-    assert set(with_near_duplicates(run)["document_id"]) == set(documents["document_id"])
+    controls = pl.read_parquet(folder / "control_run.parquet")
+    found = {name for each in (run, controls) for name in with_near_duplicates(each)["document_id"]}
+    assert found == set(documents["document_id"])
     per_query = values.filter(measure="recall@10")["value"]
     said = strict(folder)["measures"]["recall@10"]
     assert said["n"] == len(per_query) == 91
     assert said["value"] == pytest.approx(sum(per_query) / 91, abs=1e-12)
     assert said["low"] < said["value"] < said["high"]
-    kept = means.filter((pl.col("group") == "all") & (pl.col("measure") == "recall@10"))
+    kept = means.filter(arm="system", group="all", measure="recall@10")
     assert kept["value"].item() == said["value"]
 
 
@@ -145,9 +133,7 @@ def by_session_from(dataset: Dataset, n: int) -> Dataset:
 def test_one_judgement_makes_no_number_that_is_not_json(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     """One judged query has a mean and no interval."""
     change_sample(monkeypatch, lambda dataset: judged_only(dataset, 1))
-    finished = lcm("evaluate", *QUICK)
-    assert finished.code == 0, finished.stderr
-    measures = strict(finished.folder)["measures"]
+    measures = strict(lcm("evaluate", *QUICK, NO_CONTEXTS).folder)["measures"]
     assert measures["MRR"]["n"] == 1
     assert all(entry["low"] is None and entry["high"] is None for entry in measures.values())
 
@@ -164,31 +150,31 @@ def test_a_dataset_without_judgements_is_refused_before_anything_is_replayed(
     assert finished.summaries == []
 
 
+def columns(finished: Finished) -> list[str]:
+    """Of the table of arms."""
+    header = next(line for line in finished.stdout.splitlines() if line.startswith("┃ arm"))
+    return [cell.strip() for cell in header.strip("┃").split("┃")]
+
+
 def test_judgements_of_messages_and_of_sessions_each_have_their_n(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     change_sample(monkeypatch, lambda dataset: by_session_from(dataset, 40))
-    finished = lcm("evaluate", *QUICK)
-    assert finished.code == 0, finished.stderr
+    finished = lcm("evaluate", *QUICK, NO_CONTEXTS)
     measures = finished.summary["measures"]
     assert (measures["recall@10"]["n"], measures["session.recall@10"]["n"], measures["tokens@10"]["n"]) == (40, 91, 91)
     assert finished.summary["counts"]["judged_queries"] == 91
     (row,) = [line for line in finished.stdout.splitlines() if line.startswith("│ system")]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
     assert cells[:2] == ["system", "40"]  # the n of most of its means
-    header = next(line for line in finished.stdout.splitlines() if line.startswith("┃ arm"))
-    columns = [cell.strip() for cell in header.strip("┃").split("┃")]
     of_all = ("session.recall@10", "session.recall@5", "tokens@10")
-    for name, cell in zip(columns[2:], cells[2:], strict=True):
+    for name, cell in zip(columns(finished)[2:], cells[2:], strict=True):
         assert cell.endswith(" n=91") == (name in of_all), name
 
 
 def test_where_only_sessions_are_judged_their_measures_are_shown(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     change_sample(monkeypatch, lambda dataset: by_session_from(dataset, 0))
-    finished = lcm("evaluate", *QUICK)
-    assert finished.code == 0, finished.stderr
-    header = next(line for line in finished.stdout.splitlines() if line.startswith("┃ arm"))
-    columns = [cell.strip() for cell in header.strip("┃").split("┃")]
-    assert columns[:4] == ["arm", "n", "session.recall@10", "session.nDCG@10"]
-    assert not {name for name in columns if name.startswith(("recall", "nDCG", "MRR"))}
+    shown = columns(lcm("evaluate", *QUICK, NO_CONTEXTS))
+    assert shown[:4] == ["arm", "n", "session.recall@10", "session.nDCG@10"]
+    assert not {name for name in shown if name.startswith(("recall", "nDCG", "MRR"))}
 
 
 def test_what_the_whole_history_costs_is_kept(evaluated: Finished) -> None:
@@ -212,46 +198,33 @@ def forget_half(cache: Path) -> None:
     assert 0 < after < before
 
 
-def runs_by_state_of_the_cache(lcm: Lcm, cache: Path, overrides: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    found = {}
-    for state in ("no cache", "no cache again", "cold", "partly warm", "warm"):
-        cached = "false" if state.startswith("no") else "true"
-        if state == "partly warm":
-            forget_half(cache)
-        finished = lcm("evaluate", *overrides, f"cache={cached}", place=state)
-        assert finished.code == 0, finished.stderr
-        found[state] = numbers(finished.folder) | {"config.yaml": None}  # `cache` stands in it
-    return found
+def other_numbers(folder: Path, first: Path) -> set[str]:
+    """What differs between two runs that were asked the same, but for the cache that their configurations name."""
+    ours, theirs = numbers(folder), numbers(first)
+    return {name for name in theirs if name != "config.yaml" and ours[name] != theirs[name]}
 
 
-def assert_equal_to_the_bit(runs: dict[str, dict[str, Any]]) -> None:
-    first = runs["no cache"]
-    for state, run in runs.items():
-        assert {name for name in first if run[name] != first[name]} == set(), state
-
-
-@pytest.mark.full
-def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(lcm: Lcm, tmp_path: Path) -> None:
-    overrides = (*QUICK, "arms=controls")
-    assert_equal_to_the_bit(runs_by_state_of_the_cache(lcm, tmp_path / "cache", overrides))
-
-
-@pytest.mark.full
-@pytest.mark.xdist_group("exported models")
-def test_equal_runs_with_a_model_are_equal_to_the_bit(
-    lcm: Lcm,
-    tmp_path: Path,
-    exported_minilm: Path,  # noqa: F811 - the fixture
+def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(
+    lcm: Lcm, evaluated: Finished, tmp_path: Path
 ) -> None:
+    """The one that all look at found an empty cache."""
+    shutil.copytree(evaluated.place.parent / "cache", tmp_path / "cache")
+    forget_half(tmp_path / "cache")
+    partly = lcm("evaluate", *CONTROLLED, "report=false", place="partly warm").folder
+    assert other_numbers(partly, evaluated.folder) == set()
+    without = lcm("evaluate", *CONTROLLED, "report=false", "cache=false", place="none").folder
+    assert other_numbers(without, evaluated.folder) == set()
+
+
+@pytest.mark.full
+def test_equal_runs_with_a_model_are_equal_to_the_bit(lcm: Lcm, tmp_path: Path, exported_minilm: Path) -> None:
     cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache / "models").symlink_to(exported_minilm / "models")
-    assert_equal_to_the_bit(runs_by_state_of_the_cache(lcm, cache, (*QUICK, "embedder=minilm")))
-
-
-def test_the_same_command_keeps_the_same_configuration(lcm: Lcm) -> None:
-    first, second = (lcm("evaluate", *QUICK, place=place) for place in ("first", "second"))
-    assert numbers(first.folder) == numbers(second.folder)
+    linked(exported_minilm, cache)
+    model = ("evaluate", *QUICK, "embedder=minilm")
+    first = lcm(*model, "cache=false", place="none").folder
+    assert other_numbers(lcm(*model, place="cold").folder, first) == set()
+    forget_half(cache)
+    assert other_numbers(lcm(*model, place="partly warm").folder, first) == set()
 
 
 def start(place: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -286,17 +259,3 @@ def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> Non
         receipt["run_id"] for folder in (first, second) for receipt in json.loads((folder / "mlflow.json").read_text())
     }
     assert [status for _, status in logged] == ["FINISHED", "FINISHED"]
-
-
-@pytest.mark.full
-def test_a_killed_run_leaves_no_summary_and_the_next_run_works(tmp_path: Path) -> None:
-    named = "hydra.run.dir=run"
-    process = start(tmp_path, "evaluate", *QUICK, named, "means.resamples=100000000")
-    wait_for(tmp_path / "cache" / "embeddings")
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert not (tmp_path / "run" / "summary.json").exists()
-    process = start(tmp_path, "evaluate", *QUICK, named)
-    assert "Traceback" not in process.communicate(timeout=60)[1]
-    assert process.returncode == 0
-    assert read_summary(tmp_path / "run")["measures"]["MRR"]["n"] == 91

@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from eval.experiment.run_folder import config_hash, read_summary
-from eval.tracking.mlflow_log import Mlflow
-from eval.tracking.registry import fetch_run, logged_run, run_of_alias
+from eval.experiment.run_folder import config_hash
 from lcm.errors import LcmError
 from pipelines import export, import_preset
 from pipelines.config import building, composition
 from pipelines.config.building import identity, resolved
 from pipelines.config.preset_config import composed_of, hash_of
-from pipelines.export import ExportSource, read_command
-from pipelines.steps.point import evaluated
+from pipelines.export import ExportSource
 
 TURNED = {
     "lancedb_pro": ["fusion.dense_weight=0.61", "decay.beta_core=0.9", "ranking.stages.noise_filter=null"],
@@ -39,7 +36,6 @@ def named(provenance: dict[str, Any], target: str) -> dict[str, str]:
     return {entry["key"]: entry["reason"] for entry in provenance["targets"][target]["not_expressible"]}
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("system", TURNED)
 def test_a_preset_composes_to_what_was_exported(system: str, tmp_path: Path) -> None:
     overrides = (f"system={system}", *TURNED[system])
@@ -51,7 +47,6 @@ def test_a_preset_composes_to_what_was_exported(system: str, tmp_path: Path) -> 
     assert composed_of(tmp_path / "preset", "system=turned")["memory"] == again["memory"]
 
 
-@pytest.mark.full
 def test_a_preset_can_still_be_swapped_and_turned(tmp_path: Path) -> None:
     """Numbers stand in files of their groups, and stages still refer to the groups."""
     exported(tmp_path, "system=lancedb_pro", "fusion.dense_weight=0.61", "decay.beta_core=0.9")
@@ -90,7 +85,6 @@ def test_what_a_plugin_cannot_be_told_is_named(tmp_path: Path) -> None:
     assert any("ranking" in key for key in named(provenance, "lossless_claw"))
 
 
-@pytest.mark.full
 def test_the_code_of_a_plugin_can_be_told_of_all_but_its_keys(tmp_path: Path) -> None:
     """What stands for the plugins' own behaviour has nothing that they could not be told."""
     from lcm.plugins.settings.tables import TABLES
@@ -160,6 +154,7 @@ def test_variables_beside_a_file_stand_above_it(tmp_path: Path) -> None:
         ),
         ('{"topK": 1e999}', "settings.json: topK must be a finite number, got Infinity$"),
         ('{"topK": "8", "alpha": 1}', "libravdb-memory: topK: '8' is not of type 'number'"),
+        ('{"topKK": 8, "alpha": 1}', r"settings\.json: .*topKK: no such setting: is topK meant"),
     ],
 )
 def test_a_file_that_is_none_is_refused(text: str, problem: str, tmp_path: Path) -> None:
@@ -205,86 +200,3 @@ def test_an_exported_preset_is_composed_again(tmp_path: Path) -> None:
         (tmp_path / "decay" / "turned.yaml").read_text().replace("beta_core: 0.9", "beta_core: 0.7")
     )
     assert "choices have changed" in import_preset.imported_preset(tmp_path).notes["experiment=turned"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["system=libravdb"], "to=FOLDER"),
-        (["run", "decay=none", "to=x"], "name one source, or overrides alone"),
-        (["to=x", "target=mem0"], "target=mem0: no such target; choose of: yaml, lancedb_pro, lossless_claw, libravdb"),
-        (["to=x", "alias=champion"], "add register=NAME"),
-        (["to=x", "name=weibull"], "name=weibull is a choice of decay already"),
-        (["to=x", "name=a b"], "must be letters, digits and underscores"),
-    ],
-)
-def test_a_command_that_says_too_little_or_too_much_is_refused(arguments: list[str], problem: str) -> None:
-    with pytest.raises(LcmError, match=problem):
-        read_command(arguments)
-
-
-def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "kept.txt").write_text("mine")
-    with pytest.raises(LcmError, match="is not empty"):
-        exported(tmp_path)
-
-
-@pytest.mark.full
-@pytest.mark.xdist_group("mlflow")
-def test_a_run_is_exported_registered_and_fetched_by_its_alias(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    quick = (
-        "system=hybrid",
-        "embedder=hashing",
-        "arms=none",
-        "measures.latency.queries=0",
-        "measures.retention.budgets=[]",
-        "cache=false",
-    )
-    config = composition.composed([*quick, "means.resamples=20", "fusion.dense_weight=0.6"])
-    evaluated(config, tmp_path / "run", lambda *_: None)
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    told = [f"tracking.uri={uri}", "target=yaml,lancedb_pro"]
-    asked = [str(tmp_path / "run"), f"to={tmp_path}/ours", "register=memory", "alias=champion", *told]
-    assert export.main(asked) == 0
-    assert "memory@champion is version 1" in capsys.readouterr().out
-    provenance = json.loads((tmp_path / "ours" / "provenance.json").read_text())
-    summary = read_summary(tmp_path / "run")
-    for key in ("commit", "dataset", "config_hash", "measures", "interval"):
-        assert provenance[key] == summary[key]
-    run_id = run_of_alias(uri, "memory", "champion")
-    fetched = fetch_run(uri, run_id, tmp_path / "fetched")
-    assert (fetched / "per_query.parquet").is_file()
-    assert (fetched / "presets" / "ours" / "system" / "ours.yaml").is_file()
-    assert export.main(["memory@champion", f"to={tmp_path}/again", *told]) == 0
-    again = json.loads((tmp_path / "again" / "provenance.json").read_text())
-    assert again["config_hash"] == provenance["config_hash"]
-    assert again["source"]["run_id"] == run_id
-    preset = ["embedder=hashing", f"to={tmp_path}/made", "register=memory", "alias=champion", *told]
-    assert export.main(preset) == 0  # of overrides: a run of its own, the next version
-    made = fetch_run(uri, run_of_alias(uri, "memory", "champion"), tmp_path / "fetched_too")
-    assert read_summary(made)["kind"] == "preset"
-    assert (made / "system" / "made.yaml").is_file()
-
-
-@pytest.mark.full
-@pytest.mark.xdist_group("mlflow")
-def test_a_preset_that_is_logged_later_is_whole(tmp_path: Path) -> None:
-    exported(tmp_path / "ours", "system=lancedb_pro", "decay.beta_core=0.9")
-    tracking = Mlflow(uri=f"sqlite:///{tmp_path}/mlflow.db")
-    tracking.log(tmp_path / "ours")
-    run_id = logged_run(tracking.uri, tmp_path / "ours")
-    assert run_id is not None
-    fetched = fetch_run(tracking.uri, run_id, tmp_path / "fetched")
-    kept = {str(path.relative_to(tmp_path / "ours")) for path in (tmp_path / "ours").rglob("*") if path.is_file()}
-    got = {str(path.relative_to(fetched)) for path in fetched.rglob("*") if path.is_file()}
-    assert got == kept - {"mlflow.json"}
-    assert {"system/turned.yaml", "experiment/turned.yaml", "decay/turned.yaml"} < got
-
-
-def test_a_misspelt_key_is_told_with_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "lancedb_pro.json"
-    path.write_text('{"embedding": {"apiKey": "k"}, "retrieval": {"vectorWeigth": 0.5}}')
-    with pytest.raises(LcmError, match=rf"^{path}: .*retrieval\.vectorWeigth: no such setting: is vectorWeight meant"):
-        import_preset.imported_plugin([path])

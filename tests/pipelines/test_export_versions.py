@@ -30,22 +30,3 @@ def test_a_version_is_written_what_it_takes_and_what_it_refuses_is_named(lcm: Lc
     done = lcm("export", *TURNED, "target=libravdb", "to=old", "tracking=none")
     assert "fusion.theta1" in done.stdout
     assert json.loads((done.place / "old/libravdb.json").read_text())["gatingTechNorm"] == 2
-
-
-def test_a_version_that_nobody_knows_is_refused_before_anything_is_written(lcm: Lcm) -> None:
-    wrong = {
-        ("target=libravdb", "for=1.5"): "libravdb-memory 1.5: no manifest of it is known; choose of: 1.4.4, 1.10.14-",
-        ("target=lossless_claw@0.7",): "lossless-claw 0.7: no manifest of it is known; choose of: 0.6.3",
-        ("for=1.10",): "for=1.10 is of one plugin: name it, target=libravdb for=1.10",
-        ("target=libravdb@1.4", "for=1.10"): "for=1.10 is of one plugin",
-        ("target=yaml", "for=1.10"): "for=1.10 is of one plugin",
-        ("target=yaml@1",): "target=yaml@1: yaml has no versions",
-        ("target=libravdb,libravdb@1.10",): "target=libravdb is named twice",
-        ("target=mem0",): "target=mem0: no such target",
-    }
-    for arguments, told in wrong.items():
-        done = lcm("export", "system=libravdb", "to=there", "tracking=none", *arguments)
-        assert (done.code, done.stdout) == (BAD_INPUT, "")
-        assert told in done.stderr
-        assert len(done.stderr.splitlines()) == 1
-        assert not (done.place / "there").exists()

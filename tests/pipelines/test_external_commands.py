@@ -27,20 +27,6 @@ def test_a_run_of_a_memory_that_never_ran_ends_with_an_exit_code_of_its_own(lcm:
     assert "runs/a holds a complete run: name another folder" in again.stderr
 
 
-def test_a_command_as_a_shell_reads_it_is_told_as_a_list(lcm: Lcm) -> None:
-    done = lcm("evaluate", *QUICK, "external.command='python3 overlap.py'")
-    assert done.stderr == (
-        "lcm: external.command must be a list, each text, got 'python3 overlap.py'; write its words as "
-        "external.command=[python3,overlap.py]\n"
-    )
-
-
-def test_trust_within_a_side_is_told_where_it_belongs(lcm: Lcm) -> None:
-    side = "system=external external=object external.target=mypkg.Mine trust=[mypkg]"
-    done = lcm("compare", "unified", side, "with=embedder=hashing", "tracking=none")
-    assert (done.code, "trust=[PACKAGE] is a word of its own on the command line" in done.stderr) == (BAD_INPUT, True)
-
-
 def test_a_system_is_exported_by_its_name(lcm: Lcm) -> None:
     done = lcm("export", "lancedb_pro_tuned", "to=preset", "target=yaml", "tracking=none")
     assert done.code == 0, done.stderr
@@ -50,9 +36,3 @@ def test_a_system_is_exported_by_its_name(lcm: Lcm) -> None:
 @pytest.mark.parametrize("pipeline", ["evaluate", "tune"])
 def test_no_line_of_a_help_text_is_wider_than_its_docstring(pipeline: str) -> None:
     assert max(map(len, help_of(pipeline).splitlines())) <= 120
-
-
-def test_a_preset_of_which_a_plugin_can_be_told_nothing_is_not_evaluated(lcm: Lcm) -> None:
-    done = lcm("transfer", "lancedb_pro_tuned", "target=libravdb", command("honest"), "tracking=none")
-    assert (done.code, "libravdb can be told nothing" in done.stderr) == (BAD_INPUT, True), done.stderr
-    assert not done.summaries

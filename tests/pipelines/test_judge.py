@@ -3,53 +3,29 @@
 import json
 import re
 import shlex
-import signal
-import subprocess
-import sys
 from pathlib import Path
-from shutil import copytree
 
 import ir_measures
 import polars as pl
 import pytest
-import requests
 from ir_measures import nDCG
 
 from eval.dataset.sample import Sample
 from eval.questions.files import read_questions
 from eval.questions.question import Evidence
-from pipelines import cli
 from pipelines.cli import BAD_INPUT
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.local_server import said, served
+from tests.support.looked_at import NO_CONTEXTS, copied
 
-RUNS = (*QUICK, "measures.retention.budgets=[]")
-
-
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("judge")]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of the sample, a third over other data, and the sample's own judgements as files."""
-    folder = tmp_path_factory.mktemp("judged")
-    controls = [one for one in RUNS if one != "arms=none"]
-    of_beir = ("dataset=beir", "dataset.directory=sample")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LCM_CACHE_DIR", str(folder / "cache"))
-        patch.chdir(folder)
-        assert cli.run(["evaluate", *controls, "hydra.run.dir=first"]) == 0
-        assert cli.run(["evaluate", *RUNS, "fusion=reciprocal_rank", "hydra.run.dir=second"]) == 0
-        assert cli.run(["datasets", "write", "first", "to=sample"]) == 0
-        assert cli.run(["evaluate", *RUNS, *of_beir, "hydra.run.dir=other"]) == 0
-    return folder
+RUNS = (*QUICK, NO_CONTEXTS)
 
 
 @pytest.fixture
-def runs(made: Path, tmp_path: Path) -> Path:
-    """A copy of them, in which `lcm` works."""
-    return copytree(made, tmp_path / "here")
+def runs(compared: Finished, tmp_path: Path) -> Path:
+    """A copy of two runs of the sample, and of the sample's own judgements as files, in which `lcm` works."""
+    return copied(compared, tmp_path)
 
 
 def judge(lcm: Lcm, *arguments: str) -> Finished:
@@ -77,21 +53,20 @@ def test_a_file_is_taken_over_and_evaluated_by(lcm: Lcm, runs: Path) -> None:
     assert all(one["evidence"] and one["asked_at"] and one["workspace"] for one in questions)
     command = told_command(done.stdout)
     assert command == ["dataset=sample", 'judgements="qrels/qrels.trec"']
-    evaluated = lcm("evaluate", *RUNS, *command, "hydra.run.dir=again")
-    assert evaluated.code == 0, evaluated.stderr
-    mine, first = (json.loads((runs / name / "summary.json").read_text()) for name in ("again", "first"))
-    assert mine["measures"] == first["measures"]
+    again, first = measured_again(lcm, runs, command), measures_of(runs / "first")
+    assert again == {name: first[name] for name in again}  # without what contexts hold
 
 
 def test_the_command_that_it_ends_with_loads_the_dataset_of_the_runs(lcm: Lcm, runs: Path) -> None:
+    of_beir = ("dataset=beir", "dataset.directory=sample")
+    assert lcm("evaluate", *RUNS, *of_beir, "hydra.run.dir=other").code == 0
+    refused = lcm("judge", "first", "other", "into=qrels")
+    assert "other is a run over other data than first" in refused.stderr
     done = lcm("judge", "other", "into=its own", "from=sample/qrels.trec")
     assert done.code == 0, done.stderr
     command = told_command(done.stdout)
     assert command == ["dataset=beir", 'dataset.directory="sample"', 'judgements="its own/qrels.trec"']
-    evaluated = lcm("evaluate", *RUNS, *command, "hydra.run.dir=again")
-    assert evaluated.code == 0, evaluated.stderr
-    mine, before = (json.loads((runs / name / "summary.json").read_text()) for name in ("again", "other"))
-    assert mine["measures"] == before["measures"]
+    assert measured_again(lcm, runs, command) == measures_of(runs / "other")
 
 
 def test_a_pooled_run_is_judged_and_evaluated_by_the_ids_of_its_haystack(lcm: Lcm, runs: Path) -> None:
@@ -102,10 +77,7 @@ def test_a_pooled_run_is_judged_and_evaluated_by_the_ids_of_its_haystack(lcm: Lc
     assert done.code == 0, done.stderr
     command = told_command(done.stdout)
     assert 'replay.haystack="pooled"' in command
-    evaluated = lcm("evaluate", *RUNS, *command, "hydra.run.dir=again")
-    assert evaluated.code == 0, evaluated.stderr
-    mine, first = (json.loads((runs / name / "summary.json").read_text()) for name in ("again", "pooled"))
-    assert mine["measures"] == first["measures"]
+    assert measured_again(lcm, runs, command) == measures_of(runs / "pooled")
     written = lcm("datasets", "write", *command[:-1], "to=again whole")
     assert written.code == 0, written.stderr
     assert (runs / "again whole" / "qrels.trec").read_text() == (runs / "whole" / "qrels.trec").read_text()
@@ -113,9 +85,18 @@ def test_a_pooled_run_is_judged_and_evaluated_by_the_ids_of_its_haystack(lcm: Lc
 
 def told_command(out: str) -> list[str]:
     """The overrides of the evaluation that a judgement ends with."""
-    found = re.search(r"^Evaluate by it: lcm evaluate (.+)$", out, re.MULTILINE)
-    assert found is not None
-    return shlex.split(found[1])
+    (found,) = re.findall(r"^Evaluate by it: lcm evaluate (.+)$", out, re.MULTILINE)
+    return shlex.split(found)
+
+
+def measures_of(folder: Path) -> dict:
+    return json.loads((folder / "summary.json").read_text())["measures"]
+
+
+def measured_again(lcm: Lcm, runs: Path, command: list[str]) -> dict:
+    done = lcm("evaluate", *RUNS, *command, "hydra.run.dir=again")
+    assert done.code == 0, done.stderr
+    return measures_of(runs / "again")
 
 
 def ir_measures_of(path: Path) -> set[tuple[str, str, int]]:
@@ -184,12 +165,8 @@ def test_an_interval_is_shown_from_20_judged_queries_on_and_of_a_share_lies_in_0
 
 
 def test_exported_questions_say_of_themselves_alone_how_they_were_generated(lcm: Lcm, runs: Path) -> None:
-    (runs / "talk.jsonl").write_text(
-        "".join(
-            json.dumps({"role": "user", "content": content}) + "\n"
-            for content in ("We sail at dawn.", "Bring the kettle.")
-        )
-    )
+    said = ("We sail at dawn.", "Bring the kettle.")
+    (runs / "talk.jsonl").write_text("".join(f'{{"role": "user", "content": "{one}"}}\n' for one in said))
     asked = [
         {"question_id": "made", "question": "When do we sail?", "evidence": "at dawn", "generated": "known_item"},
         {"question_id": "asked", "question": "Bring what?", "evidence": "the kettle"},
@@ -204,50 +181,6 @@ def test_exported_questions_say_of_themselves_alone_how_they_were_generated(lcm:
     command = told_command(done.stdout)
     assert command[:3] == ["dataset=own", 'dataset.paths=["talk.jsonl"]', 'dataset.questions="asked.jsonl"']
     assert lcm("evaluate", *RUNS, *command, "hydra.run.dir=again").code == 0
-
-
-def test_a_judge_who_is_killed_goes_on_where_it_was(lcm: Lcm, runs: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pipelines.cli",
-        "judge",
-        "first",
-        "into=qrels",
-        "queries=3",
-        "depth=3",
-        "judge=ada",
-    ]
-
-    def begun() -> tuple[subprocess.Popen[str], str]:
-        process = subprocess.Popen(command, cwd=runs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        return process, re.search(r"http://127\.0\.0\.1:\d+/\S+/", line)[0]
-
-    def say(address: str, grade: str) -> dict:
-        task = requests.get(f"{address}state", timeout=20).json()["task"]
-        body = {key: task[key] for key in ("query_id", "document_id")} | {"grade": grade}
-        return requests.post(f"{address}say", json=body, timeout=20).json()
-
-    process, address = begun()
-    for grade in ("relevant", "not", "partly"):
-        state = say(address, grade)
-    process.send_signal(signal.SIGKILL)
-    process.wait(20)
-    with (runs / "qrels" / "judgements.jsonl").open("a") as file:
-        file.write('{"query_id":"q001","docum')  # a line that it was writing
-    process, address = begun()
-    assert requests.get(f"{address}state", timeout=20).json() == state
-    assert state["done"] == 3
-    say(address, "not")
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (0, "")
-    assert "4 of 9 pooled messages of 3 queries are judged" in out
-    assert [one["relevance"] for one in judgements(runs)] == [2, 0, 1, 0]
-    grades = sorted(one.relevance for one in ir_measures.read_trec_qrels(str(runs / "qrels" / "qrels.trec")))
-    assert grades == [0, 0, 1, 2]
 
 
 def test_a_judged_pool_says_what_nobody_judged(lcm: Lcm, runs: Path) -> None:
@@ -284,25 +217,8 @@ def test_a_judged_pool_says_what_nobody_judged(lcm: Lcm, runs: Path) -> None:
     assert measured["nDCG@10"] == pytest.approx({query: theirs[query] for query in measured["nDCG@10"]})
 
 
-def test_what_cannot_be_judged_is_told_in_one_line(lcm: Lcm, runs: Path) -> None:
-    (runs / "foreign.trec").write_text("nobody 0 asked 1\n")
-    cases = {
-        ("first",): "into=FOLDER is missing",
-        ("into=qrels",): "name the runs whose rankings are to be judged",
-        ("first", "other", "into=qrels"): "other is a run over other data than first",
-        ("nowhere", "into=qrels"): "nowhere is not a complete run",
-        ("first", "into=qrels", "arms=best"): "no run has the arm 'best'; arms may be some of: system, bm25",
-        ("first", "into=qrels", "dept=4"): "no such key: 'dept'; did you mean depth?",
-        ("first", "into=qrels", "fusion=unified"): "no such key: 'fusion'; choose from: into, depth",
-        ("first", "into=qrels", "depth=0"): "depth must be a whole number >= 1, got '0'",
-        ("first", "into=qrels", "port=99999"): "port=99999 cannot be had",
-        ("first", "into=qrels", "report=true", "measure=best"): "unknown measure 'best'",
-        ("first", "into=qrels", "from=foreign.trec"): "judges no message of this dataset",
-        ("first", "into=qrels", "language_model=none"): "no language model is configured",
-    }
-    for arguments, told in cases.items():
-        done = lcm("judge", *arguments)
-        assert (done.code, told in done.stderr, done.stderr.count("\n")) == (BAD_INPUT, True, 1), done.stderr
+def test_one_judge_is_of_one_kind(lcm: Lcm, runs: Path) -> None:
     assert judge(lcm, "from=sample/qrels.trec", "judge=ada").code == 0
     refused = judge(lcm, "judge=ada")
+    assert (refused.code, refused.stderr.count("\n")) == (BAD_INPUT, 1)
     assert "judge 'ada' of qrels/judgements.jsonl is a file: name another, judge=NAME" in refused.stderr

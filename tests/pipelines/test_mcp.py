@@ -50,6 +50,7 @@ async def asked(store: Path, asks: Asks, into: dict[str, str], *more: str) -> No
             into[name] = f"{'!' if reply.is_error else ''}{reply.content[0].text}"
 
 
+@pytest.mark.slow
 def test_an_agents_program_recalls_by_every_tool_and_writes_nothing(store: Path) -> None:
     before, replies = store.read_bytes(), dict[str, str]()
     asks: Asks = [
@@ -72,6 +73,7 @@ def test_an_agents_program_recalls_by_every_tool_and_writes_nothing(store: Path)
     assert {one.name for one in store.parent.iterdir()} == {"memory.db", "cache"}
 
 
+@pytest.mark.slow
 def test_two_programs_at_once_keep_the_same_documents(store: Path) -> None:
     with Store(store) as made:
         for number in range(20):
@@ -97,6 +99,7 @@ def request(number: int, method: str, params: str) -> str:
     return f'{{"jsonrpc": "2.0", "id": {number}, "method": "{method}", "params": {params}}}'
 
 
+@pytest.mark.slow
 def test_what_is_no_request_is_survived_and_sigterm_ends_it_in_one_line(store: Path) -> None:
     """Lines that the SDK's client cannot even send."""
     hello: Mapping[str, Any] = {
@@ -130,27 +133,6 @@ def test_what_is_no_request_is_survived_and_sigterm_ends_it_in_one_line(store: P
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 143
         assert server.stderr.read().splitlines()[-1] == "lcm: terminated"
-
-
-MISTAKES = {
-    "no such store": (["store=none.db"], "there is no store 'none.db'"),
-    "a word": (["memory.db", "STORE"], "a store is named by store=FILE"),
-    "a misspelt key": (["STORE", "agnet=ada"], "did you mean agent?"),
-    "a blank agent": (["STORE", "agent= "], "agent= : agent_id must be an id"),
-    "a grant of nothing": (["STORE", "grant=none"], "there is no conversation 'none' in the store"),
-    "neither true nor false": (["STORE", "write=yes"], "write must be true or false, got 'yes'"),
-    "what has no effect": (["STORE", "measures.latency.queries=3"], "has no effect on `lcm mcp`"),
-    "a setting": (["STORE", "recall.order=best"], "recall.order"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_line_before_anything_is_served(lcm: Lcm, store: Path, mistake: str) -> None:
-    arguments, told = MISTAKES[mistake]
-    done = lcm("mcp", *(f"store={store}" if one == "STORE" else one for one in arguments), "embedder=hashing")
-    assert (done.code, done.stdout) == (BAD_INPUT, "")
-    assert told in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_without_the_sdk_one_line_says_what_to_install(lcm: Lcm, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

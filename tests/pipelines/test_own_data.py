@@ -63,35 +63,6 @@ def test_check_tells_what_was_left_out_and_counts_as_evaluate_does(lcm: Lcm, tmp
     assert told.endswith("(and 2 more: `lcm questions check` shows them)\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["questions", "check", QUESTIONS], "name a questions file and the sessions it is about"),
-        (["questions", "check", QUESTIONS, SESSIONS, "similarity=much"], "similarity must be a number, got 'much'"),
-        (["questions", "check", QUESTIONS, SESSIONS, "workspce=all"], "'workspce'; did you mean workspace?"),
-        (["questions", "burn"], "`lcm questions` is followed by check or make, got 'burn'"),
-        (["evaluate", SESSIONS], f"`lcm questions make {SESSIONS} into=questions.jsonl`"),
-        (["evaluate", "dataset=own", f"dataset.paths=[{SESSIONS}]"], "`lcm questions make PATHS into=questions.jsonl`"),
-        (["evaluate", "-m", SESSIONS, "system=lancedb_pro,unified"], "lcm questions make"),
-        (["evaluate", QUESTIONS], f"name the sessions that {QUESTIONS} is about"),
-        (["evaluate", SESSIONS, QUESTIONS, QUESTIONS], "both look like questions; name one, dataset.questions="),
-        (["evaluate", SESSIONS, QUESTIONS, "dataset=locomo"], "dataset=locomo is chosen: leave one out"),
-        (["evaluate", SESSIONS, QUESTIONS, "dataset.paths=[a]"], "dataset.paths=[a]: leave one out"),
-        (["evaluate", "~/no/such/folder", QUESTIONS], "~/no/such/folder: no such file or folder"),
-        (["evaluate", "sesions", QUESTIONS], "sesions: no such file or folder"),
-        (["evaluate", SESSIONS, "misspelt.jsonl"], "misspelt.jsonl: no such file or folder"),
-        (["evaluate", SESSIONS, QUESTIONS, "dataset.workspace=town"], "workspace must be one of: all, file, folder"),
-    ],
-    ids=lambda one: " ".join(Path(word).name for word in one) if isinstance(one, list) else "",
-)  # fmt: skip
-def test_what_cannot_be_meant_is_refused_in_one_line(lcm: Lcm, arguments: list[str], told: str) -> None:
-    done = lcm(*arguments)
-    assert done.code == 2
-    assert told in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.summaries == []
-
-
 def test_sessions_without_a_transcript_are_named_before_any_question_is_blamed(lcm: Lcm, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -138,7 +109,6 @@ def test_sessions_without_questions_are_measured_by_what_needs_none() -> None:
         written_out([SESSIONS])
 
 
-@pytest.mark.full
 def test_the_short_form_evaluates_and_a_sweep_pairs_its_points(lcm: Lcm) -> None:
     done = lcm("evaluate", SESSIONS, QUESTIONS, *QUICK, "-m", "fusion=weighted_sum,reciprocal_rank")
     assert done.code == 0, done.stderr
@@ -151,12 +121,3 @@ def test_the_short_form_evaluates_and_a_sweep_pairs_its_points(lcm: Lcm) -> None
     assert row["low"] <= row["difference"] <= row["high"]
     assert 0 < row["p"] <= row["p_holm"] <= 1
     assert "## Each point against the default" in (sweep / "sweep.md").read_text()
-
-
-def test_nothing_is_evaluated_on_wrong_evidence(lcm: Lcm, tmp_path: Path) -> None:
-    path = Path(shutil.copy(QUESTIONS, tmp_path / "questions.jsonl"))
-    path.write_text(path.read_text().replace("a small machine at Hetzner", "a large machine in Skagen"))
-    done = lcm("evaluate", SESSIONS, str(path), *QUICK)
-    assert done.code == 2
-    assert f"{path}:15: evidence: 'a large machine in Skagen, called gannet' stands in no message" in done.stderr
-    assert done.summaries == []

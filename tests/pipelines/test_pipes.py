@@ -12,23 +12,11 @@ from pipelines.views.terminal import show_table
 from tests.pipelines.conftest import Lcm
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "--help",
-        *(
-            pytest.param(one, marks=pytest.mark.full)
-            for one in ("evaluate --cfg job", "grep --help", "datasets", "cache")
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["evaluate --cfg job", pytest.param("datasets", marks=pytest.mark.full)])
 def test_a_reader_that_leaves_at_once_ends_no_command(command: str, root: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "pipelines.cli", *command.split()],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as lcm:
+    asked = [sys.executable, "-m", "pipelines.cli", *command.split()]
+    with subprocess.Popen(asked, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as lcm:
         lcm.stdout.close()
         assert lcm.stderr.read() == b""
     assert lcm.returncode == 0
@@ -43,6 +31,7 @@ def test_a_configuration_that_is_no_text_is_named_with_the_remedy(lcm: Lcm, tmp_
     assert told.stderr == f"lcm: {bad} is no UTF-8 text at byte 14: save it as UTF-8\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("redirection", "code", "told"),
     [

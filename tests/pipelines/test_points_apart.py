@@ -12,21 +12,15 @@ from eval.executor.none import NoExecutor
 from eval.sweep.point_folder import PointFolder
 from pipelines.steps import sweep
 from pipelines.steps.points_apart import BuiltPoint, PointJob, run_by, shares_points
-from tests.pipelines.conftest import Lcm
-from tests.pipelines.test_evaluate import numbers
-from tests.pipelines.test_sweep import COMMAND, points
+from tests.pipelines.conftest import Finished, Lcm
+from tests.pipelines.test_sweep import COMMAND, assert_same
 
 
-def test_workers_of_the_executor_give_the_same_numbers(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = lcm(*COMMAND, place="here")
+def test_workers_of_the_executor_give_the_same_numbers(
+    lcm: Lcm, swept: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweep, "_run_here", lambda *_: pytest.fail("a point was run here"))
-    apart = lcm(*COMMAND, "executor=local", place="apart")
-    assert (apart.code, apart.stdout) == (here.code, here.stdout) == (0, here.stdout), apart.stderr
-    of_each = [
-        [numbers(point) | {"config.yaml": ""} for point in points(next((run.place / "runs" / "sweeps").iterdir()))]
-        for run in (here, apart)
-    ]
-    assert of_each[0] == of_each[1] and len(of_each[0]) == 2
+    assert_same(swept, lcm(*COMMAND, "executor=local", place="apart"))
 
 
 def test_fewer_points_than_workers_are_run_one_after_another() -> None:

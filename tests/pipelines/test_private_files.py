@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.sample import bundled_directory
-from tests.pipelines.conftest import QUICK, Lcm
+from tests.pipelines.conftest import Finished, Lcm
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
-TALKS = str(bundled_directory() / "transcripts")
 
 
 def open_to_others(*folders: Path) -> dict[str, str]:
@@ -18,28 +17,24 @@ def open_to_others(*folders: Path) -> dict[str, str]:
     return {str(path): oct(path.stat().st_mode & 0o777) for path in paths if path.stat().st_mode & 0o077}
 
 
-@pytest.mark.full
-def test_what_is_taken_in_and_compacted_is_its_owners_alone(lcm: Lcm) -> None:
-    taken = lcm("ingest", TALKS, "into=stores/memory.db", place="here")
-    parquet = lcm("ingest", TALKS, "into=messages.parquet", place="here")
-    folded = lcm("compact", TALKS, "into=compacted", "shards=1", "tracking=none", place="here")
-    assert (taken.code, parquet.code, folded.code) == (0, 0, 0), folded.stderr
-    names = {path.name for path in taken.place.rglob("*")}
+def test_what_is_taken_in_and_compacted_is_its_owners_alone(lcm: Lcm, compacted: Finished) -> None:
+    talk = str(bundled_directory() / "transcripts" / "assistant.jsonl")
+    taken = lcm("ingest", talk, "into=stores/memory.db")
+    assert (taken.code, lcm("ingest", talk, "into=messages.parquet").code) == (0, 0), taken.stderr
+    names = {path.name for folder in (taken.place, compacted.place) for path in folder.rglob("*")}
     assert {"memory.db", "messages.parquet", "shard-000.db", "report.parquet", "plan.json"} <= names
-    assert not open_to_others(taken.place)
+    assert not open_to_others(taken.place, compacted.place)
 
 
-@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
 def test_runs_caches_presets_and_what_mlflow_makes_are_their_owners_alone(
-    lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lcm: Lcm, evaluated: Finished, swept: Finished, studied: Finished
 ) -> None:
-    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
-    quick = [word for word in QUICK if not word.startswith("tracking")]
-    run = lcm("evaluate", *quick, "cache=true", "hydra.run.dir=runs/one", place="here")
-    sweep = lcm("evaluate", "-m", *quick, "fusion.dense_weight=0.3,0.5", "executor=local", place="here")
-    exported = lcm("export", "runs/one", "to=presets/one", "name=one", place="here")
-    assert (run.code, sweep.code, exported.code) == (0, 0, 0), run.stderr + sweep.stderr + exported.stderr
-    names = {path.name for path in run.place.rglob("*")}
-    assert {"mlflow.db", "summary.json", "run.parquet", "lancedb_pro.json", "points.parquet"} <= names
-    assert any((tmp_path / "cache").rglob("*.sqlite"))
-    assert not open_to_others(run.place, tmp_path / "cache")
+    made = lcm("export", str(evaluated.folder), "to=presets/one", "name=one", "tracking.uri=sqlite:///here.db")
+    assert made.code == 0, made.stderr
+    names = {path.name for one in (made, evaluated, swept, studied) for path in one.place.rglob("*")}
+    assert {"here.db", "summary.json", "run.parquet", "lancedb_pro.json", "points.parquet", "study.db"} <= names
+    assert any((evaluated.place.parent / "cache").rglob("*.sqlite"))
+    caches = [one.place.parent / "cache" for one in (evaluated, swept, studied)]
+    assert not open_to_others(made.place, evaluated.place, swept.place, studied.place, *caches)

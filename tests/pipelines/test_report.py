@@ -12,11 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from eval.report.contexts import UNCHANGED
 from lcm.derived import seal
-from tests.pipelines.conftest import QUICK, Lcm
-
-SHOWN = tuple(one for one in QUICK if one != "report=false")
-NO_CONTEXTS = "measures.retention.budgets=[]"
+from tests.pipelines.conftest import Finished, Lcm
+from tests.support.looked_at import NO_CONTEXTS, SHOWN, copied
 
 
 def block(page: Path, name: str) -> Any:
@@ -24,16 +23,13 @@ def block(page: Path, name: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-def test_a_run_ends_with_the_path_of_its_page(lcm: Lcm) -> None:
-    done = lcm("evaluate", *SHOWN, NO_CONTEXTS, "hydra.run.dir=run")
-    assert done.code == 0
-    assert done.stdout.rstrip().endswith("run/report.html")
-    page = done.place / "run" / "report.html"
+def test_a_run_ends_with_its_page(evaluated: Finished) -> None:
+    page = evaluated.folder / "report.html"
     index = block(page, "index")
-    queries = pl.read_parquet(done.place / "run" / "queries.parquet")
+    queries = pl.read_parquet(evaluated.folder / "queries.parquet")
     assert [question[0] for question in index["questions"]] == queries["query_id"].to_list()
     first = block(page, "q0")[0]
-    run = pl.read_parquet(done.place / "run" / "run.parquet").filter(query_id=queries["query_id"][0], arm="system")
+    run = pl.read_parquet(evaluated.folder / "run.parquet").filter(query_id=queries["query_id"][0], arm="system")
     assert [rank for _, rank, *_ in first["rankings"][0]][:5] == run["rank"].sort().head(5).to_list()
     assert len(first["evidence"]) == len(queries["evidence"][0])
     assert "lcm report" in index["notes"][0]
@@ -45,25 +41,32 @@ def words(page: Path) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
-def test_a_page_says_of_control_arms_and_contexts_what_the_terminal_says(lcm: Lcm) -> None:
-    done = lcm("evaluate", *(one for one in SHOWN if one not in ("arms=none", "system=hybrid")), "hydra.run.dir=run")
-    assert done.code == 0, done.stderr
-    told = words(done.place / "run" / "report.html")
-    (against,) = [line for line in done.stdout.splitlines() if line.startswith("by recall@10 the system is")]
+@pytest.fixture
+def run(evaluated: Finished, tmp_path: Path) -> Path:
+    """A copy of a run, which a test may damage."""
+    return Path(shutil.copytree(evaluated.folder, tmp_path / "here" / "run"))
+
+
+def test_a_page_says_of_control_arms_and_contexts_what_the_terminal_says(
+    lcm: Lcm, evaluated: Finished, run: Path
+) -> None:
+    (against,) = [line for line in evaluated.stdout.splitlines() if line.startswith("by recall@10 the system is")]
+    told = words(evaluated.folder / "report.html")
     assert f"B{against[1:]}." in told
-    (clause,) = [line.partition(":")[0] for line in done.stdout.splitlines() if line.startswith("nothing folds")]
-    assert f"N{clause[1:]}." in told
     assert "No summary was made here" in told
     assert "summarised: in part, by a passage" in told
+    summary = json.loads((run / "summary.json").read_text())
+    unsealed = {key: value for key, value in summary.items() if not key.endswith("sha256")}
+    (run / "summary.json").write_text(json.dumps(unsealed | {"changed": {}}))
+    assert lcm("report", "run", "ladders=false").code == 0
+    assert f"N{UNCHANGED[1:]}." in words(run / "report.html")
 
 
-def test_every_judged_message_is_in_one_place_of_the_page(lcm: Lcm) -> None:
-    folder = lcm("evaluate", *QUICK, NO_CONTEXTS, "hydra.run.dir=run").place / "run"
-    assert not (folder / "report.html").exists()
-    done = lcm("report", "run", "into=page.html")
+def test_every_judged_message_is_in_one_place_of_the_page(lcm: Lcm, evaluated: Finished) -> None:
+    done = lcm("report", str(evaluated.folder), "into=page.html")
     assert (done.code, done.stdout.rstrip().endswith("Page: page.html")) == (0, True)
-    page = folder.parent / "page.html"
-    judged = pl.read_parquet(folder / "queries.parquet")["evidence"].list.len().sum()
+    page = done.place / "page.html"
+    judged = pl.read_parquet(evaluated.folder / "queries.parquet")["evidence"].list.len().sum()
     text = page.read_text()
     (told,) = re.findall(r"all judged messages</th><td[^>]*>([\d,]+)<", text)
     assert int(told.replace(",", "")) == judged
@@ -77,27 +80,25 @@ def test_every_judged_message_is_in_one_place_of_the_page(lcm: Lcm) -> None:
     assert contexts
 
 
-def test_a_run_without_its_configuration_is_shown_as_far_as_it_is_known(lcm: Lcm) -> None:
-    folder = lcm("evaluate", *QUICK, NO_CONTEXTS, "hydra.run.dir=run").place / "run"
+def test_a_run_without_its_configuration_is_shown_as_far_as_it_is_known(lcm: Lcm, run: Path) -> None:
     for name in ("config.yaml", "run.parquet", "documents.parquet"):
-        (folder / name).unlink()
+        (run / name).unlink()
     assert lcm("report", "run").code == 0
-    index = block(folder / "report.html", "index")
+    index = block(run / "report.html", "index")
     assert any("the dataset is not at hand" in note for note in index["notes"])
     assert any("no run.parquet" in note for note in index["notes"])
     assert len(index["questions"]) == 102
 
 
-def test_ladders_of_another_ranking_than_the_kept_one_are_not_told(lcm: Lcm) -> None:
-    folder = lcm("evaluate", *QUICK, NO_CONTEXTS, "hydra.run.dir=run").place / "run"
-    kept = pl.read_parquet(folder / "run.parquet")
+def test_ladders_of_another_ranking_than_the_kept_one_are_not_told(lcm: Lcm, run: Path) -> None:
+    kept = pl.read_parquet(run / "run.parquet")
     turned = kept.with_columns(document_id=pl.col("document_id").reverse().over("query_id"))
-    turned.write_parquet(folder / "run.parquet")
-    seal(folder)
+    turned.write_parquet(run / "run.parquet")
+    seal(run)
     assert lcm("report", "run").code == 0
-    index = block(folder / "report.html", "index")
+    index = block(run / "report.html", "index")
     assert any("how every stage treated the evidence is not told" in note for note in index["notes"])
-    assert not any(told for one in block(folder / "report.html", "q0") for told in one["ladders"])
+    assert not any(told for one in block(run / "report.html", "q0") for told in one["ladders"])
 
 
 def test_a_sweep_whose_best_point_is_the_default_says_so(lcm: Lcm) -> None:
@@ -108,40 +109,21 @@ def test_a_sweep_whose_best_point_is_the_default_says_so(lcm: Lcm) -> None:
     assert block(page, "index")["columns"] == ["ranking.stages.limit.n=20 (the default)", "ranking.stages.limit.n=2"]
 
 
-def test_a_sweep_has_one_page(lcm: Lcm) -> None:
-    done = lcm(
-        *("evaluate", "-m", *SHOWN, NO_CONTEXTS, "fusion.dense_weight=0.1,0.9", "ranking.stages.limit.n=20"),
-        "hydra.sweep.dir=sweep",
-    )
-    assert done.code == 0, done.stderr
-    assert done.stdout.rstrip().endswith("Page: sweep/report.html")
-    assert [path.relative_to(done.place) for path in done.place.rglob("report.html")] == [Path("sweep/report.html")]
-    told = words(done.place / "sweep" / "report.html")
-    (best,) = [line for line in done.stdout.splitlines() if line.startswith("best by recall@10")]
+def test_a_sweep_has_one_page(lcm: Lcm, swept: Finished, tmp_path: Path) -> None:
+    (page,) = swept.place.rglob("report.html")
+    place = page.parent.relative_to(swept.place)
+    assert swept.stdout.rstrip().endswith(f"Page: {place}/report.html")
+    told = words(page)
+    (best,) = [line for line in swept.stdout.splitlines() if line.startswith("best by recall@10")]
     assert f"B{best[1:]}." in told
-    (following,) = [line for line in done.stdout.splitlines() if line.startswith("next: ")]
+    (following,) = [line for line in swept.stdout.splitlines() if line.startswith("next: ")]
     assert f"N{following[1:]}" in told
     assert "the sample shows the tool; its numbers prove nothing (2 of 2 points)" in told
     assert "What they were asked dataset sample" in told
     assert re.search(r"the default 0\.\d{3} baseline", told)
-    columns = block(done.place / "sweep" / "report.html", "index")["columns"]
-    assert sorted(columns) == ["default", "fusion.dense_weight=0.1", "fusion.dense_weight=0.9"]
+    columns = block(page, "index")["columns"]
+    assert sorted(columns) == ["default", "fusion.dense_weight=0.2", "fusion.dense_weight=0.4"]
     assert columns[1] == "default"
-    shutil.rmtree(done.place / "sweep" / json.loads((done.place / "sweep/summary.json").read_text())["best"]["folder"])
-    assert lcm("report", "sweep", "into=again.html").code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (("report", "nowhere"), "is not a complete run"),
-        (("report", "a", "b"), "name one folder"),
-        (("report", "run", "ladder=false"), "did you mean ladders?"),
-        (("report", "run", "ladders=no"), "ladders must be true or false"),
-    ],
-)
-def test_bad_input_is_one_line(lcm: Lcm, arguments: tuple[str, ...], reason: str) -> None:
-    done = lcm(*arguments)
-    assert done.code == 2
-    assert reason in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    folder = copied(swept, tmp_path) / place
+    shutil.rmtree(folder / json.loads((folder / "summary.json").read_text())["best"]["folder"])
+    assert lcm("report", str(place), "into=again.html").code == 0

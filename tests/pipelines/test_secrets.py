@@ -16,6 +16,7 @@ from tests.lcm.retrieval.reranker.loopback import Answer, serving
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_compact import chat
 from tests.pipelines.test_compact_by_model import compact_by_model
+from tests.support.looked_at import NO_CONTEXTS
 from tests.support.secrets import SECRETS, told_in
 
 HELD = {"GITHUB_TOKEN": "ordinary words that open a door", "AWS_SECRET_ACCESS_KEY": "more words that open another"}
@@ -65,10 +66,11 @@ def test_what_is_packed_is_searched(tmp_path: Path) -> None:
     assert {Path(path).name for _, path in found(tmp_path)} == {"table.parquet", "cached", "lines.gz", "a.db"}
 
 
-@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
 def test_what_is_planted_in_a_configuration_is_written_nowhere(lcm: Lcm, searched: Path, tmp_path: Path) -> None:
     notes = {kind.replace(" ", "_").replace(",", ""): text for kind, (text, _) in SECRETS.items()}
-    done = lcm("evaluate", *preset(searched, {"notes": notes}), *SHORT)
+    done = lcm("evaluate", *preset(searched, {"notes": notes}), *SHORT, NO_CONTEXTS)
     assert done.code == 0, done.stderr
     (receipt,) = (done.place / "runs").rglob("mlflow.json")
     assert (done.place / "mlflow.db").is_file()
@@ -82,7 +84,7 @@ def test_what_is_planted_in_a_sweep_is_in_no_label_file_or_run_of_mlflow(lcm: Lc
     said = quoted(" ".join(text for text, _ in SECRETS.values()))
     access = f"+scopes.agent_access.a=[{said}],[b]"
     folder = "sk-or-v1-0123456789abcdef0123456789abcdef"
-    done = lcm("evaluate", "-m", access, f"hydra.sweep.dir={folder}/sweep", *SHORT)
+    done = lcm("evaluate", "-m", access, f"hydra.sweep.dir={folder}/sweep", *SHORT, NO_CONTEXTS)
     assert done.code == 0, done.stderr
     points = done.place / folder / "sweep" / "points.parquet"
     assert REDACTED in str(pl.read_parquet(points).rows())
@@ -96,7 +98,6 @@ def test_what_is_planted_in_a_sweep_is_in_no_label_file_or_run_of_mlflow(lcm: Lc
     assert not [name for name in named if redacted(name) != name]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("status", [200, 400])
 def test_what_a_server_says_of_keys_is_written_nowhere(
     status: int, lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -1,9 +1,7 @@
 """`lcm serve`: what lies below a folder, shown to this machine alone, and nothing written but judgements."""
 
-import hashlib
 import json
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,49 +15,10 @@ import requests
 from eval.loopback import Loopback
 from eval.serving.browser import Browser
 from eval.serving.shelf import Shelf, grouped
-from lcm.errors import LcmError
-from pipelines import cli, serve
-from tests.pipelines.conftest import QUICK
+from pipelines import serve
+from tests.support.looked_at import HOSTILE
 
 JSON = {"Content-Type": "application/json"}
-HOSTILE = "<script>alert(1)</script>"
-_EVALUATE = ("evaluate", "talks", "questions.jsonl", *QUICK, "measures.retention.budgets=[]")
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Two runs, a sweep, a comparison and a store, whose talk and names are hostile."""
-    place = tmp_path_factory.mktemp("served")
-    lines = [
-        {
-            "role": role,
-            "content": f"{HOSTILE} the {what} lies in drawer {i}",
-            "timestamp": f"2026-01-0{i + 1}T09:00:00Z",
-        }
-        for i, (role, what) in enumerate([("user", "torch"), ("assistant", "kettle"), ("user", "rope")])
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
-        patch.setenv("NO_PROXY", "127.0.0.1,localhost")
-        Path("talks").mkdir()
-        Path("talks/one.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        asked = [
-            {"question_id": f"q{i}{HOSTILE}", "question": f"where is the {what}? {HOSTILE}", "evidence": [what]}
-            for i, what in enumerate(("torch", "kettle", "rope"))
-        ]
-        Path("questions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
-        for command in (
-            (*_EVALUATE, "hydra.run.dir=runs/a"),
-            (*_EVALUATE, "hydra.run.dir=runs/b", "fusion=reciprocal_rank"),
-            ("evaluate", "-m", *_EVALUATE[1:], "fusion.dense_weight=0.2,0.4", "hydra.sweep.dir=runs/swept"),
-            ("compare", "runs/a", "runs/b", "into=runs/compared", "tracking=none"),
-            ("ingest", "talks", "into=runs/memory.db"),
-        ):
-            assert cli.run(list(command)) == 0, command
-        shutil.copytree("runs/a", f"runs/{HOSTILE.replace('/', ' ')}")
-        Path("runs/link").symlink_to(place)
-        yield place
 
 
 @dataclass
@@ -91,16 +50,16 @@ def serving(root: Path, judgements: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def served(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.chdir(place)
+def served(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.chdir(shelf)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    with serving(Path("runs"), place / "judgements") as server:
+    with serving(Path("runs"), tmp_path / "judgements") as server:
         yield server
 
 
-def contents(folder: Path) -> dict[str, str]:
+def contents(folder: Path) -> dict[str, bytes]:
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {str(path): path.read_bytes() for path in files}
 
 
 def test_the_list_names_all_that_lies_there_and_finds_by_setting(served: Served) -> None:
@@ -153,7 +112,7 @@ def test_questions_lead_to_their_place_in_the_page_of_each_run(served: Served) -
     assert "3 found" in served.get("questions").text
 
 
-def test_two_ticked_runs_are_compared_in_an_origin_of_their_own(served: Served) -> None:
+def test_two_ticked_runs_and_pages_are_shown_in_an_origin_of_their_own(served: Served) -> None:
     a, b = served.key("a"), served.key("b")
     answer = served.get(f"compare?run={b}&run={a}")
     assert answer.status_code == 200
@@ -161,34 +120,30 @@ def test_two_ticked_runs_are_compared_in_an_origin_of_their_own(served: Served) 
     (heading,) = re.findall("<h1>([^<]*)</h1>", answer.text)
     assert re.fullmatch(r"hybrid · own · .* against hybrid · own · .*", heading)
     assert answer.headers["content-security-policy"].startswith("sandbox allow-scripts")
-    assert served.get(f"compare?run={a}").status_code == 404
-    assert "tick two runs" in served.get(f"compare?run={a}").text
-
-
-def test_pages_are_those_of_their_folders(served: Served) -> None:
-    answer = served.get(f"page/{served.key('compared')}")
-    assert answer.status_code == 200
-    assert answer.headers["content-security-policy"].startswith("sandbox ")
+    one = served.get(f"compare?run={a}")
+    assert (one.status_code, "tick two runs" in one.text) == (404, True)
+    kept = served.get(f"page/{served.key('compared')}")
+    assert (kept.status_code, kept.headers["content-security-policy"].startswith("sandbox ")) == (200, True)
     gone = served.get("page/0123456789abcdef")
     assert (gone.status_code, "go back to the list" in gone.text) == (404, True)
 
 
-def test_looking_writes_nothing_and_judging_only_judgements(served: Served, place: Path) -> None:
-    before = contents(place / "runs")
+def test_looking_writes_nothing_and_judging_only_judgements(served: Served, shelf: Path, tmp_path: Path) -> None:
+    before = contents(shelf / "runs")
     key = served.key("a")
     for page in ("", "questions", f"store/{served.key('memory.db')}?q=rope", f"judge/{key}/", f"judge/{key}/state"):
         assert served.get(page).status_code == 200, page
-    assert contents(place / "runs") == before
-    assert not contents(place / "judgements")
+    assert contents(shelf / "runs") == before
+    assert not contents(tmp_path)
     state = served.get(f"judge/{key}/state").json()
     while state["task"] is not None:
         grade = "relevant" if state["task"]["query"].split()[3].rstrip("?") in str(state["task"]) else "not"
         told = {"query_id": state["task"]["query_id"], "document_id": state["task"]["document_id"], "grade": grade}
         state = served.post(f"judge/{key}/say", told).json()
     assert "qrels.trec" in served.post(f"judge/{key}/finish", {}).json()["told"]
-    (qrels,) = (place / "judgements").rglob("qrels.trec")
+    (qrels,) = (tmp_path / "judgements").rglob("qrels.trec")
     assert len(qrels.read_text().splitlines()) == state["done"]
-    assert contents(place / "runs") == before
+    assert contents(shelf / "runs") == before
 
 
 def test_whoever_else_asks_is_refused(served: Served) -> None:
@@ -203,13 +158,3 @@ def test_whoever_else_asks_is_refused(served: Served) -> None:
         assert served.post(path, {}).status_code == 405
     for path in ("store/../../a", "%2e%2e/%2e%2e/etc/passwd", f"store/{served.key('a')}", "page/..%2f..%2fa"):
         assert served.get(path).status_code in (403, 404), path
-
-
-def test_bad_input_is_one_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(place)
-    with pytest.raises(LcmError, match="nowhere is no folder"):
-        serve.main(["nowhere"])
-    with pytest.raises(LcmError, match="name one folder"):
-        serve.main(["runs", "talks"])
-    with pytest.raises(LcmError, match="port=99999 cannot be had"):
-        serve.main(["runs", "port=99999"])

@@ -22,17 +22,18 @@ from eval.experiment.run_folder import read_summary
 from eval.serving.shelf import Shelf
 from eval.tracking.naming import run_name
 from pipelines import cli, serve
-from tests.pipelines.test_serve import HOSTILE, Served, place, serving  # noqa: F401
+from tests.pipelines.test_serve import Served, serving
+from tests.support.looked_at import HOSTILE
 
 RUN = "runs/a"
 
 
 @pytest.fixture
-def here(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:  # noqa: F811
+def here(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what is served, which a test may damage."""
-    shutil.copytree(place, tmp_path / "place", symlinks=True, ignore=shutil.ignore_patterns("cache", "judgements"))
+    shutil.copytree(shelf, tmp_path / "place", symlinks=True)
     monkeypatch.chdir(tmp_path / "place")
-    monkeypatch.setenv("LCM_CACHE_DIR", str(place / "cache"))
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     return tmp_path / "place"
 
@@ -64,14 +65,19 @@ def judge_all(served: Served, key: str) -> int:
     return int(state["done"])
 
 
-NAMES = ("../../../escaped", "/tmp/escaped", ".", "", "..", "a/b", ".hidden", "x\n<b>", "x\x00", "語")
+@pytest.mark.parametrize(
+    "name", ["../../../escaped", "/tmp/escaped", ".", "", "..", "a/b", ".hidden", "x\n<b>", "x\x00", "語"]
+)
+def test_judgements_lie_right_below_their_folder_whatever_the_dataset_is_called(tmp_path: Path, name: str) -> None:
+    digest, qrels = "a" * 64, pl.DataFrame(schema={"query_id": pl.String(), "message_id": pl.String()})
+    folder = serve.folder_about(Dataset(name, "as is", digest, (), (), qrels), tmp_path)
+    assert folder.resolve().parent == tmp_path.resolve()
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*-a{12}", folder.name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_name_that_a_run_gives_its_dataset_leads_out_of_the_judgements(
-    here: Path, served: Served, name: str
-) -> None:
-    rewrite(Path(RUN), {"dataset": json.loads(Path(RUN, "summary.json").read_text())["dataset"] | {"name": name}})
+def test_no_name_that_a_run_gives_its_dataset_leads_out_of_the_judgements(here: Path, served: Served) -> None:
+    told = json.loads(Path(RUN, "summary.json").read_text())["dataset"]
+    rewrite(Path(RUN), {"dataset": told | {"name": "../../../escaped"}})
     before = set(here.parent.rglob("*"))
     key = served.key("a")
     assert served.get(f"judge/{key}/state").status_code == 200
@@ -80,14 +86,6 @@ def test_no_name_that_a_run_gives_its_dataset_leads_out_of_the_judgements(
     assert served.post(f"judge/{key}/finish", {}).status_code == 200
     made = {path.relative_to(here).parts[0] for path in set(here.parent.rglob("*")) - before}
     assert made == {"judgements"}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_judgements_lie_right_below_their_folder_whatever_the_dataset_is_called(tmp_path: Path, name: str) -> None:
-    digest, qrels = "a" * 64, pl.DataFrame(schema={"query_id": pl.String(), "message_id": pl.String()})
-    folder = serve.folder_about(Dataset(name, "as is", digest, (), (), qrels), tmp_path)
-    assert folder.resolve().parent == tmp_path.resolve()
-    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*-a{12}", folder.name)
 
 
 def test_no_link_leads_judgements_elsewhere(here: Path, served: Served) -> None:
@@ -173,36 +171,20 @@ def said_by(*arguments: str) -> tuple[int, list[str]]:
     return code, stderr.getvalue().splitlines()
 
 
-RUNS = {
-    "measures": ({"measures": [1]}, "measures must be a map, got [1]"),
-    "entry": ({"measures": {"recall@10": {}}}, "measures.recall@10.value is missing"),
-    "words": (
-        {"measures": {"recall@10": {"value": HOSTILE, "n": 1, "low": None, "high": None}}},
-        "measures.recall@10.value must be a finite number",
-    ),
-    "not finite": ({"counts": {"queries": float("inf")}}, "counts.queries must be a finite number, got inf"),
-    "timing": ({"timing": []}, "timing must be a map, got []"),
-    "incidents": ({"incidents": [1]}, "incidents must be a map, got [1]"),
-    "notes": ({"notes": {"a": 1}}, "notes must be a list"),
-    "name": ({"dataset": {"name": 5, "digest": "a", "protocol": "b"}}, "dataset.name must be text, got 5"),
-    "half a letter": ({"config_hash": "\ud800"}, "config_hash must be text"),
-    "section": ({"mine": 5}, "mine must be a map, got 5"),
-    "kind": ({"kind": []}, "kind must be text, got []"),
-    "points": ({"kind": "sweep", "name": "s", "points": [1, 2]}, "points[0] must be a map, got 1"),
-    "no points": ({"kind": "sweep", "name": "s", "points": 5}, "points must be a list, got 5"),
-    "study": ({"kind": "study", "name": "s"}, "metrics is missing"),
-    "no name": ({"kind": "comparison"}, "name is missing"),
-}
-"""What a summary says otherwise, and what of it is told."""
-
-
-@pytest.mark.parametrize(("changed", "reason"), RUNS.values(), ids=RUNS)
-def test_a_summary_of_another_shape_is_damaged_by_its_key(
-    here: Path,
-    served: Served,
-    changed: dict[str, Any],
-    reason: str,
-) -> None:
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"measures": [1]}, "measures must be a map, got [1]"),
+        (
+            {"measures": {"recall@10": {"value": HOSTILE, "n": 1, "low": None, "high": None}}},
+            "measures.recall@10.value must be a finite number",
+        ),
+        ({"kind": "sweep", "name": "s", "points": [1, 2]}, "points[0] must be a map, got 1"),
+        ({"kind": "comparison"}, "name is missing"),
+    ],
+    ids=["map", "words", "points", "no name"],
+)
+def test_a_summary_of_another_shape_is_damaged_by_its_key(served: Served, changed: dict[str, Any], reason: str) -> None:
     rewrite(Path(RUN), changed)
     listed = served.get()
     assert listed.status_code == 200
@@ -216,38 +198,10 @@ def test_a_summary_of_another_shape_is_damaged_by_its_key(
     assert reason in lines[0]
 
 
-def without_dataset(folder: Path) -> None:
-    rewrite(folder, {"name": "x"}, "dataset")
-
-
-def is_comparison(folder: Path) -> None:
-    rewrite(folder, {"kind": "comparison", "name": "x"})
-
-
-def is_regression(folder: Path) -> None:
-    rewrite(folder, {"kind": "regression", "name": "x"})
-
-
-def is_deep(folder: Path) -> None:
-    (folder / "summary.json").write_text("[" * 200_000)
-
-
-def holds_itself(folder: Path) -> None:
-    (folder / "config.yaml").write_text("a: &a\n  b: *a\n")
-
-
 def is_pipe(folder: Path) -> None:
     (folder / "summary.json").unlink()
     os.mkfifo(folder / "summary.json")
     os.mkfifo(folder / "store.db")
-
-
-def is_no_text(folder: Path) -> None:
-    (folder / "report.html").write_bytes(b"\xff\xfe\xfa")
-
-
-def is_late(folder: Path) -> None:
-    os.utime(folder / "summary.json", (253_402_300_800, 253_402_300_800))
 
 
 def is_a_link(folder: Path) -> None:
@@ -255,17 +209,23 @@ def is_a_link(folder: Path) -> None:
     (folder / "report.html").symlink_to(Path("secret").resolve())
 
 
-DAMAGES = (
-    *(without_dataset, is_comparison, is_regression, is_deep, holds_itself, is_pipe, is_no_text, is_late, is_a_link),
-)
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "without dataset": lambda folder: rewrite(folder, {"name": "x"}, "dataset"),
+    "a comparison": lambda folder: rewrite(folder, {"kind": "comparison", "name": "x"}),
+    "a regression": lambda folder: rewrite(folder, {"kind": "regression", "name": "x"}),
+    "deep": lambda folder: (folder / "summary.json").write_text("[" * 200_000),
+    "holds itself": lambda folder: (folder / "config.yaml").write_text("a: &a\n  b: *a\n"),
+    "pipes": is_pipe,
+    "no text": lambda folder: (folder / "report.html").write_bytes(b"\xff\xfe\xfa"),
+    "late": lambda folder: os.utime(folder / "summary.json", (253_402_300_800, 253_402_300_800)),
+    "a link": is_a_link,
+}
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.__name__)
-def test_whatever_a_folder_holds_is_told_of_it_alone(
-    here: Path, served: Served, damage: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_a_folder_holds_is_told_of_it_alone(here: Path, served: Served, damage: str) -> None:
     unseal(Path(RUN))
-    damage(Path(RUN))
+    DAMAGES[damage](Path(RUN))
     listed = served.get()
     assert listed.status_code == 200
     assert f'page/{served.key("b")}"' in listed.text
@@ -295,16 +255,16 @@ def test_a_page_of_tables_that_do_not_fit_is_told_in_a_line(here: Path, served: 
 
 
 @pytest.fixture(scope="module")
-def beside(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:  # noqa: F811
+def beside(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server of a whole run, and of folders that are changed."""
     at = tmp_path_factory.mktemp("beside")
     for name in ("a", "b", "swept", "compared"):
-        shutil.copytree(place / "runs" / name, at / "runs" / name)
+        shutil.copytree(shelf / "runs" / name, at / "runs" / name)
         unseal(at / "runs" / name)
         (at / "runs" / name / "report.html").unlink(missing_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(place)
-        patch.setenv("LCM_CACHE_DIR", str(place / "cache"))
+        patch.chdir(shelf)
+        patch.setenv("LCM_CACHE_DIR", str(at / "cache"))
         patch.setenv("NO_PROXY", "127.0.0.1,localhost")
         with serving(at / "runs", at / "judgements") as server:
             yield server

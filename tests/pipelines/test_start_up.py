@@ -11,16 +11,14 @@ HEAVY = (
     "torch", "transformers",
 )  # fmt: skip
 COMMANDS = {
-    "lcm": [],
     "help": ["evaluate", "--help"],
-    "help of another": ["grep", "--help"],
     "misspelt key": ["evaluate", "fusion.dense_wieght=1"],
     "misspelt group": ["tune", "fusoin=hybrid"],
-    "misspelt option": ["evaluate", "--bogus"],
     "the configuration": ["evaluate", "--cfg", "job"],
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_nothing_heavy_is_imported_before_it_is_needed(arguments: list[str]) -> None:
     code = (

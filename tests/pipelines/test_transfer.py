@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from eval.external.contract import Told
-from lcm.errors import LcmError
 from pipelines.export import source_of
 from pipelines.transfer import _exported, _notes, read_command
 from tests.pipelines.conftest import Finished, Lcm
@@ -65,7 +64,7 @@ def lost(record: dict[str, Any]) -> dict[str, str]:
     return {one["key"]: one["lost"] for one in record["settings"] if one["lost"]}
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_the_share_is_of_the_settings_that_are_honoured(lcm: Lcm, asked: tuple[str, ...]) -> None:
     """One memory after the other over one dataset: what is evaluated here is found again."""
     _, whole = transfer(lcm, asked, "all")
@@ -107,46 +106,6 @@ def test_where_nothing_is_gained_here_no_share_is_told(lcm: Lcm, asked: tuple[st
     assert record["settings"] == []
 
 
-@pytest.mark.full
-def test_a_memory_that_does_not_run_has_no_number(lcm: Lcm, asked: tuple[str, ...]) -> None:
-    done = lcm(
-        "transfer",
-        PRESET,
-        "target=lancedb_pro",
-        f"from={FROM}",
-        "external.command=[/bin/false]",
-        "into=out",
-        *asked,
-        *ALIKE,
-    )
-    assert done.code == 0, done.stderr
-    assert "n/a" in done.stdout
-    assert "no share is told: no value of it: default there, tuned there" in done.stdout
-    assert "answered none of 40 queries and has no number" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["target=lancedb_pro", memory("all")], "name one preset, settings of it in quotation marks as one word; got"),
-        (["unified", "fusion.k=3", "target=lancedb_pro", memory("all")], "got: unified fusion.k=3"),
-        (["unified", memory("all")], "target=: whose configuration does the memory take? lancedb_pro, lossless_claw"),
-        (["unified", "target=mem0", memory("all")], "target=mem0: whose configuration"),
-        (["unified", "target=libravdb", "for=1.5", memory("all")], "libravdb-memory 1.5: no manifest of it is known"),
-        (["unified", "target=libravdb@1.4", "for=1.10", memory("all")], "name one version, target=libravdb for=1.10"),
-        (["unified", "target=libravdb"], "says which memory it goes to: it is missing"),
-        (["unified", "target=libravdb", memory("all"), "ranking.settings={a:1}"], "is told the preset's own settings"),
-        (["unified", "target=libravdb", memory("all"), "into="], "into= has no value"),
-        (["unified", "target=libravdb", memory("all"), "clusters=none"], "no such key: 'clusters'; did you mean"),
-    ],
-)
-def test_what_cannot_be_done_is_said_before_anything_is(arguments: list[str], told: str) -> None:
-    with pytest.raises(LcmError) as error:
-        read_command(arguments)
-    assert told in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize("version", [("target=libravdb", "for=1.10"), ("target=libravdb@1.10",)])
 def test_a_version_is_told_what_its_manifest_takes(version: tuple[str, ...], tmp_path: Path) -> None:
     """As `lcm export` writes it: 1.10 takes theta1, and refuses what the version rebuilt here knows."""
@@ -160,11 +119,3 @@ def test_a_version_is_told_what_its_manifest_takes(version: tuple[str, ...], tmp
     side = SimpleNamespace(summary={"dataset": {"digest": ""}})
     (note, *_) = _notes(exported, side, [], Told())  # type: ignore[arg-type]
     assert note.startswith("libravdb-memory 1.10.14-beta.1 refuses, and the memory is not told: gatingWeights.w1c")
-
-
-@pytest.mark.full
-def test_a_measure_that_is_not_there_is_named(lcm: Lcm, asked: tuple[str, ...]) -> None:
-    done = lcm("transfer", PRESET, "target=lancedb_pro", memory("all"), "measures=recall@7", *asked, *ALIKE)
-    assert done.code == 2
-    assert "measures=recall@7: no such measure; both evaluations here have: recall@" in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -12,28 +12,26 @@ from lcm.errors import LcmError
 from pipelines.steps import trials
 from pipelines.steps.search import TrialConfigs
 from pipelines.steps.trial import TrialEnd
-from tests.pipelines.conftest import QUICK, Lcm
-from tests.pipelines.test_tune import ONE_WEIGHT, read
+from tests.pipelines.conftest import Finished, Lcm
+from tests.pipelines.test_tune import read
 from tests.pipelines.test_tune import trials as rows_of
-
-COMMAND = ("tune", *QUICK, *ONE_WEIGHT, "study.sampler=random", "study.trials=4")
-
+from tests.support.looked_at import STUDIED
 
 CONFIGS = TrialConfigs(["system=hybrid", "executor=local", "executor.workers=3", "+executor.more=1"])
 
 
+@pytest.mark.slow
 def test_workers_make_each_trial_once_with_the_numbers_of_one_process(
-    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
+    lcm: Lcm, studied: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = lcm(*COMMAND, place="here")
     monkeypatch.setattr(trials, "trials_here", lambda *_: pytest.fail("a trial was made here"))
-    apart = lcm(*COMMAND, "executor=local", place="apart")
-    assert (here.code, apart.code) == (0, 0), apart.stderr
+    apart = lcm(*STUDIED, "report=false", "executor=local")
+    assert apart.code == 0, apart.stderr
     shown = ["number", "fusion.dense_weight", "recall@10", "is_best"]
-    assert rows_of(apart).select(shown).equals(rows_of(here).select(shown))
+    assert rows_of(apart).select(shown).equals(rows_of(studied).select(shown))
     told = {line.split(":")[0] for line in apart.stdout.splitlines()}
     assert told >= {f"trial {number}" for number in range(4)}
-    assert read(apart)["metrics"]["best/recall@10"] == read(here)["metrics"]["best/recall@10"]
+    assert read(apart)["metrics"]["best/recall@10"] == read(studied)["metrics"]["best/recall@10"]
 
 
 def test_a_worker_asks_its_workspaces_itself() -> None:

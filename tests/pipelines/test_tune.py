@@ -20,26 +20,13 @@ from pipelines.steps import trial
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.search import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
+from tests.support.looked_at import NO_CONTEXTS, ONE_WEIGHT, STUDIED, copied
 
-NO_FUSION = (
-    "space=fusion",
-    "space.system=null",
-    "space.fusion.choices=null",
-    "space.fusion.floor_ratio=null",
-    "space.fusion.floor_from=null",
-)
-WEIGHTS = (*NO_FUSION, "space.fusion.k=null", "space.ranking=null")
-"""The two weights alone."""
-ONE_WEIGHT = (*WEIGHTS, "space.fusion.lexical_weight=null")
+TWO_WEIGHTS = ("space={fusion.dense_weight: {low: 0.0, high: 1.0}, fusion.lexical_weight: {low: 0.0, high: 1.0}}",)
 BY_COST = (
     "study.objectives=[{measure: recall@10, direction: maximize, within: 0.02}, "
     "{measure: tokens@10, direction: minimize}]"
 )
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cli.PIPELINES, "tune", "search a space of configurations")
 
 
 def folder(done: Finished, name: str = "study") -> Path:
@@ -54,88 +41,87 @@ def trials(done: Finished) -> pl.DataFrame:
     return pl.read_parquet(folder(done) / "study.parquet")
 
 
-@pytest.mark.full
-def test_a_study_of_two_objectives_is_kept_told_logged_and_repeated(lcm: Lcm) -> None:
-    own = [one for one in QUICK if not one.startswith("tracking")]
-    done = lcm("tune", *own, *WEIGHTS, BY_COST, "study.trials=5")
-    assert done.code == 0, done.stderr
-    names = {path.name for path in folder(done).iterdir()}
-    assert names >= {
-        "study.parquet", "folds.parquet", "best.yaml", "config.yaml", "study.md", "summary.json", "pareto.png",
-        "history.png", "slices.png",
-    }  # fmt: skip
-    assert "5 different configurations are complete; below 30" in done.stdout
-    rows = trials(done)
-    assert rows["number"].to_list() == list(range(5))
-    assert rows["fusion.dense_weight"].n_unique() == 5
-    best = rows.filter(pl.col("is_best"))
-    front = rows.filter(pl.col("is_on_front"))
-    near = front.filter(pl.col("recall@10") >= front["recall@10"].max() - 0.02)
-    assert best["tokens@10"].item() == near["tokens@10"].min()
-    summary = read(done)
-    assert summary["metrics"]["best/recall@10"] == best["recall@10"].item()
-    assert "There is none" not in done.stdout
-    assert "held out" in done.stdout
-    assert "Pareto front" in done.stdout
+@pytest.fixture
+def study(studied: Finished, tmp_path: Path) -> Path:
+    """A copy of the study, where the same command finds it."""
+    return copied(studied, tmp_path) / "runs" / "tune" / "study"
 
-    from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(f"sqlite:///{done.place / 'mlflow.db'}")
-    runs = client.search_runs([client.get_experiment_by_name("lcm").experiment_id])
-    (parent,) = [run for run in runs if run.data.tags["kind"] == "study"]
-    nested = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
-    assert len(nested) == 5
-    assert len(runs) == 6
-    assert parent.data.metrics["best/recall_at_10"] == best["recall@10"].item()
-
-    overrides = yaml.safe_load((folder(done) / "best.yaml").read_text())
-    again = lcm(
-        "evaluate",
-        *overrides,
-        "tracking=none",
-        "arms=none",
-        "measures.latency.queries=0",
-        "measures.retention.budgets=[]",
-        place="a",
-    )
-    assert again.summary["measures"]["recall@10"]["value"] == best["recall@10"].item()
-    assert shlex.join(["lcm", "evaluate", *overrides]) in (folder(done) / "study.md").read_text()
-    own_config = building.resolved(composition.composed([*overrides, "arms=none"]))
-    kept = yaml.safe_load((folder(done) / "config.yaml").read_text())
-    assert {key: kept[key] for key in ("memory", "fusion", "dataset")} == {
-        key: own_config[key] for key in ("memory", "fusion", "dataset")
+def test_a_study_is_kept_told_and_repeated(studied: Finished) -> None:
+    assert {path.name for path in folder(studied).iterdir()} >= {
+        *("study.parquet", "folds.parquet", "best.yaml", "config.yaml", "study.md", "summary.json", "report.html"),
+        *("history.png", "slices.png"),
     }
+    assert "4 different configurations are complete; below 30" in studied.stdout
+    rows = trials(studied)
+    assert rows["number"].to_list() == list(range(4))
+    assert rows["fusion.dense_weight"].n_unique() == 4
+    best = rows.filter(pl.col("is_best"))
+    assert read(studied)["metrics"]["best/recall@10"] == best["recall@10"].item() == rows["recall@10"].max()
+    assert "held out" in studied.stdout
+    overrides = yaml.safe_load((folder(studied) / "best.yaml").read_text())
+    assert shlex.join(["lcm", "evaluate", *overrides]) in (folder(studied) / "study.md").read_text()
+    own = building.resolved(composition.composed([*overrides, "arms=none"]))
+    kept = yaml.safe_load((folder(studied) / "config.yaml").read_text())
+    assert all(kept[key] == own[key] for key in ("memory", "fusion", "dataset"))
     assert not {"study", "space"} & set(kept)
 
 
-@pytest.mark.full
-def test_a_study_goes_on_with_more_trials_and_refuses_another_space(lcm: Lcm) -> None:
-    first = lcm("tune", *QUICK, *WEIGHTS, "study.trials=2")
-    assert first.code == 0, first.stderr
-    before = trials(first)
-    more = lcm("tune", *QUICK, *WEIGHTS, "study.trials=3")
-    assert "Going on with study study: 2 trials are there" in more.stdout
-    assert trials(more).drop("is_best", "is_on_front").head(2).equals(before.drop("is_best", "is_on_front"))
-    assert len(trials(more)) == 3
-    other = lcm("tune", *QUICK, *ONE_WEIGHT, "study.trials=3")
-    assert other.code == 2
-    assert "study.name=study was begun with something else (space differs)" in other.stderr
-    changed = lcm("tune", *QUICK, *WEIGHTS, "study.trials=3", "ranking.stages.limit.n=10")
-    assert "(the configuration beside the space differs)" in changed.stderr
+def test_a_study_goes_on_with_more_trials_and_repeats_its_best(lcm: Lcm, studied: Finished, study: Path) -> None:
+    more = lcm(*STUDIED[:-1], "study.trials=5", "report=false")
+    assert "Going on with study study: 4 trials are there" in more.stdout
+    flags = ("is_best", "is_on_front")
+    assert trials(more).drop(flags).head(4).equals(trials(studied).drop(flags))
+    assert len(trials(more)) == 5
+    for other, differs in (
+        ([*QUICK, *TWO_WEIGHTS], "study.name=study was begun with something else (space differs)"),
+        ([*QUICK, *ONE_WEIGHT, "ranking.stages.limit.n=10"], "(the configuration beside the space differs)"),
+    ):
+        refused = lcm("tune", *other, "study.trials=5")
+        assert (refused.code, differs in refused.stderr) == (2, True), refused.stderr
+    overrides = yaml.safe_load((folder(studied) / "best.yaml").read_text())
+    quick = ("tracking=none", "arms=none", "measures.latency.queries=0", NO_CONTEXTS, "report=false")
+    again = lcm("evaluate", *overrides, *quick, place="a")
+    best = trials(studied).filter(pl.col("is_best"))["recall@10"].item()
+    assert again.summary["measures"]["recall@10"]["value"] == best
 
 
-def test_a_space_written_out_and_one_measure_alone_are_enough(lcm: Lcm) -> None:
-    space = "space={fusion.dense_weight: {low: 0.0, high: 1.0}}"
-    quick = (one for one in QUICK if not one.startswith("measures"))
-    done = lcm("tune", *quick, "measures=retrieval", space, "study.trials=1")
+def test_of_two_objectives_the_cheapest_near_the_best_is_picked(lcm: Lcm) -> None:
+    done = lcm("tune", *QUICK, NO_CONTEXTS, *TWO_WEIGHTS, BY_COST, "study.trials=4")
     assert done.code == 0, done.stderr
-    assert [name for name in trials(done).columns if name.startswith("fusion")] == ["fusion.dense_weight"]
+    rows = trials(done)
+    front = rows.filter(pl.col("is_on_front"))
+    near = front.filter(pl.col("recall@10") >= front["recall@10"].max() - 0.02)
+    assert rows.filter(pl.col("is_best"))["tokens@10"].item() == near["tokens@10"].min()
+    assert "Pareto front" in done.stdout
+    assert (folder(done) / "pareto.png").is_file()
 
 
-@pytest.mark.full
+def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_else(
+    lcm: Lcm, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = trial.experiment_of
+    ran: list[float] = []
+
+    def counted(config: Any, dataset: Any) -> Any:
+        ran.append(config.fusion.dense_weight)
+        return made(config, dataset)
+
+    monkeypatch.setattr(trial, "experiment_of", counted)
+    for name, change in {"same": {}, "data": {"dataset_digest": "other"}}.items():
+        kept = study.parent / name / "trials" / "0"
+        shutil.copytree(study / "trials" / "0", kept)
+        point = kept / POINT
+        point.write_text(json.dumps({**json.loads(point.read_text()), **change}))
+        assert lcm(*STUDIED[:-1], "study.trials=1", "report=false", f"study.name={name}").code == 0
+        assert json.loads(point.read_text()) == json.loads((study / "trials" / "0" / POINT).read_text())
+    assert len(ran) == 1
+
+
 def test_equal_configurations_are_evaluated_once(lcm: Lcm) -> None:
-    space = "+space.source={choices: [hybrid, dense]}"
-    done = lcm("tune", *QUICK, *ONE_WEIGHT, "space.fusion.dense_weight=null", space, "study.trials=4")
+    space = "space={source: {choices: [hybrid, dense]}}"
+    quick = (one for one in QUICK if not one.startswith("measures"))
+    done = lcm("tune", *quick, "measures=retrieval", space, "study.trials=4")
     assert done.code == 0, done.stderr
     rows = trials(done)
     evaluated = rows.filter(pl.col("same_as").is_null())
@@ -146,33 +132,8 @@ def test_equal_configurations_are_evaluated_once(lcm: Lcm) -> None:
         assert values["recall@10"].n_unique() == 1, source
 
 
-@pytest.mark.full
-def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_else(
-    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = trial.experiment_of
-    ran: list[float] = []
-
-    def counted(config: Any, dataset: Any) -> Any:
-        ran.append(config.fusion.dense_weight)
-        return made(config, dataset)
-
-    monkeypatch.setattr(trial, "experiment_of", counted)
-    command = ("tune", *QUICK, *ONE_WEIGHT, "study.trials=1")
-    first = lcm(*command)
-    assert first.code == 0, first.stderr
-    for name, change in {"same": {}, "data": {"dataset_digest": "other"}}.items():
-        kept = folder(first, name) / "trials" / "0"
-        shutil.copytree(folder(first) / "trials" / "0", kept)
-        point = kept / POINT
-        point.write_text(json.dumps({**json.loads(point.read_text()), **change}))
-        assert lcm(*command, f"study.name={name}").code == 0
-        assert json.loads(point.read_text()) == json.loads((folder(first) / "trials" / "0" / POINT).read_text())
-    assert len(ran) == 1 + 1
-
-
 def test_a_poor_trial_is_stopped_at_a_share_of_the_queries_and_a_whole_one_is_a_run(lcm: Lcm) -> None:
-    halved = ("tune", *QUICK, *WEIGHTS, "study.pruner=halving", "study.sampler=random")
+    halved = ("tune", *QUICK, *TWO_WEIGHTS, "study.pruner=halving", "study.sampler=random")
     lcm(*halved, "study.trials=4", place="stopped")
     again = lcm(*halved, "study.trials=9", place="stopped")
     done = lcm(*halved, "study.trials=9")
@@ -223,7 +184,6 @@ def test_ctrl_c_within_the_database_ends_at_once_and_the_trial_is_made(
     assert trials(stopped)["state"].to_list() == ["complete"]
 
 
-@pytest.mark.full
 def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     made = trial.experiment_of
 
@@ -241,50 +201,6 @@ def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, mo
     nothing = lcm("tune", *QUICK, *ONE_WEIGHT, "study.trials=2", "study.start=false", place="other")
     assert nothing.code == cli.INTERNAL_ERROR
     assert "no such weight" in nothing.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["study.objectives=[]"], "study.objectives must not be empty"),
-        (["study.objectives=[{measure: recal@10, direction: maximize}]"], "nothing measures 'recal@10' here"),
-        (
-            ["study.objectives=[{measure: context_tokens@4000, direction: minimize}]"],
-            "set measures.retention.budgets=[4000]",
-        ),
-        ([BY_COST, "study.pruner=halving"], "study.pruner=halving needs a single objective, got 2"),
-        (["study.pruner=halving", "measures.latency.queries=5"], "study.pruner=halving and measures.latency.queries=5"),
-        (["executor=local", "measures.latency.queries=5"], "queries cannot be timed while workers share the machine"),
-        (["study.trials=many"], "study.trials must be a whole number, got 'many'"),
-        (["study.folds=9", *ONE_WEIGHT], "study.folds=9: sample has 4 workspaces with judged queries"),
-        ([*ONE_WEIGHT, "fusion.dense_weight=0.5"], "fusion.dense_weight is searched and set on the command line"),
-        (
-            [*ONE_WEIGHT, "space.fusion.dense_weight.low=-1"],
-            "space.fusion.dense_weight=-1: fusion.dense_weight must be",
-        ),
-        ([*ONE_WEIGHT, "+space.fusion.nothing={low: 0, high: 1}"], "space.fusion.dense_weight=0.0: fusion.nothing"),
-        ([*ONE_WEIGHT, "+space.decay={choices: [none, weibul]}"], "space.decay='weibul': decay=weibul: no such choice"),
-        ([*ONE_WEIGHT, "+space.dataset={choices: [a, b]}"], "space.dataset: dataset decides what is measured"),
-        (["space=lancedb_pro"], "space: 3 of its keys are not in this configuration, as annotation.expiry"),
-        (["space=nothing"], "space=nothing: no such choice"),
-        ([], "space: 9 of its keys are not in this configuration, as fusion.weights.words_after_question"),
-        (["space={fusion.dense_wieght: {low: 0.0, high: 1.0}}"], "fusion.dense_wieght: no such key; did you mean"),
-        (["fusion={nothing: 1}"], "fusion.nothing: no such key"),
-        (
-            [*ONE_WEIGHT, "+space={fusion.dense_weight: {low: 0, high: 1}}"],
-            "space.fusion.dense_weight stands there twice: change",
-        ),
-        (["measures=[retention,latency]"], "nothing measures 'recall@10' here"),
-        (["measures=[retrieval,latency]", "measures.retention.budgets=[500]"], "'measures=[CHOICE,retention]'"),
-        (["-m"], "leave -m out"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_the_first_trial(lcm: Lcm, arguments: list[str], told: str) -> None:
-    done = lcm("tune", *QUICK, *arguments)
-    assert done.code == 2
-    assert told in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (done.place / "runs").exists()
 
 
 READY = {
@@ -306,22 +222,12 @@ READY = {
 def test_every_bound_and_choice_of_a_ready_space_can_be_built(space: str) -> None:
     from pipelines.tune import _checked, _space
 
+    assert sorted(READY) == conf_folder.groups()["space"]
     beside = READY[space]
     overrides = ["embedder=hashing", f"space={space}", *beside]
     config = composition.composed(overrides, "tune")
     settings = building.build(config, "study")
     _checked(config, settings, _space(config), TrialConfigs(["embedder=hashing", *beside]), overrides)
-
-
-def test_all_ready_spaces_are_tried() -> None:
-    assert sorted(READY) == conf_folder.groups()["space"]
-
-
-def test_help_tells_of_the_command(lcm: Lcm) -> None:
-    done = lcm("tune", "--help")
-    assert done.code == 0
-    assert "lcm tune [GROUP=CHOICE ...]" in done.stdout
-    assert "space: admission, assembly, compaction, decay, fusion, lancedb_pro, libravdb, unified" in done.stdout
 
 
 @pytest.mark.full

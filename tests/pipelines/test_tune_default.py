@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.steps import trial
 from tests.pipelines.conftest import QUICK, Lcm
-from tests.pipelines.test_tune import folder, read, registered, trials  # noqa: F401 - a fixture
+from tests.pipelines.test_tune import folder, read, trials
 
 SEARCHES_AWAY = (
     "space={system: {choices: [hybrid]}, fusion.dense_weight: {low: 0.0, high: 0.1}, fusion.lexical_weight: "
@@ -18,11 +18,10 @@ SEARCHES_AWAY = (
 """A system of worse rankings than the default's."""
 
 
-@pytest.mark.full
 def test_a_default_outside_the_space_is_measured_beside_the_trials_and_a_worse_pick_is_told(lcm: Lcm) -> None:
     """As each run of them by itself has it, query by query."""
     quick = [one for one in QUICK if one != "system=hybrid"]
-    done = lcm("tune", *quick, SEARCHES_AWAY, "study.trials=3")
+    done = lcm("tune", *quick, SEARCHES_AWAY, "study.trials=2")
     assert done.code == 0, done.stderr
     plain = lcm("evaluate", *quick, "measures.retention.budgets=[]", place="plain")
     best = read(done)["best"]
@@ -33,7 +32,7 @@ def test_a_default_outside_the_space_is_measured_beside_the_trials_and_a_worse_p
     picked = trials(done).filter(pl.col("is_best"))["recall@10"].item()
     assert row["difference"] == pytest.approx(picked - plain.summary["measures"]["recall@10"]["value"])
     assert row["low"] < row["difference"] < row["high"] < 0
-    assert best["among"] == trials(done)["same_as"].null_count() == 3
+    assert best["among"] == trials(done)["same_as"].null_count() == 2
     (held_out,) = best["held_out"]
     assert held_out["candidate"] == pytest.approx(read(done)["metrics"]["cross_validated/recall@10"])
     assert "verdict: worse\nRepeat: " in done.stdout
@@ -44,11 +43,10 @@ def test_a_default_outside_the_space_is_measured_beside_the_trials_and_a_worse_p
     compared = lcm("compare", str(folder(done)), "tracking=none", "report=false")
     assert compared.code == 0, compared.stderr
     assert "worse" in compared.stdout
-    again = lcm("tune", *quick, SEARCHES_AWAY, "study.trials=3", "--json")
+    again = lcm("tune", *quick, SEARCHES_AWAY, "study.trials=2", "--json")
     assert json.loads(again.stdout)["best"] == best
 
 
-@pytest.mark.full
 def test_a_pick_that_is_better_is_offered_for_export(lcm: Lcm, tmp_path: Path) -> None:
     """Against a default that shows one document a query."""
     (tmp_path / "experiment").mkdir()
@@ -73,7 +71,6 @@ def test_where_the_default_is_best_it_is_picked_and_nothing_is_offered(lcm: Lcm)
     assert not (folder(done) / "trials" / "default").exists()
 
 
-@pytest.mark.full
 def test_a_default_that_fails_is_told_and_the_study_stands(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     made = trial.experiment_of
 

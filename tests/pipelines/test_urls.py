@@ -20,9 +20,6 @@ from pipelines import compact
 from pipelines.cli import BAD_INPUT
 from pipelines.steps.urls import mirrored
 from tests.pipelines.conftest import Finished, Lcm
-from tests.support.ray_of_two import ray_of_two
-
-__all__ = ["ray_of_two"]
 
 SAMPLE = bundled_directory() / "transcripts"
 COMPACTION = ("compaction.fresh_tail_count=16", "embedder=hashing", "executor=none", "tracking=none")
@@ -121,22 +118,15 @@ def test_a_run_lies_at_its_url_whole_and_is_told_by_the_url_of_its_sessions(lcm:
 def test_a_sweep_goes_on_from_what_lies_at_its_url(
     lcm: Lcm, memory: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    first = evaluated(
-        lcm, "-m", "compaction.fresh_tail_count=8,16", "compaction=lossless", "hydra.sweep.dir=memory://bucket/sweep"
-    )
-    assert first.code == 0, first.stderr
+    asked = ("-m", "compaction.fresh_tail_count=8,16", "compaction=lossless", "hydra.sweep.dir=memory://bucket/sweep")
+    assert evaluated(lcm, *asked).code == 0
     points = [name for name in memory.find("/bucket/sweep") if name.endswith("/summary.json")]
     memory.rm(max(points, key=len))
-    made = {
-        name: memory.info(name)["created"] for name in memory.find("/bucket/sweep") if name.endswith("/run.parquet")
-    }
+    runs = [name for name in memory.find("/bucket/sweep") if name.endswith("/run.parquet")]
+    made = {name: memory.info(name)["created"] for name in runs}
     elsewhere(monkeypatch, tmp_path)
-    second = evaluated(
-        lcm, "-m", "compaction.fresh_tail_count=8,16", "compaction=lossless", "hydra.sweep.dir=memory://bucket/sweep"
-    )
-    assert second.code == 0, second.stderr
-    again = {name: memory.info(name)["created"] for name in made}
-    assert sum(again[name] != made[name] for name in made) == 1
+    assert evaluated(lcm, *asked).code == 0
+    assert sum(memory.info(name)["created"] != made[name] for name in made) == 1
 
 
 def test_what_was_made_until_an_error_is_sent_and_the_error_told(
@@ -177,7 +167,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     server.stop()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_s3_holds_sessions_stores_and_runs(lcm: Lcm, s3: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = ("compact", "s3://bucket/sessions", "into=s3://bucket/stores", "shards=2", *COMPACTION)
     assert lcm(*asked).code == 0

@@ -1,41 +1,26 @@
 """`lcm why`: where a run loses messages, and what became of one."""
 
 import json
-import os
 import re
+import shutil
 from pathlib import Path
-from shutil import copytree
 
 import polars as pl
 import pytest
 
 from eval.experiment.run_folder import read_summary, write_summary
-from pipelines import cli
 from pipelines.cli import BAD_INPUT
-from tests.pipelines.conftest import QUICK, Finished, Lcm
+from tests.pipelines.conftest import Finished, Lcm
+from tests.support.looked_at import copied
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("why")]
-
-DATASETS = os.environ.get("LCM_DATASETS_DIR")
-"""Which the fixture `lcm` takes away."""
 MISSED = "6271315daac50c7b"
 """A message of the sample that q002 asks for."""
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the sample, and the cache that it was made with."""
-    folder = tmp_path_factory.mktemp("why")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LCM_CACHE_DIR", str(folder / "cache"))
-        patch.chdir(folder)
-        assert cli.run(["evaluate", *QUICK, "hydra.run.dir=runs/a"]) == 0
-    return folder
-
-
 @pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    return copytree(made, tmp_path / "here")
+def run(evaluated: Finished, tmp_path: Path) -> Path:
+    """A copy of what the runs lie in, which a test may change."""
+    return copied(evaluated, tmp_path)
 
 
 def record(done: Finished) -> dict:
@@ -43,98 +28,79 @@ def record(done: Finished) -> dict:
     return json.loads(done.stdout)
 
 
-def test_the_losses_of_a_run_sum_to_what_it_misses(lcm: Lcm, run: Path) -> None:
-    told = record(lcm("why", "runs/a", "--json"))
+def test_the_losses_of_a_run_sum_to_what_it_misses(lcm: Lcm, evaluated: Finished) -> None:
+    told = record(lcm("why", "runs/first", "--json", place=evaluated.place))
     lost = sum(n for place, n in told["places"].items() if place != "found")
     assert lost == told["missed"] > 0
     assert sum(told["places"].values()) == told["judged"] == len(told["messages"])
     for place, n in told["places"].items():
         assert sum(of.get(place, 0) for of in told["categories"].values()) == n
-    values = pl.read_parquet(run / "runs/a/per_query.parquet").filter(arm="system", measure="recall@10")
-    messages = pl.DataFrame(told["messages"]).group_by("query_id").agg(found=(pl.col("place") == "found").mean())
-    both = values.join(messages, on="query_id")
-    assert both["value"].to_list() == pytest.approx(both["found"].to_list())
-    shown = lcm("why").stdout  # the newest run
+    messages = pl.DataFrame(told["messages"]).with_columns(is_found=pl.col("place") == "found")
+    values = pl.read_parquet(evaluated.folder / "per_query.parquet").filter(arm="system", measure="recall@10")
+    both = values.join(messages.group_by("query_id").agg(pl.col("is_found").mean()), on="query_id")
+    assert both["value"].to_list() == pytest.approx(both["is_found"].to_list())
+    shown = lcm("why", place=evaluated.place).stdout  # the newest run
     assert f"{told['missed']:,} of {told['judged']:,} judged messages are missed" in shown
-    assert shown.startswith("runs/a: ")
+    assert shown.startswith("runs/first: ")
     assert "multi_hop" in shown and "limit" in shown
-    worst = pl.DataFrame(told["messages"]).filter(pl.col("place") != "found")["query_id"].mode()
-    (named,) = re.findall(r"next: lcm why (\S+) --run runs/a\n", shown)
-    assert named in worst.to_list()
-    assert lcm("why", named, "--run", "runs/a").code == 0
+    (named,) = re.findall(r"next: lcm why (\S+) --run runs/first\n", shown)
+    assert named in messages.filter(~pl.col("is_found"))["query_id"].mode().to_list()
+    assert lcm("why", named, "--run", "runs/first", place=evaluated.place).code == 0
 
 
-def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, run: Path) -> None:
-    by_id = record(lcm("why", "q002", "--expect", MISSED, "--run", "runs/a", "--json"))
-    by_words = record(lcm("why", "where do we keep the ADRENALINE", f"expect={MISSED[:6]}", "run=runs/a", "--json"))
+def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, evaluated: Finished) -> None:
+    def why(*arguments: str) -> Finished:
+        return lcm("why", *arguments, place=evaluated.place)
+
+    by_id = record(why("q002", "--expect", MISSED, "--run", "runs/first", "--json"))
+    by_words = record(why("where do we keep the ADRENALINE", f"expect={MISSED[:6]}", "run=runs/first", "--json"))
     assert by_id == by_words
     assert by_id["headline"].startswith("dropped at limit; rank ")
     assert {one["budget_tokens"] for one in by_id["contexts"]} == {1000, 2000, 4000, 8000, 16000, 32000}
-    one = record(lcm("why", "q002", f"--expect={MISSED}", "--run=runs/a", "budget=500", "--json"))
+    one = record(why("q002", f"--expect={MISSED}", "--run=runs/first", "budget=500", "--json"))
     assert [context["budget_tokens"] for context in one["contexts"]] == [500]
-    shown = lcm("why", "q002", "--expect", MISSED, "--run", "runs/a").stdout
+    shown = why("q002", "--expect", MISSED, "--run", "runs/first").stdout
     assert by_id["headline"] in shown and "tried" in shown
-    every = record(lcm("why", "q002", "--run", "runs/a", "--json"))
+    every = record(why("q002", "--run", "runs/first", "--json"))
     assert [one["expected"] for one in every] and all(one["place"] != "found" for one in every)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["q0021", "--expect", MISSED], "'q0021' names no question of sample: did you mean q001"),
-        (["q00", "--expect", MISSED], "'q00' names 9 questions of sample: did you mean q001"),
-        (["q002", "--expect", "nothing"], "expect=nothing names none of the messages and documents of workspace"),
-        (["q002", "--expect"], "--expect has no value: write --expect ID"),
-        (["q002", "--expects", MISSED], "no such option: '--expects'"),
-        (["q002", "q003"], "q003: 'q002' is named already"),
-        (["runs/a", "budget=3"], "budget= is of one question"),
-        (["runs/a", "fusion=two_pass"], "no such key: 'fusion'; choose from: expect, run, budget, traces, external"),
-        (["q002", "tracking=mlflow"], "traces are logged of a run, its worst questions"),
-        (["q002", "run=runs/b"], "runs/b is not a complete run"),
-        (["runs/b"], "runs/b is not a complete run"),
-    ],
-)
-def test_what_cannot_be_told_is_said_in_one_line(lcm: Lcm, run: Path, arguments: list[str], told: str) -> None:
-    done = lcm("why", *arguments)
-    assert (done.code, done.stdout) == (BAD_INPUT, "")
-    assert told in done.stderr.splitlines()[-1]
-
-
-def test_a_comparison_is_no_run_and_what_it_evaluated_is_not_the_newest(lcm: Lcm, run: Path) -> None:
-    assert lcm("compare", "runs/a", "ranking.stages.limit.n=3", *QUICK, "into=both").code == 0
-    assert "both is a comparison, no run: name a run" in lcm("why", "both").stderr
-    assert lcm("why").stdout.startswith("runs/a: ")
+def test_a_comparison_is_no_run_and_its_sides_are_not_the_newest(lcm: Lcm, run: Path, compared: Finished) -> None:
+    comparison = shutil.copytree(compared.place / "compared", run / "runs" / "compared")
+    shutil.copytree(compared.place / "second", comparison / "side")
+    assert "is a comparison, no run: name one of its runs: " in lcm("why", "runs/compared").stderr
+    assert lcm("why").stdout.startswith("runs/first: ")
 
 
 def test_another_answer_than_the_kept_one_is_refused(lcm: Lcm, run: Path) -> None:
-    kept = pl.read_parquet(run / "runs/a/run.parquet")
+    kept = pl.read_parquet(run / "runs/first/run.parquet")
     turned = kept.with_columns(document_id=pl.col("document_id").reverse().over("query_id"))
-    turned.write_parquet(run / "runs/a/run.parquet")
-    done = lcm("why", "runs/a")
+    turned.write_parquet(run / "runs/first/run.parquet")
+    done = lcm("why", "runs/first")
     assert done.code == BAD_INPUT
     assert "run `lcm evaluate` again" in done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
 def test_the_worst_questions_are_traces_of_retriever_spans(lcm: Lcm, run: Path) -> None:
-    told = lcm("why", "runs/a", "tracking=mlflow", "traces=2")
-    assert told.code == 0, told.stderr
-    assert "Logged: 2 traces of MLflow run " in told.stdout
-    again = lcm("why", "runs/a", "tracking=mlflow", "traces=3")
+    assert "Logged: 2 traces of MLflow run " in lcm("why", "runs/first", "tracking=mlflow", "traces=2").stdout
+    again = lcm("why", "runs/first", "tracking=mlflow", "traces=3")
     assert "Logged: 3 traces of MLflow run " in again.stdout  # two of them were there
 
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(f"sqlite:///{told.place}/mlflow.db")
+    client = MlflowClient(f"sqlite:///{run}/mlflow.db")
     experiment = client.get_experiment_by_name("lcm")
     (logged,) = client.search_runs([experiment.experiment_id])
     traces = client.search_traces(locations=[experiment.experiment_id], run_id=logged.info.run_id)
-    losses = record(lcm("why", "runs/a", "--json"))["messages"]
+    losses = record(lcm("why", "runs/first", "--json"))["messages"]
     missed = pl.DataFrame(losses).filter(pl.col("place") != "found").group_by("query_id").len()
     worst = missed.sort("len", descending=True)["len"].to_list()[:3]
     counts = dict(missed.iter_rows())
     ids = [trace.info.tags["lcm.query_id"] for trace in traces]
     assert sorted((counts[one] for one in ids), reverse=True) == worst
-    kept = pl.read_parquet(run / "runs/a/run.parquet").filter(pl.col("rank") <= 10)
+    kept = pl.read_parquet(run / "runs/first/run.parquet").filter(pl.col("rank") <= 10)
     for trace, query_id in zip(traces, ids, strict=True):
         root, *steps = trace.data.spans
         assert {span.span_type for span in trace.data.spans} == {"RETRIEVER"}
@@ -150,30 +116,9 @@ def test_the_worst_questions_are_traces_of_retriever_spans(lcm: Lcm, run: Path) 
 
 
 def test_data_that_has_changed_since_is_refused(lcm: Lcm, run: Path) -> None:
-    summary = read_summary(run / "runs/a")
+    summary = read_summary(run / "runs/first")
     about = {**summary.pop("dataset"), "digest": "0" * 64}
-    write_summary(run / "runs/a", {**{k: v for k, v in summary.items() if "sha256" not in k}, "dataset": about})
-    done = lcm("why", "q002", "--expect", MISSED, "--run", "runs/a")
+    write_summary(run / "runs/first", {**{k: v for k, v in summary.items() if "sha256" not in k}, "dataset": about})
+    done = lcm("why", "q002", "--expect", MISSED, "--run", "runs/first")
     assert done.code == BAD_INPUT
-    assert "dataset 'sample' has changed since runs/a: run `lcm evaluate` again" in done.stderr
-
-
-@pytest.mark.skipif(DATASETS is None, reason="it asks of LoCoMo")
-@pytest.mark.parametrize("system", [[], ["system=unified"]], ids=["default", "unified"])
-def test_every_missed_message_of_locomo_has_one_stage_and_the_sums_are_the_totals(
-    lcm: Lcm, monkeypatch: pytest.MonkeyPatch, system: list[str]
-) -> None:
-    assert DATASETS is not None
-    monkeypatch.setenv("LCM_DATASETS_DIR", DATASETS)
-    done = lcm("evaluate", *QUICK, *system, "dataset=locomo", "measures.retention.budgets=[]", "hydra.run.dir=run")
-    assert done.code == 0, done.stderr
-    told = record(lcm("why", "run", "--json"))
-    messages = pl.DataFrame(told["messages"])
-    assert messages.select("query_id", "message_id").is_duplicated().sum() == 0
-    assert told["judged"] == len(messages) == sum(told["places"].values()) > 1500
-    missed = messages.filter(pl.col("place") != "found")
-    assert told["missed"] == len(missed) == sum(n for place, n in told["places"].items() if place != "found")
-    values = pl.read_parquet(done.place / "run/per_query.parquet").filter(arm="system", measure="recall@10")
-    found = messages.group_by("query_id").agg(recall=(pl.col("place") == "found").mean())
-    both = values.join(found, on="query_id", how="full")
-    assert both["recall"].to_list() == pytest.approx(both["value"].to_list())
+    assert "dataset 'sample' has changed since runs/first: run `lcm evaluate` again" in done.stderr

@@ -44,7 +44,6 @@ def outcome(compositions: CompositionCache | None, overrides: list[str]) -> obje
 KEPT = CompositionCache()
 
 
-@pytest.mark.full
 @settings(max_examples=10)
 @given(
     st.lists(st.sampled_from(CHOICES), max_size=2),

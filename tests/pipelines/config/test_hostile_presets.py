@@ -19,7 +19,8 @@ from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset, hostile
 pytestmark = pytest.mark.usefixtures("no_progress")
 
 PRESETS = list(hostile_presets())
-FAMILIES = Counter(preset.family for preset in PRESETS)
+FIRST = list({preset.family: preset for preset in reversed(PRESETS)}.values())
+"""Of each family."""
 
 
 @pytest.fixture(autouse=True)
@@ -32,14 +33,14 @@ def nobody_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_there_are_sixty_in_ten_families() -> None:
     assert len(PRESETS) >= 60
-    assert len(FAMILIES) >= 10
+    assert len(FIRST) >= 10
 
 
-@pytest.mark.full
+@pytest.mark.parametrize("presets", [FIRST, pytest.param(PRESETS, marks=pytest.mark.full)], ids=["first", "all"])
 def test_none_runs_anything_and_each_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    presets: list[HostilePreset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "\n".join(_wrong(PRESETS, tmp_path, monkeypatch, capsys)) == ""
+    assert "\n".join(_wrong(presets, tmp_path, monkeypatch, capsys)) == ""
 
 
 def _wrong(
@@ -92,19 +93,18 @@ def test_no_space_searches_over_what_is_the_users_to_say(tmp_path: Path, capsys:
     assert "space: stages.directory is yours to say" in capsys.readouterr().err
 
 
-@pytest.mark.full
+@pytest.mark.parametrize("every", [12, pytest.param(4, marks=pytest.mark.full)])
 def test_none_runs_at_any_door(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first of each family, at every fourth door, by turns; with LCM_HOSTILE_DOORS=all every preset at every door,
-    which takes half an hour."""
-    first = {preset.family: preset for preset in reversed(PRESETS)}
+    """The first of each family, at one door of so many, by turns; with LCM_HOSTILE_DOORS=all every preset at every
+    door, which takes half an hour."""
     is_all = os.environ.get("LCM_HOSTILE_DOORS") == "all"
-    presets = PRESETS if is_all else list(first.values())
-    tried, wrong = tried_at_each_door(presets, 1 if is_all else 4, tmp_path, monkeypatch, capsys)
+    presets = PRESETS if is_all else FIRST
+    tried, wrong = tried_at_each_door(presets, 1 if is_all else every, tmp_path, monkeypatch, capsys)
     assert "\n".join(wrong) == ""
     assert len(tried) > 12
-    assert sum(tried.values()) > (12 if is_all else 3) * len(presets)
+    assert sum(tried.values()) > (12 if is_all else 12 / every) * len(presets)
 
 
 @pytest.mark.parametrize("override", ["trust=[evil]", "hydra.searchpath=[pkg://evil]", "tracking.uri=sqlite:////tmp/x"])

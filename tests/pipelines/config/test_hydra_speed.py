@@ -22,7 +22,7 @@ for overrides in sys.argv[1:]:
 """
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_hydra_alone_composes_the_same(tmp_path: Path) -> None:
     (tmp_path / "system").mkdir()
     asked_for = "# @package _global_\ndefaults:\n  - override /decay: weibull_fast\n  - _self_\nfusion:\n  k: 7\n"

@@ -7,7 +7,6 @@ from pipelines.config import building, composition
 from pipelines.config.repeated import repeated_dataset
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

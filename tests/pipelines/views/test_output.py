@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import PIPELINES
-from tests.pipelines.conftest import QUICK, Lcm
+from tests.pipelines.conftest import QUICK, Finished, Lcm
+from tests.support.looked_at import NO_CONTEXTS, SHOWN, SWEPT, copied
 
 MESSAGES = [
     {"role": "user", "content": "The cat is called Mia.", "timestamp": "2024-05-01T10:00:00Z"},
@@ -29,11 +30,11 @@ def here(tmp_path: Path, lcm: Lcm) -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", PIPELINES)
-def test_help_is_json_for_a_program(name: str, lcm: Lcm) -> None:
-    done = lcm(name, "--help", "--json")
-    assert done.code == 0
-    assert any(f"lcm {name}" in line for line in json.loads(done.stdout)["lines"])
+def test_help_is_json_for_a_program(lcm: Lcm) -> None:
+    for name in PIPELINES:
+        done = lcm(name, "--help", "--json")
+        assert done.code == 0
+        assert any(f"lcm {name}" in line for line in json.loads(done.stdout)["lines"])
 
 
 @pytest.mark.parametrize("name", LOOKS)
@@ -46,38 +47,33 @@ def test_a_look_is_one_document(name: str, lcm: Lcm, here: Path) -> None:
     assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
 
 
-def test_a_run_is_its_summary(lcm: Lcm) -> None:
-    done = lcm("evaluate", *QUICK, "--json")
-    told = json.loads(done.stdout)
-    assert told == {"folder": str(done.folder.relative_to(done.place)), **done.summary}
-
-
-def test_of_a_quiet_run_the_folder_alone_is_left(lcm: Lcm) -> None:
-    done = lcm("evaluate", *QUICK, "--quiet")
+def test_a_run_is_its_summary_and_of_a_quiet_one_the_folder_alone_is_left(lcm: Lcm) -> None:
+    quick = ("evaluate", *QUICK, NO_CONTEXTS)
+    done = lcm(*quick, "--json", place="json")
+    assert json.loads(done.stdout) == {"folder": str(done.folder.relative_to(done.place)), **done.summary}
+    done = lcm(*quick, "--quiet")
     assert (done.stdout, done.stderr) == (f"{done.folder.relative_to(done.place)}\n", "")
 
 
-def test_what_lies_below_the_current_folder_is_told_from_there(lcm: Lcm, tmp_path: Path) -> None:
-    shown = [one for one in QUICK if one != "report=false"]
-    done = lcm("evaluate", *shown, "hydra.run.dir=runs/here")
-    assert done.stdout.endswith("Kept: runs/here\nPage: runs/here/report.html\n")
-    done = lcm("evaluate", *shown, f"hydra.run.dir={tmp_path}/elsewhere")
-    assert f"Kept: {tmp_path}/elsewhere\nPage: {tmp_path}/elsewhere/report.html\n" in done.stdout
+def test_what_lies_below_the_current_folder_is_told_from_there(lcm: Lcm, evaluated: Finished, tmp_path: Path) -> None:
+    assert evaluated.stdout.endswith("Kept: runs/first\nPage: runs/first/report.html\n")
+    done = lcm("evaluate", *SHOWN, f"hydra.run.dir={tmp_path}/elsewhere")
+    assert done.stdout.endswith(f"Kept: {tmp_path}/elsewhere\nPage: {tmp_path}/elsewhere/report.html\n")
 
 
-def test_a_quiet_gate_says_the_folder_of_its_page(lcm: Lcm) -> None:
-    assert lcm("evaluate", *QUICK, "hydra.run.dir=run").code == 0
-    done = lcm("regress", "run", "run", "into=gate", "tracking=none", "--quiet")
-    assert done.stdout == "gate\n"
-    assert (done.place / "gate" / "report.html").is_file()
+def test_a_quiet_gate_says_the_folder_of_its_page(lcm: Lcm, regressed: Finished) -> None:
+    run = str(regressed.place / "second")
+    assert lcm("regress", run, run, "into=gate", "tracking=none", "report=false", "--quiet").stdout == "gate\n"
+    assert (regressed.place / "gate" / "report.html").is_file()
 
 
-def test_a_quiet_sweep_says_its_folder(lcm: Lcm) -> None:
-    done = lcm("evaluate", "-m", *QUICK, "fusion.dense_weight=0.5,0.7", "--quiet")
+def test_a_quiet_sweep_says_its_folder(lcm: Lcm, swept: Finished, tmp_path: Path) -> None:
+    place = copied(swept, tmp_path)
+    done = lcm("evaluate", "-m", *SWEPT, "--quiet")
     assert done.code == 0
-    assert (done.place / done.stdout.strip() / "sweep.md").is_file()
-    told = json.loads(lcm("evaluate", "-m", *QUICK, "fusion.dense_weight=0.5,0.7", "--json").stdout)
-    assert [point["label"] for point in told["points"]] == ["fusion.dense_weight=0.5", "fusion.dense_weight=0.7"]
+    assert (place / done.stdout.strip() / "sweep.md").is_file()
+    told = json.loads(lcm("evaluate", "-m", *SWEPT, "--json").stdout)
+    assert [point["label"] for point in told["points"]] == ["fusion.dense_weight=0.2", "fusion.dense_weight=0.4"]
 
 
 def test_a_store_that_was_made_is_told(lcm: Lcm, here: Path) -> None:
