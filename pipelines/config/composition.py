@@ -108,7 +108,7 @@ def _parted(overrides: Sequence[str], error: Exception | None) -> tuple[Sequence
     if of_groups & {*_PRESETS, "hydra"}:
         of_groups.update(groups())
     said.update(one for one in overrides if not _is_choosing(one) and _group(one) in of_groups)
-    if 0 < len(said) < len(overrides):
+    if 0 < len(said) < len(set(overrides)):  # one that stands twice is one
         return [one for one in overrides if one not in said], [one for one in overrides if one in said]
     return overrides[: len(overrides) // 2], overrides[len(overrides) // 2 :]
 
