@@ -1,7 +1,5 @@
 """Windows hold every character, go forward, and fit, whatever the tokenizer does."""
 
-import itertools
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -46,16 +44,6 @@ def test_a_long_word_is_cut_only_where_it_must_be() -> None:
     first_of_word = [i == 0 or text[i - 1] == " " for i in starts]
     windows = cut(text, starts, first_of_word, 8, 0, fits=lambda piece: len(piece.replace(" ", "")) <= 8)
     assert windows == ["ab cd xxxx", "x" * 8 + " ", "ef"]
-
-
-@given(st.integers(0, 5000), st.integers(1, 600), st.integers(0, 600))
-def test_fixed_windows_cover_every_token_and_repeat_what_they_should(tokens: int, window: int, overlap: int) -> None:
-    found = token_windows(tokens, window, overlap)
-    assert (found[0][0], found[-1][1]) == (0, tokens)
-    assert all(end - start == window for start, end in found[:-1])
-    assert 0 < found[-1][1] - found[-1][0] <= window or tokens == 0
-    kept = overlap if overlap < window else 0
-    assert all(one[1] - following[0] == kept for one, following in itertools.pairwise(found))
 
 
 def test_a_window_that_reaches_the_end_is_the_last() -> None:

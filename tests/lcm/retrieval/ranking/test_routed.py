@@ -66,17 +66,6 @@ def test_a_path_names_what_is_wrong_with_it() -> None:
         TagPrefixes(["("])
 
 
-def test_what_a_tag_is() -> None:
-    for text, found in (
-        ("myproj:x", ["proj:x"]),  # nothing guards the left side
-        ("TEAM:a-b_c, scope:9!", ["TEAM:a-b_c", "scope:9"]),
-        ("proj: x", []),
-        ("env:é", []),
-    ):
-        assert TagPrefixes().tags(text) == found
-        assert TagPrefixes([]).tags(text) == []
-
-
 def test_pools_follow_the_limit_of_their_path_up_to_the_most_and_never_shrink() -> None:
     pools = LeastPools(per_result=2, most=20)
     paths = replace(PATHS, least_pools=pools, vector=RankingPath(Dense(10), {"short": ["cosine", "few"]}))

@@ -6,7 +6,7 @@ from typing import Any
 
 from lcm.protocols.retrieval import Signals
 from lcm.retrieval.recovery.failure import FailureRule
-from tests.lcm.retrieval.recovery.turns import DIM, summary, turn
+from tests.lcm.retrieval.recovery.turns import DIM, turn
 from tests.lcm.retrieval.refusals import assert_refused
 
 
@@ -23,16 +23,6 @@ def test_a_weak_answer_from_the_widest_index_tier_has_failed() -> None:
     assert signals(near, weak).is_from_widest  # one document is enough
     assert not signals(near, weak).is_weak  # the first one is judged
     assert signals(floor_score=1.0, min_top_k=1, min_mean_confidence=1.0) == Signals(False, False, False, False)
-
-
-def test_nothing_but_summaries_of_low_confidence_has_failed() -> None:
-    vague = [summary(confidence=c, name=f"s{c}") for c in (0.4, 0.5, 0.6, 0.48)]
-    assert signals(*vague).is_vague  # (0.4 + 0.5 + 0.6 + 0.48) / 4 = 0.495
-    assert signals(*vague).has_failed
-    assert not signals(*vague[:3]).is_vague
-    assert not signals(*vague[:3], replace(vague[3], confidence=0.5)).is_vague  # 0.5 is not below 0.5
-    assert not signals(*vague[:3], turn()).is_vague
-    assert signals(*vague, turn()).is_vague
 
 
 def test_a_question_is_from_elsewhere_where_neither_the_session_nor_the_answer_has_a_turn_of_it() -> None:

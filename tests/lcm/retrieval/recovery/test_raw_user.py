@@ -26,19 +26,6 @@ def test_it_weighs_cosine_words_and_age() -> None:
     assert found.score == pytest.approx(0.2 * 0.6 + 0.7 * 1 / 7 + 0.1 * math.exp(-1e-5 * 50_000))
 
 
-def test_each_phrase_of_the_question_adds_a_hundredth_and_four_are_the_most() -> None:
-    # without stop words: did ada hide copper kettle
-    assert score("my copper kettle").score == pytest.approx(0.2 * 0.5 + 0.7 * 2 / 7 + 0.1 + 0.01)
-    assert score("Ada, hide copper kettle!").score == pytest.approx(
-        0.2 * 0.5 + 0.7 * 4 / 7 + 0.1 + 0.04  # one of four terms, two... six in all: the most
-    )
-
-
-def test_a_phrase_does_not_reach_over_a_short_term() -> None:
-    assert score("the dog is run", "the dog is run").score == pytest.approx(0.2 * 0.5 + 0.7 + 0.1)
-    assert score("dog run", "the dog the run").score == pytest.approx(0.2 * 0.5 + 0.7 * 2 / 3 + 0.1 + 0.01)
-
-
 def test_ties_go_to_the_words_then_the_cosine_then_the_id() -> None:
     words = (0.1, 0.1), (0.2, 0.1), (0.1, 0.1), (0.0, 0.2)
     scores = [RawUserScore(0.5, coverage, cosine, 0) for coverage, cosine in words]

@@ -24,14 +24,6 @@ def rank(
     return TemporalRanking(**settings).rank(read(question), found, costs, budget, NOW, Terms())
 
 
-def test_a_turn_is_scored_by_cosine_age_anchors_and_the_events_it_speaks_of() -> None:
-    found = [turn("the regatta was yesterday", score=0.6, age_s=20_000)]
-    (seen,) = rank(DAYS_BETWEEN, found).considered
-    recency = math.exp(-1e-5 * 20_000)
-    assert seen.slots == (("regatta",),)
-    assert seen.score == pytest.approx(0.4 * 0.6 + 0.25 * recency + 0.2 * 1 / 3 + 0.15 * 1 / 2 + 0.05)
-
-
 def test_half_of_an_event_s_terms_are_enough_to_speak_of_it() -> None:
     for share, slots in ((0.5, (("harvest", "supper"),)), (0.6, ())):
         assert rank(DAYS_BETWEEN, turns("a supper"), slot_share=share).considered[0].slots == slots
@@ -51,18 +43,6 @@ def test_what_gains_too_little_is_not_chosen() -> None:
     assert rank(DAYS_BETWEEN, found).chosen == ()
     assert rank(DAYS_BETWEEN, found).order == (0,)
     assert rank(DAYS_BETWEEN, found, least_gain=0.05).chosen == (0,)
-
-
-def test_a_comparison_starts_with_a_witness_of_each_event() -> None:
-    found = turns("nothing of note", "kettle bought", "gate painted")
-    found[0] = turn("nothing of note", "t0", 1.0)
-    ranked = rank(COMPARISON, found)
-    assert ranked.sides == (("copper", "kettle"), ("garden", "gate"))
-    assert ranked.pair == (1, 2)
-    assert ranked.order == (1, 2, 0)
-    witness = ranked.considered[1].witness
-    assert witness is not None
-    assert ranked.considered[1].score == pytest.approx(0.15 * 0.5 + 0.15 * 1 + 0.15 * 1 / 2 + 0.55 * witness.score)
 
 
 def test_a_pair_that_costs_too_much_is_not_put_first() -> None:

@@ -3,7 +3,6 @@
 import math
 
 import polars as pl
-import pytest
 
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
@@ -21,37 +20,14 @@ def step(strength: float | None, tiers: DecayTiers | None = None, **columns: obj
     return moves["to_tier"].item() if len(moves) else None
 
 
-def test_a_document_rises_at_its_thresholds() -> None:
-    for reached, to_tier, missed in (
-        (AT_WORKING, "working", {"access_count": 2, "strength": 0.3999}),
-        (AT_CORE, "core", {"access_count": 9, "strength": 0.6999, "importance": 0.7999}),
-    ):
-        assert step(**reached) == to_tier
-        for name, value in missed.items():
-            assert step(**reached | {name: value}) is None, name
-
-
-@pytest.mark.parametrize(
-    ("strength", "document", "to_tier"),
-    [
-        (0.1499, {"decay_tier": "working", "access_count": 99}, "peripheral"),  # weak
-        (0.15, {"decay_tier": "working", "access_count": 99}, None),
-        (0.5, {"decay_tier": "working", "access_count": 2, "created_at": days_ago(60.001)}, "peripheral"),  # old
-        (0.5, {"decay_tier": "working", "access_count": 2, "created_at": days_ago(60)}, None),
-        (0.5, {"decay_tier": "working", "access_count": 3, "created_at": days_ago(99)}, None),  # but used
-        (0.1, {"decay_tier": "core", "access_count": 2}, "working"),
-        (0.1, {"decay_tier": "core", "access_count": 3}, None),
-        (0.15, {"decay_tier": "core", "access_count": 2}, None),
-        (0.0, {"decay_tier": "core", "access_count": 0, "created_at": days_ago(999)}, "working"),  # never two tiers
-        (1.0, {"decay_tier": "peripheral", "access_count": 999, "importance": 1.0}, "working"),
-        (0.0, {"decay_tier": "none"}, None),
-        (0.0, {"decay_tier": None}, None),
-    ],
-)
-def test_what_is_weak_or_old_and_little_used_sinks_one_tier(
-    strength: float, document: dict[str, object], to_tier: str | None
-) -> None:
-    assert step(strength, **document) == to_tier
+def test_what_is_old_and_little_used_sinks_and_no_document_moves_two_tiers() -> None:
+    old = {"decay_tier": "working", "access_count": 2}
+    assert step(0.5, **old, created_at=days_ago(60.001)) == "peripheral"
+    assert step(0.5, **old, created_at=days_ago(60)) is None
+    assert step(0.5, **old | {"access_count": 3}, created_at=days_ago(99)) is None
+    assert step(0.0, decay_tier="core", access_count=0, created_at=days_ago(999)) == "working"
+    assert step(1.0, decay_tier="peripheral", access_count=999, importance=1.0) == "working"
+    assert step(0.0, decay_tier="none") is step(0.0, decay_tier=None) is None
 
 
 def test_without_a_strength_nothing_moves_and_no_number_never_rises() -> None:

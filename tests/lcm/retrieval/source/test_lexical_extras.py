@@ -21,15 +21,9 @@ from tests.support.workspaces import minute, queries, system, transcript
 
 
 def test_a_query_gains_the_words_of_the_groups_that_it_names() -> None:
-    for text, expanded in (
-        ("GIT PUSH\u0130", "GIT PUSH\u0130 推送 commit"),  # its lower case has a letter more
-        ("it crashed", "it crashed 崩溃 error 报错 宕机 失败"),  # crash is in the query already
-        ("uncrashed", "uncrashed"),
-        ("c", "c"),
-        ("我的配置", "我的配置 config configuration settings 设置"),
-    ):
-        assert QueryExpansion().expand(text, "manual") == expanded
-        assert QueryExpansion().expand(text, "auto") == text
+    shouted = "GIT PUSH\u0130"  # its lower case has a letter more
+    assert QueryExpansion().expand(shouted, "manual") == f"{shouted} 推送 commit"
+    assert QueryExpansion().expand(shouted, "auto") == shouted
     assert QueryExpansion(most=2).expand("it crashed", "cli") == "it crashed 崩溃 error"
     assert_refused(QueryExpansion, "be >= 1", most=0)
 

@@ -5,27 +5,6 @@ import math
 from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
 from tests.lcm.retrieval.refusals import assert_refused
 
-CHILDREN = {
-    "sure": [
-        SummaryChild("a", 0.5, 10),
-        SummaryChild("b", 0.4, 0),
-        SummaryChild("c", 0.9, 30),
-        SummaryChild("d", 0.2, 5),
-    ]
-}
-
-
-def children(summary_id: str, depth: int) -> list[SummaryChild]:
-    return CHILDREN.get(summary_id, [])
-
-
-def test_children_of_sure_summaries_are_added_while_they_fit_and_score_less() -> None:
-    opened = [ExpandableSummary("unsure", 0.69), ExpandableSummary("sure", 0.7, depth=1)]
-    expanded = SummaryExpansion(token_budget=20).expand(opened, children)
-    assert [one.item_id for one in expanded] == ["a", "d"]  # b has no cost; c takes 30 of the 10 left
-    assert [one.score for one in expanded] == [0.5 * 0.85, 0.2 * 0.85]
-    assert {(one.parent_id, one.depth) for one in expanded} == {("sure", 2)}
-
 
 def test_nothing_is_opened_once_nothing_is_left() -> None:
     asked = []

@@ -82,3 +82,13 @@ def test_what_another_session_said_and_only_it_may_find_stays_hidden() -> None:
         queries = batch.queries.with_columns(session_id=pl.lit(asker["session_id"]))
         hidden = replace(batch, queries=queries, documents=batch.documents.filter(~is_said), turns=turns)
         assert set(opened({"low": 0.8}, SummaryExpansion(), hidden)) == expected
+
+
+def test_each_query_opens_its_own_summaries_and_a_vague_one_stays_closed() -> None:
+    batch = workspace()
+    batch = replace(batch, queries=pl.concat([batch.queries, batch.queries.with_columns(query_id=pl.lit("again"))]))
+    for name, beneath in (("low", ["low", "a", "b"]), ("vague", ["vague"])):
+        found = branch([([name], [0.8])] * 2, "cosine", "dense_rank")
+        rows = merge(found, branch([], "bm25", "lexical_rank"), batch).with_columns(score="cosine")
+        after = OpenedSummaries(SummaryExpansion()).expand(describe(rows, batch), batch)
+        assert after.select("query_id", "document_id").rows() == [(q, one) for q in ("q", "again") for one in beneath]

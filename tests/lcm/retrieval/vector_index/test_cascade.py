@@ -1,8 +1,5 @@
 """How queries go down the widths."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from lcm.retrieval.vector_index.cascade import Numbers, Step, StepResult, descend
 
 
@@ -36,14 +33,3 @@ def test_who_is_late_goes_to_the_last_width() -> None:
     widths = [asked_of([0.1], log), asked_of([0.9], log), asked_of([0.2], log)]
     (found,) = descend(1, widths, [0.5, 0.5], is_late=lambda: next(answers))
     assert [step.place for step in found.steps] == [0, 2]
-
-
-@given(
-    st.lists(st.lists(st.none() | st.floats(-1, 1), min_size=4, max_size=4), min_size=1, max_size=4), st.floats(-1, 1)
-)
-def test_queries_do_not_depend_on_each_other(evidence: list[list[float | None]], threshold: float) -> None:
-    thresholds = [threshold] * (len(evidence) - 1)
-    together = descend(4, [asked_of(row, []) for row in evidence], thresholds)
-    alone = [descend(1, [asked_of([row[i]], []) for row in evidence], thresholds)[0] for i in range(4)]
-    assert together == alone
-    assert all(one.steps[-1].is_exit and not any(step.is_exit for step in one.steps[:-1]) for one in together)

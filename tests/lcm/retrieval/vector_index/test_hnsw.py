@@ -93,7 +93,8 @@ def test_exact_below_0_means_that_the_graph_always_answers_and_a_filter_costs_no
     ("change", "by_graph"),
     [
         ({}, True),
-        ({"exact_below": 751}, False),  # of 1,500 half are allowed
+        ({"exact_below": 750}, True),  # of 1,500 half are allowed
+        ({"exact_below": 751}, False),
         ({"largest_share": 0.05}, False),  # 20 candidates, and as many that are not allowed: 40 of 750
         ({"largest_share": 0.06}, True),
         ({"largest_share": 0.06, "ef_a_result": 30}, False),

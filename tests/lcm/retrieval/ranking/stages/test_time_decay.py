@@ -4,7 +4,7 @@ import math
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lcm.clock import EPOCH
@@ -25,24 +25,13 @@ def test_half_of_the_score_is_lost_with_age() -> None:
 
 
 @given(st.integers(-3, 10_000), st.integers(-2000, 200), st.floats(-1, 2), st.floats(0.5, 10))
+@example(1, 240, 0.5, 10.0)  # in use in ten days
 def test_the_half_life_is_that_of_the_plain_formula(count: int, hours: int, factor: float, multiplier: float) -> None:
     remembered = count * 2 ** -(max(0.0, -hours / 24) / 30)
     longer = min(60 + 60 * factor * math.log1p(remembered), 60 * multiplier) if count > 0 and factor else 60
     frame = rows(access_count=[count], last_accessed_at=[days_ago(-hours / 24)])
     days = frame.select(days=effective_half_life(pl.lit(60.0), factor, multiplier))["days"].item()
     assert days == pytest.approx(longer, abs=1e-9)
-
-
-def test_use_lengthens_the_half_life_up_to_the_cap_and_without_a_known_access_it_stays() -> None:
-    found = scored(
-        TimeDecay(),
-        score=[1.0] * 6,
-        created_at=[days_ago(60)] * 5 + [days_ago(180)],
-        last_accessed_at=[NOW, days_ago(30), NOW, NOW, None, NOW],
-        access_count=[3, 3, 0, None, 9, 10_000],
-    )
-    used = [60 + 60 * 0.5 * math.log(1 + 3), 60 + 60 * 0.5 * math.log(1 + 3 / 2)]  # 30 days halve the accesses
-    assert found == pytest.approx([0.5 + 0.5 * math.exp(-60 / h) for h in [*used, 60, 60, 60]] + [0.5 + 0.5 / math.e])
 
 
 def test_the_future_is_lifted_unless_clamped() -> None:
