@@ -286,8 +286,9 @@ def test_what_a_memory_says_is_one_line_and_no_command(monkeypatch: pytest.Monke
 
 
 def test_what_is_read_of_a_reply_is_finite_and_on_one_line() -> None:
-    assert (read_took_ms({"took_ms": int(DIGITS)}), read_took_ms({"took_ms": 3})) == (None, 3)
-    assert read_found({"results": [{"text": "tea", "score": int(DIGITS)}]})[0].score is None
+    assert [read_took_ms({"took_ms": one}) for one in (int(DIGITS), -1, float("nan"), 3)] == [None, None, None, 3]
+    for score in (int(DIGITS), float("nan")):
+        assert read_found({"results": [{"text": "tea", "score": score}]})[0].score is None
     assert read_told({"ignores": ["a.b\n\x1b[31m"]}).ignores == ("a.b \ufffd[31m",)
     assert str(FaultError("error", "a\n\x1bb", is_end=False)) == "error: a \ufffdb"
 

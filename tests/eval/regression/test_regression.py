@@ -172,6 +172,9 @@ def test_queries_of_a_workspace_may_count_as_one_and_are_drawn_as_one(compare: A
     assert compare(before, after, workspaces=two).gate == "regressed"
     clustered = compare(before, after, by_workspace, workspaces=two)
     assert (row(clustered)["units"], row(clustered)["p"], clustered.gate) == (2, 2 / 4, "cannot tell")
+    sixty, six = {"workspaces": list("abcdef") * 10, "categories": ["one"] * 30 + ["two"] * 30}, 2 / 2**6
+    clustered = compare({"recall@10": [1.0] * 60}, {"recall@10": [0.98] * 60}, by_workspace, **sixty)
+    assert (row(clustered)["p_holm"], row(clustered)["gate"]) == (3 * six, "cannot tell"), "three tests ask too much"
     before, after = {"recall@10": [0.5] * 40}, {"recall@10": [0.0, 0.0, 1.0, 1.0] * 10}
     clustered = compare(before, after, by_workspace, workspaces=four)
     assert (row(clustered)["low"], row(clustered)["high"]) == (-0.5, 0.5)
