@@ -56,10 +56,23 @@ def test_what_was_weighed_counts_where_no_tokens_are_stored() -> None:
     totals = context(*messages(60, 0, -3, 1, 1))
     assert [entry.item_id for entry in totals.unweighed] == ["i1", "i2"]
     totals.weigh({"i1": 30, "i2": 10})
-    assert leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens == 60 + 30 + 10
+    assert leaf_trigger(totals, LIMITS, tail_start(totals, 2)) == (True, "leaf", 60 + 30 + 10, 100)
+    assert not leaf_trigger(totals, replace(LIMITS, leaf_chunk_tokens=101), tail_start(totals, 2)).should_compact
     assert (totals.tokens, totals.unweighed) == (60 - 3 + 2, [])
     totals.replace(0, 3, ContextEntry(0, "summary", "s", 5, 0))
     assert (leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens, totals.tokens) == (0, 5 + 2)
+
+
+def test_a_leaf_takes_the_oldest_neighbours_that_fit() -> None:
+    def places(*items: tuple[int | None, int]) -> list[int] | None:
+        totals = context(*items)
+        chunk = leaf_chunk(totals, LIMITS, tail_start(totals, 2))
+        return chunk and list(range(chunk.start, chunk.stop))
+
+    assert places(*messages(40, 40, 40, 40)) == places(*messages(60, 40, 40, 40)) == [0, 1]
+    assert places(*messages(500, 40, 40, 40)) == places(*messages(1, 500, 40, 40)) == [0]
+    assert places((0, 9), (1, 9), (None, 5), (0, 9), *messages(50, 5, 5)) == [2]
+    assert places(*messages(5, 5)) is None
 
 
 def test_a_chunk_below_the_minimum_takes_one_more_or_waits_at_the_tail() -> None:
