@@ -40,19 +40,14 @@ def test_only_white_space_of_javascript_is_trimmed() -> None:
     assert trim("\ufeff\u3000 a\x1f \n") == "a\x1f"
 
 
-@given(ANY_FLOAT, st.floats(min_value=0, max_value=1))
-def test_a_clamped_value_lies_between_its_bounds(value: float, inner: float) -> None:
+@given(ANY_FLOAT, st.floats(min_value=0, max_value=1), st.integers(-5, 5), st.integers(0, 9))
+def test_a_clamped_value_lies_between_its_bounds(value: float, inner: float, low: int, width: int) -> None:
     assert 0 <= clamp01(value, inner) <= 1
     assert inner <= clamp01_with_floor(value, inner) <= 1
     assert clamp01(inner, 0.25) == inner
-
-
-@given(ANY_FLOAT, st.integers(-5, 5), st.integers(0, 9))
-def test_a_clamped_integer_lies_between_its_bounds(value: float, low: int, width: int) -> None:
-    found = clamp_int(value, low, low + width)
-    assert low <= found <= low + width
+    assert low <= clamp_int(value, low, low + width) <= low + width
     if low <= value <= low + width:
-        assert found == math.floor(value)
+        assert clamp_int(value, low, low + width) == math.floor(value)
 
 
 def test_what_is_not_finite_becomes_the_fallback_as_it_is() -> None:

@@ -113,10 +113,13 @@ def test_a_variable_that_holds_none_is_told(monkeypatch: pytest.MonkeyPatch) -> 
             assert redacted("these are ordinary words") == "these are ordinary words", name
 
 
-def test_a_key_that_was_read_is_told_nowhere_nor_by_an_error() -> None:
+def test_a_key_that_was_read_is_told_nowhere() -> None:
     Credential("a file", "opens all doors 7")
     Credential("a file", "doors")
     assert redacted("it said: opens all doors 7, doors") == "it said: REDACTED, doors"
+
+
+def test_an_error_shows_no_key() -> None:
     assert ModelError("answered sk-abcdefgh", 7).args == ("answered REDACTED", 7)
 
 

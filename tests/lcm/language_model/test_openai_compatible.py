@@ -267,8 +267,9 @@ def test_a_key_that_is_refused_leaves_the_request_to_the_next(tmp_path: Path, ca
 
 
 def test_keys_are_not_part_of_what_the_model_says_of_itself(tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("sk-file\n")
-    shown = OpenAiCompatible(base_url="http://localhost/v1", api_key_env="MODEL_KEY", api_key_file=str(tmp_path / "key"))
+    path = tmp_path / "key"
+    path.write_text("sk-file\n")
+    shown = OpenAiCompatible(base_url="http://localhost/v1", api_key_env="MODEL_KEY", api_key_file=str(path))
     assert "sk-" not in f"{shown!r} {shown.identity} {shown._credentials()!r}"
 
 
