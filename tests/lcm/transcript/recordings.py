@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from lcm.records.conversation import Event, Message, Transcript
+from lcm.store.store import Store
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import joined, read_pieces
 from lcm.transcript.recorded_file import RecordedFile
+from tests.lcm.store.contents import TOKENS
 
 
 def write(path: Path, *values: Any, indent: int | None = None) -> Path:
@@ -61,3 +63,17 @@ def natives(items: Iterable[Message | Event]) -> list[Any]:
 
 def columns(message: Message) -> list[tuple[str | None, ...]]:
     return [(p.part_type, p.text, p.tool_call_id, p.tool_name, p.tool_input, p.tool_output) for p in message.parts]
+
+
+def taken(file: RecordedFile, reader: TranscriptReader) -> list[Transcript]:
+    """Return what is read, once it has gone into a store whole."""
+    pieces = list(read_pieces(file, reader))
+    with Store() as store:
+        store.ingest_pieces(pieces, TOKENS)
+        stored = sum(len(store.messages(key)) for key in {piece.conversation_id for piece in pieces})
+        assert stored == sum(len(piece.messages) for piece in pieces)
+    return pieces
+
+
+def items(pieces: Iterable[Transcript]) -> int:
+    return sum(len(piece.messages) + len(piece.events) for piece in pieces)

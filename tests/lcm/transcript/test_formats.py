@@ -263,6 +263,13 @@ def drawn_records(name: str) -> st.SearchStrategy[Any]:
     return json_values | st.builds(lambda *parts: parts[0] | parts[1] | parts[2], json_objects, known, first)
 
 
+def given_back(path: Path, name: str) -> tuple[list[str], list[str]]:
+    """Return the records that come back, as JSON, and what is put aside."""
+    transcripts, aside = read(path, BY_NAME[name])
+    items = [*(event for t in transcripts for event in t.events), *(m for t in transcripts for m in t.messages)]
+    return list(map(json.dumps, natives(items))), aside
+
+
 def unfolded(session: dict[str, Any]) -> list[Any]:
     """A session with null for its lists, and their elements."""
     lists = {key: held for key, held in session.items() if isinstance(held, list) and held}
@@ -278,17 +285,19 @@ def test_whatever_stands_there_comes_back_or_is_put_aside(
     if key is None:
         lines = owed = [GOOD[name], *records]
     else:
+        good = GOOD["gemini"] if name == "gemini" else SAID
         header = {"tau_bench": {"task_id": 1}, "gemini": GEMINI}.get(name, {})
         other = data.draw(json_objects)
-        lines = [header | {key: [GOOD["gemini"] if name == "gemini" else SAID]}, 7, other | header | {key: records}]
+        lines = [header | {key: [good]}, 7, other | header | {key: records}]
         owed = [lines[1], *unfolded(lines[0]), *unfolded(lines[2])]
-    path = write(tmp_path_factory.getbasetemp() / "any.jsonl", *map(json.dumps, lines))
-    transcripts, aside = read(path, BY_NAME[name])
-    items = [*(event for t in transcripts for event in t.events), *(m for t in transcripts for m in t.messages)]
-    found = list(map(json.dumps, natives(items)))
+    found, aside = given_back(write(tmp_path_factory.getbasetemp() / "any.jsonl", *map(json.dumps, lines)), name)
     if key is None:
         found += [json.dumps(lines[int(reason.partition(":")[0]) - 1]) for reason in aside]
         assert sorted(found) == sorted(map(json.dumps, owed))
     else:
         assert len(found) + len(aside) == len(owed)
         assert set(found) <= set(map(json.dumps, owed))
+        session = lines[2] | {key: [good, *records]}
+        found, aside = given_back(write(tmp_path_factory.getbasetemp() / "any.json", session, indent=1), name)
+        assert len(found) + len(aside) == len(unfolded(session))
+        assert set(found) <= set(map(json.dumps, unfolded(session)))

@@ -1,6 +1,7 @@
 import json
 from collections import Counter
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,35 +45,35 @@ def test_every_large_body_is_found_again_and_nothing_recorded_is_lost(
     assert file_ids_in(message.content) == [file.file_id for file in message.files]
 
 
-def test_a_text_of_exactly_the_threshold_is_large() -> None:
+def test_a_text_of_exactly_the_threshold_is_large_and_stays_taken_out() -> None:
     assert heard(tool_result("x" * 40), 10).files  # 40 / 4 = 10 tokens
     assert not heard(tool_result("x" * 36), 10).files  # 36 / 4 = 9
-
-
-def test_hearing_twice_names_the_files_the_same_and_leaves_what_was_taken_out() -> None:
     once = heard(tool_result("x" * 400))
-    assert intercepted(once, 10, TOKENS, EXPLORE) == once
-    assert heard(tool_result("x" * 400)) == once
+    assert intercepted(once, 10, TOKENS, EXPLORE) == once == heard(tool_result("x" * 400))
 
 
-def test_a_plain_string_of_a_tool_is_taken_out_by_choice_alone() -> None:
-    native: dict[str, object] = {"role": "tool", "tool_call_id": "c", "content": "word " * 50}
+WORDS = "word " * 50
+RESULT = {"type": "tool_result", "tool_use_id": "c", "content": WORDS, "is_error": True}
+
+
+@pytest.mark.parametrize(
+    ("native", "others"),
+    [
+        ({"role": "tool", "tool_call_id": "c", "content": WORDS}, []),
+        ({"role": "user", "content": [RESULT, {"type": "text", "text": "and?"}]}, [{"type": "text", "text": "and?"}]),
+    ],
+)
+def test_other_results_are_taken_out_by_choice_alone_and_keep_their_neighbours(
+    native: dict[str, Any], others: list[Any]
+) -> None:
     assert not heard(native).files
     taken = heard(native, every_tool_result=True)
-    assert file_text(taken, taken.files[0]) == "word " * 50
-    block = rebuild(compacted(taken))["content"][0]
-    assert (block["tool_use_id"], block["externalizedFileId"]) == ("c", taken.files[0].file_id)
-
-
-def test_a_result_within_a_message_of_the_user_keeps_its_neighbours() -> None:
-    result = {"type": "tool_result", "tool_use_id": "c", "content": "word " * 50, "is_error": True}
-    native: dict[str, object] = {"role": "user", "content": [result, {"type": "text", "text": "and now?"}]}
-    assert not heard(native).files
-    taken = heard(native, every_tool_result=True)
-    block, words = rebuild(compacted(taken))["content"]
-    assert words == {"type": "text", "text": "and now?"}
-    assert (block["tool_use_id"], block["is_error"]) == ("c", True)
-    assert taken.files[0].file_id in block["output"]
+    (file,) = taken.files
+    assert file_text(taken, file) == WORDS
+    block, *neighbours = rebuild(compacted(taken))["content"]
+    assert neighbours == others
+    assert (block["tool_use_id"], block["externalizedFileId"], "is_error" in block) == ("c", file.file_id, bool(others))
+    assert file.file_id in (block["output"] if others else json.dumps(block))
 
 
 def test_an_image_beside_a_large_file_stays() -> None:

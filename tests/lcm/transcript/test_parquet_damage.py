@@ -14,7 +14,7 @@ from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.parquet import ParquetReader, write_parquet
 from lcm.transcript.reading import read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from tests.lcm.transcript.test_damage import items, taken
+from tests.lcm.transcript.recordings import items, taken
 
 ROWS, FILES_DAMAGED = 800, 80
 

@@ -1,6 +1,7 @@
 """What a message says is told once, whole, as a reader reads it."""
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 
@@ -20,9 +21,8 @@ def made(content: str, *parts: Part, role: Role = "assistant") -> Message:
 
 
 def test_arguments_are_told_with_their_line_breaks_and_marks_as_they_were() -> None:
-    given = json.dumps(
-        {"path": "a.py", "content": 'print("é")\nls', "edits": [{"old": "x\ny", "n": 1.50}], "all": None}
-    )
+    edits = [{"old": "x\ny", "n": 1.50}]
+    given = json.dumps({"path": "a.py", "content": 'print("é")\nls', "edits": edits, "all": None})
     assert passages(made("Look.", Part("tool", tool_name="write", tool_input=given))) == [
         Passage("words", "Look."),
         Passage("calls", '[tool write] path: a.py\ncontent: print("é")\nls\nedits: [{old: x\ny, n: 1.5}]\nall: null'),
@@ -30,14 +30,14 @@ def test_arguments_are_told_with_their_line_breaks_and_marks_as_they_were() -> N
 
 
 def test_arguments_that_are_no_json_and_calls_without_arguments_are_told_as_they_stand() -> None:
-    patch = Part("tool", tool_name="apply_patch", tool_input="*** Begin Patch\n{")
-    bare = Part("tool", tool_name="list_files")
-    nameless = Part("tool", tool_input='"ls -la"')
-    assert parts_text(made("", patch, bare, nameless)) == (
-        "[tool apply_patch] *** Begin Patch\n{\n[tool list_files]\n[tool] ls -la"
-    )
     deep = "[" * 100_000 + "]" * 100_000
-    assert parts_text(made("", Part("tool", tool_name="x", tool_input=deep))) == f"[tool x] {deep}"
+    told = {
+        "[tool apply_patch] *** Begin Patch\n{": Part("tool", tool_name="apply_patch", tool_input="*** Begin Patch\n{"),
+        "[tool list_files]": Part("tool", tool_name="list_files"),
+        "[tool] ls -la": Part("tool", tool_input='"ls -la"'),
+        f"[tool x] {deep}": Part("tool", tool_name="x", tool_input=deep),
+    }
+    assert parts_text(made("", *told.values())) == "\n".join(told)
 
 
 def test_what_the_words_give_already_is_not_told_twice() -> None:
@@ -78,19 +78,16 @@ def test_pictures_and_secrets_say_nothing_but_their_names() -> None:
     )
 
 
-def test_reasoning_and_other_parts_are_told_by_their_kinds() -> None:
+def test_reasoning_large_texts_and_other_parts_are_told_by_their_kinds() -> None:
     message = made("So.", Part("reasoning", "It may be blue."), Part("patch", "-a\n+b"))
     assert [passage.kind for passage in passages(message)] == ["words", "reasoning", "others"]
     assert parts_text(message) == "[reasoning] It may be blue.\n[patch] -a\n+b"
     beside = recorded({"role": "assistant", "content": "So.", "reasoning_content": "It may be blue."})
     assert parts_text(beside) == "[reasoning] It may be blue."
-
-
-def test_a_text_that_is_too_large_for_a_context_is_of_a_kind_of_its_own() -> None:
     file = LargeFile("file_1", 0, 0, None, None, 9, "")
-    message = Message("m", "user", "[a file]", "s", parts=(Part("text", "row 1\nrow 2"),), files=(file,))
-    assert [passage.kind for passage in passages(message)] == ["words", "files"]
-    assert text_of(message, ("words", "calls", "results")) == "[a file]"
+    large = replace(made("[a file]", Part("text", "row 1\nrow 2"), role="user"), files=(file,))
+    assert [passage.kind for passage in passages(large)] == ["words", "files"]
+    assert text_of(large, ("words", "calls", "results")) == "[a file]"
 
 
 @given(json_values)

@@ -12,18 +12,6 @@ from lcm.transcript.rendering.agent_form import agent_messages, turn_of
 from tests.lcm.context.assembly.recorded import assistant, call, message, result
 
 
-def test_openclaws_own_messages_stay_as_they_are() -> None:
-    assert agent_messages(result("c1", "words")) == [
-        {
-            "role": "toolResult",
-            "toolCallId": "c1",
-            "toolName": "read",
-            "content": [{"type": "text", "text": "words"}],
-            "isError": False,
-        }
-    ]
-
-
 def test_results_within_a_users_message_become_messages_before_its_words() -> None:
     native = {
         "role": "user",
@@ -50,25 +38,15 @@ def test_calls_of_openai_chat_become_blocks_and_its_results_their_answers() -> N
     assert found == {"role": "toolResult", "content": [_text("42")], "toolCallId": "c1", "toolName": "read"}
 
 
-def test_a_result_without_an_id_is_an_assistants_words() -> None:
-    assert runtime_messages(message({"role": "toolResult", "content": "lost"})) == [
-        {"role": "assistant", "content": [_text("lost")]}
-    ]
-
-
-def test_a_call_that_cannot_be_answered_is_words() -> None:
+def test_what_nobody_answers_is_words_and_the_system_speaks_as_a_user() -> None:
+    lost = message({"role": "toolResult", "content": "lost"})
+    assert runtime_messages(lost) == [{"role": "assistant", "content": [_text("lost")]}]
     part = Part("tool", tool_name="search", tool_input='{"q":"x"}')
-    said = Message("m", "assistant", "", "s", parts=(part,))
-    [shown] = runtime_messages(said)
+    [shown] = runtime_messages(Message("m", "assistant", "", "s", parts=(part,)))
     assert shown["content"] == [_text('[call of search: {"q":"x"}]')]
     assert calls_of(shown) == []
-
-
-def test_the_system_speaks_as_a_user() -> None:
-    assert runtime_messages(message({"role": "system", "content": "rules"})) == [{"role": "user", "content": "rules"}]
-    assert runtime_messages(message({"role": "developer", "content": "rules"})) == [
-        {"role": "user", "content": "rules"}
-    ]
+    for role in ("system", "developer"):
+        assert runtime_messages(message({"role": role, "content": "rules"})) == [{"role": "user", "content": "rules"}]
 
 
 def test_pieces_of_a_turn_are_known_by_it() -> None:
@@ -102,7 +80,9 @@ def test_a_large_result_is_shown_as_its_reference_and_still_answers_its_call() -
     assert "word word" not in str(shown)
 
 
-def test_nothing_in_the_message_changes() -> None:
+def test_openclaws_own_messages_stay_as_they_are_and_nothing_in_a_message_changes() -> None:
+    own = {"role": "toolResult", "toolCallId": "c1", "toolName": "read", "content": [_text("words")], "isError": False}
+    assert agent_messages(result("c1", "words")) == [own]
     said = call("c1")
     before = repr(said)
     runtime_messages(said)
