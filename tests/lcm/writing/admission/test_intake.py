@@ -138,6 +138,12 @@ def test_what_contextualizes_stands_beside_and_holds_for_good() -> None:
     assert created.document.last_accessed_at == NOW
 
 
+@pytest.mark.parametrize(("label", "action"), [("general", "supersede"), (None, "contradict"), ("work", "contradict")])
+def test_what_contradicts_a_replaceable_truth_in_general_supersedes_it(label: str | None, action: str) -> None:
+    taken = take(deciding("contradict", label), candidate("Editor: emacs", "entities"), known("entities"))
+    assert (taken.decision.action, taken.decision.matched_id) == (action, "old")
+
+
 def test_what_could_not_be_embedded_is_stored_without_being_compared() -> None:
     table = known("other")
     taken = take(deciding("skip"), candidate("Editor: vim"), table, vector=None)

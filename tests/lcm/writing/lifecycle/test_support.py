@@ -53,3 +53,7 @@ def test_a_dropped_slice_counts_in_the_update_that_drops_it_alone() -> None:
     assert [row.context for row in ninth.slices] == list("ihgfedcb")
     tenth = observe(ninth, "i", "support", NOW + 99)
     assert (tenth.total_observations, tenth.global_strength) == (9, 2 / 9)
+
+
+def test_counters_of_nothing_are_neutral() -> None:
+    assert read_support({"confirmations": 0, "contradictions": 0}, NOW) == Support()
