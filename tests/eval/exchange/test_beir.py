@@ -138,8 +138,12 @@ def test_what_is_missing_is_told_with_what_is_there(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"holds no corpus; dataset\.subset may be: de, en"):
         read_beir(tmp_path)
     (tmp_path / "en-qrels" / "train.jsonl").write_text("")
+    (tmp_path / "en-qrels" / "notes.txt").write_text("no table")
     with pytest.raises(DatasetError, match=r"has no split 'dev'; dataset\.split may be: test, train"):
         read_beir(tmp_path, split="dev", subset="en")
+    (tmp_path / "en-qrels").rename(tmp_path / "elsewhere")
+    with pytest.raises(DatasetError, match="holds no qrels"):
+        read_beir(tmp_path, subset="en")
 
 
 @pytest.mark.parametrize(

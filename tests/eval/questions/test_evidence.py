@@ -226,7 +226,7 @@ def test_a_line_in_a_document_is_that_of_the_message_that_stands_there(tmp_path:
     )
     assert ids(sessions, Evidence(f"talk.json:{asked}")) == ["talk:1"]
     assert ids(sessions, Evidence(f"talk.json:{answered}")) == ["talk:2"]
-    for line in (noted, 0, 1, len(lines) + 1, 9999):
+    for line in (noted, 0, 1, len(lines), len(lines) + 1, 9999):
         told_of = refusal(sessions, Evidence(f"talk.json:{line}"))
         assert f"'talk.json:{line}' holds no message" in told_of
         assert (f"for the file has {len(lines)} lines" in told_of) == (line > len(lines))
