@@ -92,6 +92,7 @@ def test_neighbouring_windows_repeat_the_overlap_and_keep_words_whole(build_mode
     assert {word for piece in pieces for word in piece} == set(words)
     assert [len(piece) for piece in pieces[:-1]] == [10] * (len(pieces) - 1)  # 20 letters beside 2 special tokens
     assert all(one[-2:] == following[:2] for one, following in pairwise(pieces))
+    assert embedder.windows(["né"]) == [["né"]]
 
 
 def test_a_window_leaves_room_for_the_longer_prefix(build_model: BuildModel) -> None:
