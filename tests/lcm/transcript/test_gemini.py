@@ -101,6 +101,7 @@ def test_every_speaker_has_a_role(tmp_path: Path, speaker: dict[str, str], role:
         ({"content": "", "toolCalls": []}, "", []),
         ({"content": None, "thoughts": "hm"}, "", ["reasoning"]),
         ({"content": "", "toolCalls": [{"name": "f", "result": "done"}, 7]}, "done", ["tool", "tool"]),
+        ({"content": "", "toolCalls": [{"result": {"functionResponse": {"response": None}}}]}, "", ["tool"]),
         ({}, "", []),
     ],
 )

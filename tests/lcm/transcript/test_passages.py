@@ -65,6 +65,8 @@ def test_of_a_text_that_the_words_give_otherwise_the_other_words_are_told() -> N
     message = made("Hello, the port is 8443.", Part("text", "{vocalsound} Hello, the the port is {gap} 8443."))
     assert parts_text(message) == "[text] vocalsound gap"
     assert parts_text(made("a title", Part("text", "quite another text"))) == "[text] quite another text"
+    mostly_other = "one two three four five"
+    assert parts_text(made("one two", Part("text", mostly_other))) == f"[text] {mostly_other}"
 
 
 def test_pictures_and_secrets_say_nothing_but_their_names() -> None:

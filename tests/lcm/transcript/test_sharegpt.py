@@ -16,7 +16,7 @@ ASKED = {"from": "human", "value": "hello"}
 REPLIED = {"from": "gpt", "value": "hi"}
 CODE = (
     "<div><p>Run:</p><pre><div><div><span>bash</span><svg></svg>Copy code</div><div>"
-    "<code><span>cd</span> a\n  <span>ls</span> &gt; b\n</code></div></div></pre><p>Done</p></div>"
+    "<code><span>cd</span> a\n  <span>ls</span> &gt; b\n</code></div></div></pre><p>Done  now</p></div>"
 )
 
 
@@ -85,7 +85,7 @@ def test_a_turn_may_carry_id_and_instant(tmp_path: Path) -> None:
         ("<div><p>One\n two</p><ol><li><p>First <b>bold</b> word</p></li><li>Second</li></ol></div>\n",
          "One two\nFirst bold word\nSecond"),
         (CODE,
-         "Run:\nbash\ncd a\n  ls > b\nDone"),
+         "Run:\nbash\ncd a\n  ls > b\nDone now"),
         ("<div>a<br>b</div>", "a\nb"),
         ("<div><table><tr><td>a</td><td>b</td></tr></table></div>", "a\nb"),
         ("<div>not <closed</div>", "not"),

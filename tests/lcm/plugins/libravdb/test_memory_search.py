@@ -57,9 +57,11 @@ def test_what_asks_or_cites_nothing_has_no_results_or_is_refused() -> None:
         memory.ingest(transcript())
         for params in ({}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}):
             assert Bridge().search(memory, params, LATER) == []
-        for path in ("", "user:u1", "::doc_1", "user%3Au1::doc_unknown"):
-            with pytest.raises(LcmError):
+        for path in ("", "user:u1", "::doc_1"):
+            with pytest.raises(LcmError, match="path must be COLLECTION::ID"):
                 read_file(memory, path)
+        with pytest.raises(LcmError, match="doc_unknown"):
+            read_file(memory, "user%3Au1::doc_unknown")
 
 
 def test_a_long_document_is_read_in_windows() -> None:
