@@ -126,3 +126,4 @@ def test_names_of_files_from_data_are_one_part_of_a_path_and_differ(texts: set[s
     assert len({name.casefold() for name in names}) == len(texts)
     for name in ("system", "bm25", "last_n", "2026-11-21.a"):
         assert file_name(name) == name
+    assert not file_name("a.").endswith(".")

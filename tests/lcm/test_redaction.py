@@ -75,6 +75,8 @@ def test_the_value_of_a_variable_that_holds_a_key_is_told_nowhere(monkeypatch: p
     monkeypatch.setenv("SOMEBODYS_TOKEN", "just some words")
     monkeypatch.setenv("SHORT_KEY", "word")
     assert redacted("it said: just some words, word for word") == "it said: REDACTED, word for word"
+    monkeypatch.setenv("ANOTHER_TOKEN", "just some words and more")  # the longest is taken out first
+    assert redacted("it said: just some words and more") == "it said: REDACTED"
 
 
 HOLDS_A_KEY = (
