@@ -25,6 +25,7 @@ from pipelines import cli, serve
 from tests.pipelines.test_serve import Served, serving
 from tests.support.looked_at import HOSTILE
 
+pytestmark = pytest.mark.usefixtures("no_progress")
 RUN = "runs/a"
 
 
