@@ -178,7 +178,7 @@ def test_a_plan_is_written_at_the_turn_at_which_it_is_ready() -> None:
 
 def test_a_turn_at_the_hard_threshold_waits_for_what_is_left_of_the_plan() -> None:
     """The plan of the third turn would end 2.5 s after it; the fourth, a second later, is full."""
-    session = Session(asynchronous(2.5, hard_tokens=90), lossless(head(40))).say(FULL_TURNS[:4])
+    session = Session(asynchronous(2.5, hard_tokens=4 * 24), lossless(head(40))).say(FULL_TURNS[:4])
     assert session.waits() == [0.0, 0.0, 0.0, 1.5]
     assert session.reports[3].is_compacted
 

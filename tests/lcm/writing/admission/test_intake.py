@@ -126,6 +126,15 @@ def test_a_merge_that_cannot_be_made_creates() -> None:
     assert "it could not be merged into old" in taken.decision.reason
 
 
+def test_what_supersedes_has_the_fact_key_and_the_old_one_ends() -> None:
+    table = known("preferences", metadata={"fact_key": "preferences:the editor"})
+    created, ended = take(deciding("supersede"), candidate("Editor: emacs", "preferences"), table).changes
+    assert isinstance(created, DocumentCreated)
+    assert ended == DocumentEnded("old", NOW)
+    assert (created.document.supersedes, created.document.valid_from) == ("old", NOW)
+    assert created.document.metadata == {"fact_key": "preferences:the editor"}
+
+
 def test_what_contextualizes_stands_beside_and_holds_for_good() -> None:
     one = replace(candidate("Editor: emacs", "events"), valid_until=minute(90), temporal_type="dynamic")
     (created,) = take(deciding("contextualize", "work"), one, known("events")).changes
