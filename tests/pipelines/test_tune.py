@@ -113,7 +113,7 @@ def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_
         shutil.copytree(study / "trials" / "0", kept)
         point = kept / POINT
         point.write_text(json.dumps({**json.loads(point.read_text()), **change}))
-        assert lcm(*STUDIED[:-1], "study.trials=1", "report=false", f"study.name={name}").code == 0
+        assert lcm(*STUDIED[:-1], "study.trials=1", f"study.name={name}").code == 0
         assert json.loads(point.read_text()) == json.loads((study / "trials" / "0" / POINT).read_text())
     assert len(ran) == 1
 
