@@ -24,9 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MODULES = (
     *("weighted_sum", "diversity", "weibull", "temporal_query", "amac", "planning", "escalation"),
-    *("pairing", "query_text", "significance"),
+    *("assembly/pairing", "query_text", "significance"),
 )
-"""Each the name of one module of `lcm` or `eval`, wherever it lies."""
+"""Each one module of `lcm` or `eval`, wherever it lies; with its folder where two have the name."""
 OF_EACH = 6
 SEED = 20260105
 COPIED = ("lcm", "eval", "pipelines", "conf", "data", "docs", "tests", "pyproject.toml", "README.md", "Makefile")
