@@ -123,10 +123,6 @@ def counters(part: Any, path: str, seen: set[int]) -> Iterator[str]:
             yield from counters(value, f"{path}.{name}", seen)
 
 
-def test_counters_are_found_wherever_they_hang() -> None:
-    assert list(counters({"a": [Counter()], "b": ()}, "part", set())) == ["part.a.0"]
-
-
 @pytest.mark.parametrize("group", PRESET_GROUPS)
 def test_a_preset_only_overrides_and_builds(group: str) -> None:
     for choice in conf_folder.groups()[group]:
@@ -228,36 +224,16 @@ def overridden(system: str) -> dict[str, list[str]]:
     return {group: conf_folder.groups()[group] for group in groups}
 
 
-SYSTEMS = conf_folder.groups()["system"]
-SWAPS = [
-    (system, {group: choice})
-    for group, choices in conf_folder.groups().items()
-    for choice in choices
-    for system in [system for system in SYSTEMS if group in overridden(system)][::2]
-]
-"""Each choice above every second of the systems that choose for its group."""
-
-
 def test_choices_on_the_command_line_win_over_a_system() -> None:
-    """The last choice of every group that the system chooses for, all at once."""
-    for system in SYSTEMS:
-        assert_row_wins(system, {group: choices[-1] for group, choices in overridden(system).items()})
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("system", "swap"), SWAPS)
-def test_a_choice_on_the_command_line_wins_over_a_system(system: str, swap: dict[str, str]) -> None:
-    assert_row_wins(system, swap)
-
-
-def assert_row_wins(system: str, row: Mapping[str, str]) -> None:
-    """Wherever it stands, before the system or behind it."""
-    swaps, preset = [f"{group}={choice}" for group, choice in row.items()], f"system={system}"
-    before, after = composition.composed([*swaps, preset]), composition.composed([preset, *swaps])
-    assert before == after
-    for group, choice in row.items():
-        chosen = OmegaConf.merge(inherited(f"{group}/{choice}"), plain(f"system/{system}").get(group, {}))
-        assert after[group] == chosen, (system, group, choice)
+    """The last choice of every group that the system chooses for, all at once, wherever they stand."""
+    for system in conf_folder.groups()["system"]:
+        row = {group: choices[-1] for group, choices in overridden(system).items()}
+        swaps, preset = [f"{group}={choice}" for group, choice in row.items()], f"system={system}"
+        before, after = composition.composed([*swaps, preset]), composition.composed([preset, *swaps])
+        assert before == after
+        for group, choice in row.items():
+            chosen = OmegaConf.merge(inherited(f"{group}/{choice}"), plain(f"system/{system}").get(group, {}))
+            assert after[group] == chosen, (system, group, choice)
 
 
 def test_a_choice_of_a_group_that_a_system_leaves_alone_stands_beside_it() -> None:

@@ -6,7 +6,7 @@ That a field has an effect is its unit test's matter, and `tests/test_knobs.py` 
 import ast
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -89,21 +89,3 @@ def test_every_field_of_a_component_is_read() -> None:
     assert sorted(dead) == sorted(READ_BY_ITS_HOLDER)
     for field, module in READ_BY_ITS_HOLDER.items():
         assert field.partition(".")[2] in read_in(ROOT / module) | BY_NAME.get(module, set()), field
-
-
-@dataclass
-class _HalfRead:
-    used: int
-    only_checked_here: int
-    pool_of_size: int
-
-    def __post_init__(self) -> None:
-        if self.only_checked_here < 0:
-            raise ValueError(self.only_checked_here)
-
-    def both(self, name: str) -> int:
-        return self.used + int(getattr(self, f"{name}_of_size"))
-
-
-def test_a_field_that_is_only_checked_is_dead() -> None:
-    assert dead_fields(_HalfRead) == ["_HalfRead.only_checked_here"]

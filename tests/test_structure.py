@@ -33,52 +33,20 @@ ONLY_IN = {
 HEAVY = {"torch", "transformers", "mlflow", "optimum"}
 
 FLOORS = {
-    "lcm": [
-        *("redaction", "errors", "faults", "limits", "consent", "checks", "clock", "encoding", "javascript", "files"),
-        *("given", "given_parquet"),
-        *("derived", "records", "protocols", "token_estimator"),
-        *("language_model", "transcript", "store", "writing", "retrieval", "compaction", "context", "memory"),
-        "plugins",
-    ],
-    "eval": [
-        *(
-            "significance",
-            "kappa",
-            "stopwatch",
-            "loopback",
-            "download",
-            "mirror",
-            "worker_process",
-            "exchange",
-            "questions",
-            "dataset",
-            "executor",
-            "cache",
-            "replay",
-            "answering",
-            "measures",
-            "models",
-            "external",
-        ),
-        "judging",
-        *(
-            "arms",
-            "experiment",
-            "ladder",
-            "evaluate",
-            "tracking",
-            "comparison",
-            "regression",
-            "batch",
-            "sweep",
-            "tuning",
-            "benchmark",
-            "leaderboard",
-            "report",
-            "serving",
-        ),
-    ],
-    "pipelines": ["config", "views", "steps", "commands"],
+    package: rooms.split()
+    for package, rooms in {
+        "lcm": """
+            redaction errors faults limits consent checks clock encoding javascript files given given_parquet
+            derived records protocols token_estimator language_model transcript store writing retrieval compaction
+            context memory plugins
+        """,
+        "eval": """
+            significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor
+            cache replay answering measures models external judging arms experiment ladder evaluate tracking comparison
+            regression batch sweep tuning benchmark leaderboard report serving
+        """,
+        "pipelines": "config views steps commands",
+    }.items()
 }
 """The rooms of a package from the ground up: each imports only what lies below it."""
 

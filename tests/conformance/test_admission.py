@@ -49,7 +49,8 @@ def table() -> Table:
     return Table().holding((document("d", "the kettle", "events"), 0.8), (document("e", "the goats", "cases"), 0.3))
 
 
-def test_equal_arguments_give_an_equal_assessment(admission: Admission, table: Table) -> None:
+def test_equal_arguments_give_an_equal_assessment_and_nothing_changes(admission: Admission, table: Table) -> None:
+    before = dict(table.documents)
     for one, vector in product(CANDIDATES, (None, TOWARDS)):
         arguments = (one, vector, table, messages("The kettle broke", "on Monday"), minute(5))
         found = admission.assess(*arguments, incidents=Counter())
@@ -60,12 +61,5 @@ def test_equal_arguments_give_an_equal_assessment(admission: Admission, table: T
         assert all(0 <= value <= 1 for value in found.features.values())
         assert found.score is None or math.isfinite(found.score)
 
-
-def test_admission_changes_nothing(admission: Admission, table: Table) -> None:
-    before = dict(table.documents)
-    admission.assess(CANDIDATES[0], TOWARDS, table, messages("The kettle broke"), minute(5), incidents=Counter())
     assert table.documents == before
-
-
-def test_without_documents_and_messages_something_is_said(admission: Admission) -> None:
     assert admission.assess(CANDIDATES[0], None, Table(), [], minute(0), incidents=Counter()).reason

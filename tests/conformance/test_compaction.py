@@ -123,6 +123,10 @@ def compacted(
     return run(work, compaction.summarizer, incidents=Counter())
 
 
+def turned(compaction: Lossless | Clustering | NoCompaction, window: StoredWindow) -> CompactionReport:
+    return run(compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter())
+
+
 def live(compaction: Lossless | Clustering | NoCompaction, words: Sequence[str]) -> Store:
     """A conversation that was compacted after each of its turns."""
     store = stored(())
@@ -130,9 +134,7 @@ def live(compaction: Lossless | Clustering | NoCompaction, words: Sequence[str])
     for number, text in enumerate(words, 2):
         store.append("c", [said(number, text)], TOKENS)
         window.follow()
-        report = run(
-            compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()
-        )
+        report = turned(compaction, window)
         assert report.tokens_after == sum(entry.tokens for entry in store.context("c")) == window.tokens
     assert list(window.entries) == store.context("c")
     return store
@@ -218,33 +220,18 @@ def test_compacting_twice_changes_nothing(
     assert (store.messages("c"), store.summaries("c"), store.context("c")) == state
 
 
-@MANY
-@given(words=st.lists(st.just("word " * 40), max_size=40), numbers=SETTINGS, how=HOW)
-def test_a_choice_as_it_stands_is_done_after_one_run_with_a_summarizer_that_shortens(
-    choice: str, words: list[str], numbers: dict[str, Any], how: Any
-) -> None:
-    compaction = built(choice, "short", numbers)
-    store = stored(words)
-    compacted(compaction, store, how)
-    assert not compacted(compaction, store, how).is_compacted
-
-
 def settled(compaction: Lossless | Clustering | NoCompaction, store: Store, most: int) -> None:
     """Let turns pass without a word until one changes nothing; require that no later one asks or changes anything."""
     window = StoredWindow(store, "c")
     for _ in range(most):
-        if not run(
-            compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()
-        ).is_compacted:
+        if not turned(compaction, window).is_compacted:
             break
         if has_outgrown(compaction, store):
             return
     else:
         raise AssertionError(f"still compacting after {most} turns in which nothing was said")
     context, asked = store.context("c"), len(getattr(compaction.summarizer, "requests", []))
-    assert not run(
-        compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()
-    ).is_compacted
+    assert not turned(compaction, window).is_compacted
     assert store.context("c") == context
     assert len(getattr(compaction.summarizer, "requests", [])) == asked
 
@@ -256,14 +243,6 @@ def test_turns_in_which_nothing_is_said_come_to_rest(
 ) -> None:
     # A turn makes one leaf: as many as there are messages, then condensed ones, each for two items at least.
     settled(built(choice, who, numbers | rules), stored(words), 2 * len(words) + 3)
-
-
-@MANY
-@given(words=st.lists(st.just("word " * 40), max_size=40), numbers=SETTINGS)
-def test_a_choice_as_it_stands_comes_to_rest_with_a_summarizer_that_shortens(
-    choice: str, words: list[str], numbers: dict[str, Any]
-) -> None:
-    settled(built(choice, "short", numbers), stored(words), 2 * len(words) + 3)
 
 
 @MANY
@@ -313,11 +292,7 @@ def test_no_compaction_asks_nobody_and_says_so() -> None:
     report = compacted(compaction, store, {"is_forced": True})
     assert (compaction.is_off, report.reason, report.is_compacted) == (True, "compaction is off", False)
     assert report.tokens_before == report.tokens_after > 0
-    window = StoredWindow(store, "c")
-    assert (
-        run(compaction.after_turn(window, NOW, incidents=Counter()), compaction.summarizer, incidents=Counter()).reason
-        == "compaction is off"
-    )
+    assert turned(compaction, StoredWindow(store, "c")).reason == "compaction is off"
     (answer,) = compaction.summarizer.summarize([SummaryRequest("words", 5)], incidents=Counter())
     assert (answer.text, str(answer.failure)) == ("", "compaction is off")
 

@@ -66,10 +66,8 @@ def test_a_decision_that_needs_a_document_names_one_that_may_be_compared(
 
 def test_without_a_vector_it_is_created(deduplication: Deduplication) -> None:
     table = Table().holding((document("d", "Editor: vim", "preferences"), 1.0))
-    assert (
-        deduplication.judge(candidate("Editor: vim", "preferences"), None, table, incidents=Counter()).action
-        == "create"
-    )
+    found = deduplication.judge(candidate("Editor: vim", "preferences"), None, table, incidents=Counter())
+    assert found.action == "create"
 
 
 @MANY

@@ -58,8 +58,4 @@ def test_windows_cover_the_text_and_a_short_one_is_its_own(embedder: Embedder) -
         assert start <= end
         end = start + len(piece)
     assert end == len(long)
-
-
-def test_the_name_is_stable(embedder: Embedder) -> None:
-    assert embedder.name == embedder.name
     assert embedder.name

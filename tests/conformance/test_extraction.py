@@ -33,6 +33,7 @@ def test_every_candidate_names_messages_that_it_was_given(extraction: Extraction
     messages = transcript().messages
     candidates = extraction.extract(messages, incidents=Counter())
     assert candidates
+    assert candidates == extraction.extract(messages, incidents=Counter())
     order = {message.message_id: i for i, message in enumerate(messages)}
     for candidate in candidates:
         positions = [order[message_id] for message_id in candidate.source_message_ids]
@@ -49,12 +50,6 @@ def test_every_candidate_names_a_newer_message_than_those_known(extraction: Extr
             assert newer & set(candidate.source_message_ids)
 
 
-def test_equal_messages_give_equal_candidates(extraction: Extraction) -> None:
-    assert extraction.extract(transcript().messages, incidents=Counter()) == extraction.extract(
-        transcript().messages, incidents=Counter()
-    )
-
-
 def test_a_candidate_supersedes_none_but_documents_of_earlier_ones(extraction: Extraction) -> None:
     made: set[str] = set()
     for candidate in extraction.extract((*transcript().messages, *agent_talk().messages), incidents=Counter()):
@@ -62,12 +57,9 @@ def test_a_candidate_supersedes_none_but_documents_of_earlier_ones(extraction: E
         made.add(document_id(candidate))
 
 
-def test_no_message_gives_no_candidate(extraction: Extraction) -> None:
-    assert extraction.extract([], incidents=Counter()) == []
-
-
-def test_no_newer_message_gives_no_candidate(extraction: Extraction) -> None:
+def test_no_message_and_no_newer_one_give_no_candidate(extraction: Extraction) -> None:
     messages = transcript().messages
+    assert extraction.extract([], incidents=Counter()) == []
     assert extraction.extract(messages, len(messages), incidents=Counter()) == []
 
 

@@ -45,11 +45,8 @@ def test_a_source_returns_the_candidate_frame(memory: Memory, source: Source) ->
     assert len(frame) > 0
     assert not frame.select("query_id", "document_id").is_duplicated().any()
     assert set(frame["query_id"]) <= set(batch.queries["query_id"])
-
-
-def test_a_source_keeps_a_querys_rows_together(memory: Memory, source: Source) -> None:
-    frame, _ = candidates(memory, source)
-    assert frame["query_id"].rle_id().n_unique() == frame["query_id"].n_unique()
+    assert frame["query_id"].rle_id().n_unique() == frame["query_id"].n_unique(), "the rows of a query stand together"
+    assert frame.equals(source.candidates(batch))
 
 
 def test_a_source_returns_only_visible_documents(memory: Memory, source: Source) -> None:
@@ -69,10 +66,6 @@ def test_ranks_are_one_based_and_rise(memory: Memory, source: Source) -> None:
     for column in ("dense_rank", "lexical_rank", *(f"{name}_rank" for name in further_branches(frame))):
         for _, rows in frame.drop_nulls(column).group_by("query_id"):
             assert sorted(rows[column]) == list(range(1, len(rows) + 1))
-
-
-def test_a_source_is_deterministic(memory: Memory, source: Source) -> None:
-    assert candidates(memory, source)[0].equals(candidates(memory, source)[0])
 
 
 def test_a_source_answers_each_query_alone(source: Source) -> None:

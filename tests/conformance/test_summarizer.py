@@ -86,13 +86,6 @@ def test_a_batch_of_one_equals_its_row_of_a_larger_batch(summarizer: Summarizer)
         assert (one.text, one.method, one.model) == (other.text, other.method, other.model)
         assert one.confidence == pytest.approx(other.confidence, abs=1e-5)
         assert str(one.failure) == str(other.failure)
-    assert [result.text for result in summarizer.summarize(REQUESTS[::-1], incidents=Counter())] == [
-        r.text for r in together[::-1]
-    ]
-
-
-def test_no_request_is_no_result(summarizer: Summarizer) -> None:
-    assert summarizer.summarize([], incidents=Counter()) == []
 
 
 @pytest.mark.parametrize("choice", CHOICES)

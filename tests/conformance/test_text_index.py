@@ -166,32 +166,6 @@ def test_an_empty_index_an_empty_batch_and_wordless_documents_give_nothing(choic
     assert len(index) == 2
 
 
-def test_scores_depend_only_on_the_documents_now_in_the_index(choice: TextIndexChoice) -> None:
-    documents = invented(60) | DOCUMENTS
-    kept = {document_id: text for number, (document_id, text) in enumerate(documents.items()) if number % 3}
-    grown = choice.build()
-    for number, (document_id, text) in enumerate(documents.items()):
-        grown.add([document_id], [text])
-        grown.search(["zo1k"], 1)
-        if number % 3 == 0:
-            grown.add([f"also {document_id}"], [text])
-    grown.remove([f"also {document_id}" for document_id in documents if document_id not in kept])
-    grown.remove([document_id for document_id in documents if document_id not in kept])
-    queries = [*invented(20, seed=1).values(), "学习中文", "学习", "tea goats", "中"]
-    assert grown.search(queries, 100) == filled(choice, kept).search(queries, 100)
-    assert len(grown) == len(kept)
-
-
-def test_everything_can_be_removed_and_added_again(choice: TextIndexChoice) -> None:
-    index = filled(choice, DOCUMENTS)
-    before = index.search(["学习 kettle tea"], 9)
-    index.remove([*DOCUMENTS, "kettle"])
-    assert len(index) == 0
-    assert index.search(["学习 kettle tea"], 9) == [([], [])]
-    index.add(list(DOCUMENTS), list(DOCUMENTS.values()))
-    assert index.search(["学习 kettle tea"], 9) == before
-
-
 def test_removing_an_unknown_id_names_it_and_removes_nothing(index: TextIndex) -> None:
     with pytest.raises(ValueError, match="cannot remove what is not in the index: 'x', 'y'"):
         index.remove(["kettle", "y", "x"])

@@ -84,7 +84,7 @@ def test_every_record_comes_back_exactly_from_the_store(reader: TranscriptReader
 
 
 @pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
-def test_messages_keep_their_order_and_their_ids_are_unique(reader: TranscriptReader, path: Path) -> None:
+def test_messages_keep_their_order_ids_are_unique_and_calls_are_named(reader: TranscriptReader, path: Path) -> None:
     transcripts, _ = read(reader, path)
     ids = [message.message_id for transcript in transcripts for message in transcript.messages]
     assert len(ids) > 0
@@ -93,6 +93,8 @@ def test_messages_keep_their_order_and_their_ids_are_unique(reader: TranscriptRe
         if reader.name != "parquet":
             recorded = map(json.dumps, records(path))  # each look-up goes on behind the one before
             assert all(json.dumps(rebuild_record(message)) in recorded for message in transcript.messages)
+        parts = [part for message in transcript.messages for part in message.parts if part.part_type == "tool"]
+        assert all(part.tool_name and part.tool_call_id for part in parts if part.tool_input is not None)
         assert [event.after for event in transcript.events] == sorted(event.after for event in transcript.events)
 
 
@@ -111,19 +113,6 @@ def test_reading_twice_and_in_small_pieces_gives_the_same(
             assert store.messages(transcript.conversation_id) == other.messages(transcript.conversation_id)
             assert store.events(transcript.conversation_id) == list(transcript.events)
         assert store.conversations().equals(other.conversations())
-
-
-@pytest.mark.parametrize(("reader", "path"), CASES, ids=IDS)
-def test_tool_calls_have_a_name_and_an_id(reader: TranscriptReader, path: Path) -> None:
-    transcripts, _ = read(reader, path)
-    calls = [
-        part
-        for transcript in transcripts
-        for message in transcript.messages
-        for part in message.parts
-        if part.part_type == "tool" and part.tool_input is not None
-    ]
-    assert all(part.tool_name and part.tool_call_id for part in calls)
 
 
 @pytest.mark.parametrize(("reader", "path"), TEXTUAL, ids=TEXTUAL_IDS)

@@ -107,30 +107,6 @@ def test_a_query_is_answered_alike_alone_and_in_any_batch(choice: VectorIndexCho
         assert index.search(queries[5:9], 7, allowed) == together[5:9]
 
 
-def test_a_score_does_not_depend_on_the_other_documents(choice: VectorIndexChoice) -> None:
-    _, ids, vectors = filled(choice, 900)
-    query = unit(np.random.default_rng(1), 1)
-    scores = set()
-    for count in (1, 2, 3, 4, 7, 8, 9, 31, 500, 900):
-        index = choice.build(DIM, incidents=Counter())
-        index.add(ids[:count], vectors[:count])
-        (answer, cosines), *_ = index.search(query, count, ids[:1])
-        assert answer == ids[:1]
-        scores.update(cosines)
-    assert len(scores) == 1
-
-
-def test_equal_runs_give_equal_answers(choice: VectorIndexChoice) -> None:
-    queries = unit(np.random.default_rng(1), 30)
-    answers = []
-    for _ in range(2):
-        index, ids, _ = filled(choice, 1200)
-        index.remove(ids[:200])
-        index.add(names(50, "new"), unit(np.random.default_rng(2), 50))
-        answers.append(index.search(queries, 10))
-    assert answers[0] == answers[1]
-
-
 def test_ties_come_in_the_order_of_adding(choice: VectorIndexChoice) -> None:
     index = choice.build(DIM, incidents=Counter())
     base = unit(np.random.default_rng(0), 250)
@@ -139,25 +115,6 @@ def test_ties_come_in_the_order_of_adding(choice: VectorIndexChoice) -> None:
     for number, (answer, cosines) in enumerate(index.search(base[:20], 3)):
         assert answer == [f"c{number}", f"a{number}", f"b{number}"]
         assert len(set(cosines)) == 1
-
-
-def test_what_is_added_again_after_a_removal_is_the_latest(choice: VectorIndexChoice) -> None:
-    index = choice.build(DIM, incidents=Counter())
-    index.add(["a", "b", "c"], np.repeat(direction(0), 3, axis=0))
-    index.remove(["a"])
-    index.add(["a"], direction(0))
-    assert index.search(direction(0), 3)[0][0] == ["b", "c", "a"]
-
-
-def test_the_best_of_several_vectors_counts(choice: VectorIndexChoice) -> None:
-    index = choice.build(DIM, incidents=Counter())
-    index.add(["far", "near", "far"], np.vstack([direction(1.5), direction(0.2), direction(1.0)]))
-    assert index.search(direction(0), 5)[0] == (["near", "far"], pytest.approx([np.cos(0.2), np.cos(1.0)], abs=1e-6))
-    index.add(["far"], direction(0.1))
-    assert index.search(direction(0), 5)[0] == (["far", "near"], pytest.approx([np.cos(0.1), np.cos(0.2)], abs=1e-6))
-    assert len(index) == 2
-    index.remove(["far"])
-    assert index.search(direction(0), 5)[0][0] == ["near"]
 
 
 def test_many_vectors_of_one_id_do_not_crowd_out_the_others(choice: VectorIndexChoice) -> None:
@@ -179,12 +136,6 @@ def test_only_allowed_ids_come_back(choice: VectorIndexChoice, share: int) -> No
         assert set(answer) <= set(allowed)
 
 
-@pytest.mark.parametrize("allowed", [[], ["unknown"]])
-def test_nothing_allowed_gives_nothing(choice: VectorIndexChoice, allowed: list[str]) -> None:
-    index, _, vectors = filled(choice, 1000)
-    assert index.search(vectors[:2], 5, allowed) == [([], []), ([], [])]
-
-
 def test_k_may_exceed_the_size_or_be_zero(choice: VectorIndexChoice) -> None:
     index, ids, vectors = filled(choice, 900)
     (answer, _), *_ = index.search(vectors[:1], 10_000)
@@ -202,15 +153,6 @@ def test_an_empty_index_and_an_empty_batch_give_nothing(choice: VectorIndexChoic
     assert index.search(direction(0), 3, ["a"]) == [([], [])]
     index, _, _ = filled(choice, 900)
     assert index.search(np.empty((0, DIM), np.float32), 3) == []
-
-
-def test_a_removed_id_never_comes_back(choice: VectorIndexChoice) -> None:
-    index, ids, vectors = filled(choice, 1500)
-    index.remove(ids[:1000:2] + ids[:1])
-    assert len(index) == 1000
-    for answer, _ in index.search(vectors[:50], 40, ids):
-        assert not set(answer) & set(ids[:1000:2])
-        assert len(answer) == 40
 
 
 def test_everything_can_be_removed_and_added_again(choice: VectorIndexChoice) -> None:
