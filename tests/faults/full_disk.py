@@ -49,12 +49,17 @@ def said_of_store() -> Any:
         return [(one.message_id, one.content) for one in store.messages()]
 
 
-COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[], Any]]] = {
+Commands = dict[str, tuple[tuple[str, ...], Callable[[], Any]]]
+ALONE: Commands = {
     "ingest": (("ingest", "talks", "into=memory.db"), said_of_store),
     "compact": (COMPACT, compacted),
     "evaluate": (RUN, lambda: numbers("runs/base")),
     "sweep": (SWEEP, swept),
     "tune": (TUNE, tuned),
+}
+"""What takes long in one process: how it is given, and what it has made."""
+COMMANDS: Commands = {
+    **ALONE,
     "compact in workers": (COMPACT_IN_WORKERS, lambda: compacted(COMPACT_IN_WORKERS)),
     "evaluate in workers": ((*RUN, *IN_WORKERS), lambda: numbers("runs/base")),
 }

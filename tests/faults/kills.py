@@ -17,6 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ import pipelines.questions
 import pipelines.steps.trial
 import pipelines.tune  # noqa: F401 - likewise
 from pipelines import cli
+from tests.faults import full_disk
 from tests.faults import written_files as made
-from tests.faults.full_disk import RUN, said_of_store
 
 matplotlib.use("Agg")
 
@@ -45,11 +46,7 @@ _REFUSED = {"evaluate": cli.BAD_INPUT}
 
 Run, Answer = Callable[[], int], Callable[[], Any]
 COMMANDS: dict[str, tuple[Run, Answer]] = {
-    "ingest": (lambda: made.lcm("ingest", "talks", "into=memory.db"), said_of_store),
-    "compact": (lambda: made.lcm(*made.COMPACT), made.compacted),
-    "evaluate": (lambda: made.lcm(*RUN), lambda: made.numbers("runs/base")),
-    "sweep": (lambda: made.lcm(*made.SWEEP), made.swept),
-    "tune": (lambda: made.lcm(*made.TUNE), made.tuned),
+    **{name: (partial(made.lcm, *command), answer) for name, (command, answer) in full_disk.ALONE.items()},
     "index": (lambda: made.filled("tiers"), lambda: made.searched("tiers")),
 }
 """What takes long: how it is given, and what it has made."""

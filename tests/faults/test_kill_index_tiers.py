@@ -12,13 +12,12 @@ from lcm.retrieval.vector_index.exact import Exact
 from tests.faults.forking import warm
 from tests.faults.tier_writer import DIM, NEW, OLD, SETTINGS, filled, unit
 
-LAST = 4
+POINTS, LAST = 8, 4
 RECALL = 0.95
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("points", [8, pytest.param(116, marks=pytest.mark.full)])
-def test_a_killed_save_leaves_the_old_index_or_the_new_one(points: int, root: Path, tmp_path: Path) -> None:
+def test_a_killed_save_leaves_the_old_index_or_the_new_one(root: Path, tmp_path: Path) -> None:
     before, killed = tmp_path / "before", tmp_path / "killed"
     filled(OLD).save(before / "index")
     oracles = {count: Exact().build(DIM, incidents=Counter()) for count in (OLD, NEW)}
@@ -32,7 +31,7 @@ def test_a_killed_save_leaves_the_old_index_or_the_new_one(points: int, root: Pa
         assert whole["status"] == 0
         calls = int(whole["said"][0])
         last = calls - LAST  # the new index is there from one of the last calls on
-        for at in (*random.Random(20260105).sample(range(1, last), points), *range(last, calls)):
+        for at in (*random.Random(20260105).sample(range(1, last), POINTS), *range(last, calls)):
             shutil.copytree(before, killed)
             (ended,) = children({"path": str(killed / "index"), "at": at})
             assert ended["status"] == -signal.SIGKILL

@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pytest
-
 from eval.batch.replay import ReplayParts
 from eval.batch.shard_work import ShardProgress, SourceReport
 from lcm.errors import ModelError
 from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.store.store import Store
-from tests.faults.batch import FILES, MESSAGES, outcome, parts, work, write_files
+from tests.faults.batch import outcome, parts, work, write_files
 
 
 @dataclass
@@ -63,24 +60,3 @@ def test_compacted_turn_by_turn_it_comes_to_the_same_whichever_request_failed(tm
         assert "away for a moment" in {cell for row in halted["report"] for cell in row if isinstance(cell, str)}
         assert not failures(work(into, shard, "per_turn"))
         assert outcome(into, shard) == undisturbed
-
-
-@pytest.mark.parametrize("fails_at", [1, 4, 9])
-def test_swept_at_the_end_what_was_made_is_kept_and_no_message_is_left_before_the_tail(
-    tmp_path: Path, fails_at: int
-) -> None:
-    shard = write_files(tmp_path)
-    made, _ = unsteady(fails_at)
-    assert failures(work(tmp_path, shard, "at_end", lambda: made)) == ["away for a moment"]
-    with Store(tmp_path / f"{shard.name}.db") as store:
-        before = store.summary_frame()["summary_id"].to_list()
-    assert not failures(work(tmp_path, shard, "at_end"))
-    found = outcome(tmp_path, shard)
-    assert found["done"] == [True] * FILES
-    with Store(tmp_path / f"{shard.name}.db") as store:
-        assert store.summary_frame()["summary_id"].to_list()[: len(before)] == before
-        assert len(before) >= fails_at // 2
-        for name in store.conversations()["conversation_id"]:
-            assert len(store.messages(name)) == MESSAGES
-            assert [entry.is_message for entry in store.context(name)][-3:] == [True] * 3
-            assert sum(entry.is_message for entry in store.context(name)) == 3

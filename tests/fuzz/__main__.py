@@ -1,16 +1,14 @@
 """Fuzz readers: `python -m tests.fuzz TARGET ... [seconds=600] [found=FOLDER]`.
 
-Guided by coverage where atheris is installed (`pip install atheris`), by Hypothesis over changed seeds elsewhere.
+Guided by coverage, for which it needs atheris (`pip install atheris`); `test_targets.py` changes seeds by Hypothesis.
 Each target has a process of its own; what a process found is kept in the folder, and tells how to run it again.
 """
 
-import importlib.util
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,13 +24,12 @@ def main(arguments: Sequence[str]) -> int:
     settings = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     seconds, found = float(settings.get("seconds", 600)), Path(settings.get("found", "fuzzed"))
     if "target" in settings:
-        fuzz = _by_atheris if _is_guided() else _by_hypothesis
-        return fuzz(settings["target"], seconds, found)
+        return _fuzz(settings["target"], seconds, found)
     from tests.fuzz.targets import TARGETS
 
     asked = [argument for argument in arguments if "=" not in argument] or list(TARGETS)
-    print("| target | by | inputs | defects |\n|---|---|---:|---|")
-    by, worst = "atheris" if _is_guided() else "Hypothesis", 0
+    print("| target | inputs | defects |\n|---|---:|---|")
+    worst = 0
     for name in asked:
         folder = found.resolve() / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,19 +43,15 @@ def main(arguments: Sequence[str]) -> int:
             except subprocess.TimeoutExpired:
                 code = -1
         said = (folder / "log.txt").read_text(errors="replace")
-        ran = re.findall(r"(?:stat::number_of_executed_units:|inputs:)\s*(\d+)", said)
+        ran = re.findall(r"stat::number_of_executed_units:\s*(\d+)", said)
         defects = sorted(path.name for kind in ("crash", "slow-unit", "oom") for path in folder.glob(f"{kind}-*"))
         told = ", ".join(defects) or (f"ended with {code}" if code else "none")
-        print(f"| {name} | {by} | {ran[-1] if ran else '?'} | {told} |", flush=True)
+        print(f"| {name} | {ran[-1] if ran else '?'} | {told} |", flush=True)
         worst = max(worst, code != 0)
     return worst
 
 
-def _is_guided() -> bool:
-    return importlib.util.find_spec("atheris") is not None
-
-
-def _by_atheris(name: str, seconds: float, found: Path) -> int:
+def _fuzz(name: str, seconds: float, found: Path) -> int:
     import atheris
 
     with atheris.instrument_imports(include=["lcm", "eval.questions", "pipelines.import_preset", "json"]):
@@ -86,34 +79,6 @@ def _by_atheris(name: str, seconds: float, found: Path) -> int:
         atheris.Fuzz()
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    return 0
-
-
-def _by_hypothesis(name: str, seconds: float, found: Path) -> int:
-    from hypothesis import HealthCheck, Phase, given, settings
-
-    from tests.fuzz.changes import changed
-    from tests.fuzz.targets import TARGETS, seeds
-
-    place, until, ran = Path(tempfile.mkdtemp()), time.monotonic() + seconds, 0
-    unbounded = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
-
-    @settings(max_examples=1000, phases=[Phase.generate], **unbounded)
-    @given(changed(list(seeds(name))))
-    def one(content: bytes) -> None:
-        nonlocal ran
-        ran += 1
-        try:
-            TARGETS[name](place, content)
-        except LcmError:
-            return
-        except Exception:
-            (found / f"crash-{ran}").write_bytes(content)
-            raise
-
-    while time.monotonic() < until:
-        one()
-    print(f"inputs: {ran}")
     return 0
 
 
