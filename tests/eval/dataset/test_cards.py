@@ -212,6 +212,7 @@ if os.environ.get("LCM_DATASETS_DIR"):
         assert dict(zip(("system", "user", "assistant"), told_roles, strict=True)) == roles
         assert column(table("personamem", "category"), "questions") == asked(dataset)
         assert len(dataset.options) == 4 * questions
+        assert dataset.notes == ("14 wrong options say word for word what the correct one says",)
 
     def test_qmsum() -> None:
         dataset = Qmsum().load()
@@ -226,3 +227,4 @@ if os.environ.get("LCM_DATASETS_DIR"):
         assert column(rows, "questions") == asked(dataset)
         assert zeros_left_out(column(rows, "judged")) == judged(dataset)
         assert stated(words("qmsum"), "Judgements: #") == (len(dataset.qrels),)
+        assert dataset.notes == ("1253 turns have no words; 823 of 13443 judgements name one of them",)

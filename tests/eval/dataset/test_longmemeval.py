@@ -1,4 +1,4 @@
-"""LongMemEval: counts of the pinned files, and the loader's rules on a small copy of the format."""
+"""LongMemEval: the loader's rules on a small copy of the development part's format."""
 
 from datetime import UTC, datetime
 from pathlib import Path

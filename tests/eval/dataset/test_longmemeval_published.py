@@ -1,8 +1,6 @@
 """LongMemEval as published: one record a question, with a haystack of its own."""
 
-import gzip
 import json
-import os
 import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime
@@ -12,10 +10,10 @@ from typing import Any
 import pytest
 
 from eval.dataset.dataset import Dataset
-from eval.dataset.longmemeval import LongMemEval, Protocol
+from eval.dataset.longmemeval import LongMemEval
 from lcm.errors import DatasetError
 from tests.eval.dataset.refusals import misread
-from tests.support.small_longmemeval import RECORD, published
+from tests.support.small_longmemeval import RECORD, published, write_small_longmemeval
 
 
 def loaded(folder: Path, *records: dict[str, Any], name: str = "longmemeval_s", **settings: Any) -> Dataset:
@@ -44,6 +42,13 @@ def test_a_record_is_a_question_with_its_own_haystack(tmp_path: Path) -> None:
     assert len(told) == 2 * 8
     assert dataset.protocol == "protocol=all times=recorded unit=turn,session"
     assert "answer" not in repr(dataset.transcripts)
+
+
+def test_both_forms_give_the_same_conversation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (developed := tmp_path / "developed").mkdir()
+    part = LongMemEval(write_small_longmemeval(developed, monkeypatch), protocol="all").load()
+    (tmp_path / "published").mkdir()
+    assert loaded(tmp_path / "published", published("hay1"), protocol="all").transcripts == part.transcripts
 
 
 def test_a_question_is_asked_when_it_was_but_never_before_its_haystack_ends(tmp_path: Path) -> None:
@@ -162,58 +167,3 @@ def test_damage_is_reported_by_its_place(tmp_path: Path) -> None:
     for told, records in DAMAGES.items():
         wrong += misread(lambda: loaded(tmp_path, *records, protocol="all"), "longmemeval_s: record", told)  # noqa: B023
     assert wrong == []
-
-
-if os.environ.get("LCM_DATASETS_DIR"):
-    DEVELOPMENT = Path(os.environ["LCM_DATASETS_DIR"]) / "longmemeval" / "haystacks_full_dev.jsonl.gz"
-
-    @pytest.fixture(scope="module")
-    def records() -> list[dict[str, Any]]:
-        """The development haystacks as LongMemEval publishes them, and one again with an abstention question."""
-        with gzip.open(DEVELOPMENT, "rt", encoding="utf-8") as lines:
-            haystacks = [json.loads(line) for line in lines]
-        shaped = [
-            {
-                "question_id": one["haystack_id"],
-                **{key: one["questions"][0][key] for key in ("question_type", "question", "answer", "question_date")},
-                **{key: one[key] for key in ("haystack_dates", "haystack_session_ids", "haystack_sessions")},
-                "answer_session_ids": one["questions"][0]["answer_session_ids"],
-            }
-            for one in haystacks
-        ]
-        return [*shaped, shaped[0] | {"question_id": "e47becba_abs", "answer": 7}]
-
-    @pytest.fixture(scope="module")
-    def folder(records: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> str:
-        place = tmp_path_factory.mktemp("published")
-        (place / "longmemeval_s_cleaned.json").write_text(json.dumps(records, indent=4))
-        return str(place)
-
-    @pytest.mark.parametrize("protocol", ["all", "official"])
-    def test_turns_sessions_and_judgements_are_those_of_the_file(
-        protocol: Protocol, records: list[dict[str, Any]], folder: str
-    ) -> None:
-        """The official protocol takes the user's turns alone and no abstention."""
-        dataset = LongMemEval(folder, protocol=protocol).load()
-        is_official = protocol == "official"
-        taken = [r for r in records if not (is_official and r["question_id"].endswith("_abs"))]
-        sessions = {
-            r["question_id"]: [
-                [t for t in said if t["role"] == "user" or not is_official] for said in r["haystack_sessions"]
-            ]
-            for r in taken
-        }
-        turns = {name: [t for said in of_query for t in said] for name, of_query in sessions.items()}
-        assert {t.workspace_id: len(t.messages) for t in dataset.transcripts} == {
-            n: len(said) for n, said in turns.items()
-        }
-        assert {t.workspace_id: len({m.session_id for m in t.messages}) for t in dataset.transcripts} == {
-            name: sum(map(bool, of_query)) for name, of_query in sessions.items()
-        }
-        marked = {name: sum(t.get("has_answer") is True for t in said) for name, said in turns.items()}
-        assert Counter(dataset.qrels["query_id"]) == marked
-        assert {q.query_id: q.text for q in dataset.queries} == {r["question_id"]: r["question"] for r in taken}
-
-    def test_the_development_parts_haystacks_are_the_same_conversations(folder: str) -> None:
-        part = LongMemEval(folder, only=["e47becba", "852ce960", "ba358f49"]).load()
-        assert part.transcripts == LongMemEval().load().transcripts

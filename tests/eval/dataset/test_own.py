@@ -1,7 +1,6 @@
 """Own sessions and questions: what is asked of which workspace, when, and with which evidence."""
 
 import json
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 from eval.dataset.own import Own
 from eval.dataset.sample import Sample, bundled_directory
-from eval.questions.files import read_questions, write_questions
 from lcm.errors import DatasetError
 from tests.conftest import ROOT
 
@@ -32,16 +30,6 @@ def test_the_sample_as_own_data_is_the_sample() -> None:
     assert [(query, words[0][message]) for query, message, _ in found.qrels.rows()] == [
         (query, words[1][message]) for query, message, _ in known.qrels.rows()
     ]
-
-
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_a_questions_file_means_the_same_in_every_format(ending: str, tmp_path: Path) -> None:
-    path = tmp_path / f"questions{ending}"
-    write_questions(read_questions(OWN / "questions.jsonl"), path)
-    found, known = (Own([str(OWN / "sessions")], str(one)).load() for one in (path, OWN / "questions.jsonl"))
-    assert found.queries == known.queries
-    assert found.qrels.equals(known.qrels)
-    assert found.digest != known.digest
 
 
 def test_a_question_without_an_instant_is_asked_when_all_of_its_workspace_was_said() -> None:
@@ -98,31 +86,3 @@ def test_workspaces_are_named_by_the_shortest_ends_that_tell_them_apart(tmp_path
         "folder": ["one/notes", "one/notes", "two/notes", "two/notes"],
         "file": ["one/notes/a", "one/notes/b", "two/notes/a", "two/notes/b"],
     }
-
-
-@pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it reads the questions about the agent transcripts")
-@pytest.mark.parametrize(("name", "counts"), [("pi", (70, 64, 1)), ("tau", (60, 55, 1)), ("mixed", (70, 64, 9))])
-def test_quotations_of_agent_questions_stand_in_just_the_messages_that_the_file_names(
-    name: str, counts: tuple[int, int, int], tmp_path: Path
-) -> None:
-    root = Path(os.environ["LCM_DATASETS_DIR"])
-    path = root / "agent_questions" / f"{name}.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    together = {line["source"] for line in lines if line["question_id"].startswith("codex")}
-    links = []
-    for source in sorted({line["source"] for line in lines}):
-        links.append(tmp_path / ("codex" if source in together else Path(source).name) / Path(source).name)
-        links[-1].parent.mkdir(exist_ok=True)
-        links[-1].symlink_to(root / "agent_transcripts" / source)
-    dataset = Own([str(link) for link in links], str(path), workspace="folder").load()
-    judged = dataset.evidence()
-    for line in lines:
-        ends = [one.rpartition("/")[2] for one in judged.get(line["question_id"], [])]
-        assert sorted(ends) == sorted(one.rpartition("/")[2] for one in line["message_ids"])
-    quoted = {(query, number, quotation) for query, number, _, quotation in dataset.quotations.iter_rows()}
-    assert quoted == {
-        (line["question_id"], number, evidence["quote"].strip())
-        for line in lines
-        for number, evidence in enumerate(line["evidence"], 1)
-    }
-    assert (len(dataset.queries), len(judged), len(dataset.workspaces)) == counts

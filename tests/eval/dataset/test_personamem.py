@@ -1,8 +1,7 @@
-"""PersonaMem: counts of the pinned files, and the loader's rules on a small copy of the format."""
+"""PersonaMem: the loader's rules on a small copy of the development part's format."""
 
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -122,30 +121,3 @@ def test_options_name_their_letter_and_the_correct_one(small: str) -> None:
         ("q2", "d", "Green", False),
     ]
     assert dataset.notes == ("1 wrong options say word for word what the correct one says",)
-
-
-if root := os.environ.get("LCM_DATASETS_DIR"):
-
-    def _records(name: str) -> list[dict[str, Any]]:
-        """A pinned file, read without the loader."""
-        with gzip.open(f"{root}/personamem/personamem_32k_{name}_dev.jsonl.gz", "rb") as lines:
-            return [json.loads(line) for line in lines]
-
-    def test_the_pinned_files_are_loaded_word_for_word() -> None:
-        documents, entries, whole = _records("documents"), _records("queries"), Personamem().load()
-        assert rebuilt(whole) == contents(documents)
-        assert [query.text for query in whole.queries] == [entry["meta"]["retrieval_query"] for entry in entries]
-        options: dict[str, dict[str, str]] = {}
-        correct: dict[str, list[str]] = {}
-        for query_id, letter, text, is_correct in whole.options.iter_rows():
-            options.setdefault(query_id, {})[letter] = text
-            correct.setdefault(query_id, []).extend([letter] if is_correct else [])
-        for entry in entries:
-            offered = options[entry["id"]]
-            words, letter = entry["gold_answers"]
-            assert list(offered) == ["a", "b", "c", "d"]
-            assert correct[entry["id"]] == [letter]
-            assert f"({letter}) {offered[letter]}" == words
-            lines = "\n".join(f"({letter}) {text}" for letter, text in offered.items())
-            assert f"{entry['meta']['retrieval_query']}\n\n{lines}" == entry["query"]
-        assert whole.notes == ("14 wrong options say word for word what the correct one says",)

@@ -112,6 +112,8 @@ def test_a_named_file_needs_no_folder_but_the_right_shape(tmp_path: Path, monkey
         find_file(CARD, TALKS, str(tmp_path), "d.json")
     with pytest.raises(DatasetError, match="set LCM_DATASETS_DIR"):
         find_file(CARD, TALKS, file="a.json")
+    with pytest.raises(DatasetError, match="which is not a folder"):
+        find_file(CARD, TALKS, str(tmp_path / "nowhere"))
 
 
 def test_a_part_names_what_is_there() -> None:

@@ -86,21 +86,22 @@ def values(
     return {(query, measure): value for query, measure, value in found.drop("arm").iter_rows()}
 
 
-@given(
-    st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from(MESSAGES), min_size=1, unique=True), min_size=1),
-    st.data(),
-)
-def test_measures_equal_ir_measures_where_a_document_is_a_message(qrels: dict[str, list[str]], data) -> None:
+GRADES = st.dictionaries(st.sampled_from(MESSAGES), st.integers(0, 2), min_size=1)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), GRADES, min_size=1), st.data())
+def test_measures_equal_ir_measures_where_a_document_is_a_message(qrels: dict[str, dict[str, int]], data) -> None:
+    """A query whose judgements are all zero is left out."""
     ranked = {q: data.draw(st.lists(st.sampled_from(MESSAGES), unique=True, min_size=1)) for q in qrels}
     found = values(["recall@3", "recall_any@3", "nDCG@3", "MRR", "MAP"], ranked, qrels)
     theirs = ir_measures.iter_calc(
         [ir_measures.R @ 3, ir_measures.Success @ 3, ir_measures.nDCG @ 3, ir_measures.RR, ir_measures.AP],
-        {q: dict.fromkeys(relevant, 1) for q, relevant in qrels.items()},
+        {q: graded for q, graded in qrels.items() if any(graded.values())},
         {q: {d: -float(i) for i, d in enumerate(ids)} for q, ids in ranked.items()},
     )
     names = {"R@3": "recall@3", "Success@3": "recall_any@3", "nDCG@3": "nDCG@3", "RR": "MRR", "AP": "MAP"}
-    for metric in theirs:
-        assert found[metric.query_id, names[str(metric.measure)]] == pytest.approx(metric.value)
+    expected = {(one.query_id, names[str(one.measure)]): one.value for one in theirs}
+    assert {key: value for key, value in found.items() if key[1] in names.values()} == pytest.approx(expected)
 
 
 def test_recall_all_needs_every_one_and_without_a_cutoff_everything_returned_counts() -> None:
@@ -127,14 +128,6 @@ def test_a_message_covered_twice_counts_once_at_its_first_place() -> None:
     found = values(names, {"q": ["first", "second", "again"]}, {"q": ["m1", "m3"]}, covers)
     average = pytest.approx((1 / 2 + 2 / 4) / 2)  # m0, m1, m2, m3
     assert [found["q", name] for name in names] == [1 / 2, 1, 1 / 2, average, 20]
-
-
-def test_a_judgement_of_zero_is_not_relevant_and_a_query_with_no_other_is_left_out() -> None:
-    judged = {"q": {"m1": 1, "m0": 0, "m4": 0}, "only zero": {"m0": 0}}
-    found = values(("recall@1", "recall_all@2", "MRR"), {"q": ["m0", "m1"], "only zero": ["m0"]}, judged)
-    assert {query for query, _ in found} == {"q"}
-    assert (found["q", "recall@1"], found["q", "recall_all@2"], found["q", "MRR"]) == (0, 1, 1 / 2)
-    assert (found["q", "session.recall@1"], found["q", "session.MRR"]) == (1, 1)
 
 
 def test_a_sessions_judgement_of_zero_judges_nothing() -> None:
@@ -171,25 +164,6 @@ def test_a_judged_query_without_results_is_zero_by_every_measure() -> None:
     of_empty = {measure: value for (query, measure), value in found.items() if query == "empty"}
     by_session = [f"session.{name}" for name in DEFAULT_NAMES if not re.match(r"tokens|.*t$", name)]
     assert of_empty == dict.fromkeys([*DEFAULT_NAMES, *by_session], 0.0)
-
-
-def test_a_query_judged_by_session_only_has_no_measure_of_messages() -> None:
-    found = values(
-        ("recall@1", "MRR", "tokens@2"),
-        {"by session": ["m0", "m4"], "by message": ["m0"]},
-        {"by message": ["m0"]},
-        by_session={"by session": ["s1"]},
-    )
-    assert found == {
-        ("by message", "recall@1"): 1,
-        ("by message", "MRR"): 1,
-        ("by message", "session.recall@1"): 1,
-        ("by message", "session.MRR"): 1,
-        ("by message", "tokens@2"): 10,
-        ("by session", "session.recall@1"): 0,
-        ("by session", "session.MRR"): 1 / 2,
-        ("by session", "tokens@2"): 20,
-    }
 
 
 def test_sessions_judged_by_themselves_and_through_messages_are_one_set() -> None:
@@ -252,13 +226,6 @@ def test_longmemevals_ndcg_leaves_rank_two_undiscounted(
 ) -> None:
     found = values([f"nDCG_longmemeval@{k}"], {"q": ranked}, {"q": relevant})
     assert found["q", f"nDCG_longmemeval@{k}"] == pytest.approx(expected, abs=1e-15)
-
-
-def test_session_level_counts_sessions() -> None:
-    names = ["recall@1", "recall@2", "MRR", "nDCG_longmemeval@3", "nDCG@3"]
-    found = values(names, {"q": ["m4", "m5", "m6", "m0"]}, {"q": ["m1"]})
-    assert found["q", "recall@2"] == 0
-    assert [found["q", f"session.{name}"] for name in names] == [0, 1, 1 / 2, 1, pytest.approx(1 / math.log2(3))]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,13 @@
-"""SQuAD's scores: the arithmetic in sight, the script's own functions as an oracle, and the laws."""
+"""SQuAD's scores: the arithmetic in sight, and the laws."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.measures.squad import contained, exact_match, f1, words
 
-TEXTS = st.text(st.characters(codec="ascii"), max_size=40) | st.lists(
-    st.sampled_from(["a", "the", "cat", "Cat.", "sat", "on", "7", "May", "-"]), max_size=8
-).map(" ".join)
-ANY_SCRIPT = st.text(max_size=30) | TEXTS
+WORDS = st.sampled_from(["a", "the", "cat", "Cat.", "sat", "on", "7", "May", "-"])
+TEXTS = st.text(max_size=30) | st.lists(WORDS, max_size=8).map(" ".join)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +21,8 @@ ANY_SCRIPT = st.text(max_size=30) | TEXTS
         ("U.S.", "us", 1 / 1, 1 / 1),  # a mark goes without a blank in its place
         ("dog", "cat", 0.0, 0.0),
         ("", "cat", 0.0, 0.0),
+        ("the", "cat", 0.0, 0.0),
+        ("the", "a", 1.0, 1.0),  # nothing is left of either
     ],
 )
 def test_f1_is_the_harmonic_mean_of_what_is_shared(
@@ -41,19 +41,7 @@ def test_the_best_of_several_references_counts_and_none_is_refused() -> None:
             f1("cat", nothing)
 
 
-@pytest.mark.full
 @given(TEXTS, TEXTS)
-@example("the", "the")  # nothing is left of either
-@example("the", "cat")
-def test_on_ascii_it_is_what_the_script_says(answer: str, reference: str) -> None:
-    """The functions of SQuAD's script of version 2.0, which normalises as 1.1 does."""
-    from transformers.data.metrics.squad_metrics import compute_exact, compute_f1  # here, for it takes seconds
-
-    assert f1(answer, [reference]) == pytest.approx(compute_f1(reference, answer))
-    assert exact_match(answer, [reference]) == compute_exact(reference, answer)
-
-
-@given(ANY_SCRIPT, ANY_SCRIPT)
 def test_scores_are_symmetric_bounded_and_1_for_the_same_words(one: str, other: str) -> None:
     assert f1(one, [other]) == f1(other, [one])
     assert 0.0 <= f1(one, [other]) <= 1.0

@@ -83,20 +83,6 @@ def tokens(text: str) -> int:
     return count
 
 
-def test_documents_are_read_whole_until_the_first_that_no_longer_fits_and_is_cut_off() -> None:
-    """Ten, ten and ten tokens: the second is cut off at 15, and the third is not read though it would fit alone.
-
-    A window of two messages with a break between shows the first at 10 tokens, the second at 21.
-    """
-    texts = {"m0": "a" * 40, "m1": "b" * 40, "m2": "c" * 40}
-    ranked = [(text, [name]) for name, text in texts.items()]
-    assert found(dataset(texts, list(texts)), ranked, [9, 10, 15, 19, 20, 29, 30]) == [
-        *(0, 1 / 3, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 1),
-    ]
-    window = ("\n".join((texts["m0"], texts["m1"])), ["m0", "m1"], "window")
-    assert found(dataset(texts, ["m0", "m1"]), [window], [9, 10, 20, 21]) == [0, 1 / 2, 1 / 2, 1]
-
-
 def test_a_quotation_is_found_where_what_is_read_holds_it() -> None:
     """It ends with letter 19: five tokens; the document has 27. The other evidence is a message that nobody quotes."""
     texts = {"m0": WORDS, "m1": "we sail at dawn"}

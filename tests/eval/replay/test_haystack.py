@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.arms.oracle import Oracle
-from eval.benchmark import corpus
 from eval.dataset.dataset import QRELS_SCHEMA, QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.dataset.sample import Sample
 from eval.measures.retention import Retention
@@ -183,21 +181,6 @@ def test_the_sample_pooled_is_answered_from_all_of_it_and_keeps_its_contexts() -
     assert set(pooled.values["query_id"]) == set(own.values["query_id"])
     in_all, in_own = (one.means.filter(group="all", measure="recall@10")["value"][0] for one in (pooled, own))
     assert 0 < in_all <= in_own
-
-
-def test_many_distractors_hide_no_evidence_from_who_knows_it() -> None:
-    talks = tuple(corpus.transcript(250, seed, f"talk {seed}") for seed in range(4))
-    invented = {"invented": replace(dataset({}), name="invented", transcripts=talks)}
-    sample = Sample().load()
-    laid = Bulk("pooled", 1000).laid_out(sample, lambda: invented)
-    found = outcome(laid, system(), {"retrieval": Retrieval()}, arms={"oracle": Oracle()})
-    assert found.counts["messages"] == 1414
-    assert found.counts["messages_a_query"] > 700
-    oracle = found.means.filter(arm="oracle", group="all", measure="recall@10")["value"].item()
-    assert oracle == 1.0
-    ours = [message.message_id for one in sample.transcripts for message in one.messages]
-    named = found.documents.explode("source_message_ids")["source_message_ids"]
-    assert not named.is_in(ours).all(), "some distractor is found"
 
 
 def test_a_new_id_is_none_that_another_message_bears() -> None:
