@@ -58,7 +58,7 @@ def test_a_run_is_one_version_an_alias_moves_and_what_is_not_there_is_told_of_in
     assert run_of_alias(uri, "memory", "champion") == run_id
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.xdist_group("mlflow")
 def test_a_relative_place_is_that_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in (tmp_path / "one", tmp_path / "two"):
