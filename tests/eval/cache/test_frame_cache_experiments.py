@@ -15,11 +15,8 @@ from tests.support.small_talk import dataset
 from tests.support.workspaces import minute
 
 SYSTEMS = {
-    "default": (),
-    "neighbours": ("system=neighbours",),
     "unified": ("system=unified",),
     "lancedb_pro": ("system=lancedb_pro", "admission=balanced", "annotation=rules"),
-    "lossless_claw": ("system=lossless_claw",),
     "libravdb": ("system=libravdb",),
     "continuity": ("compaction=clustering", "assembly=continuity", "summary_documents=searchable"),
     "per_turn": ("replay=per_turn", "system=lossless_claw"),
@@ -127,22 +124,3 @@ def test_what_another_process_removes_meanwhile_is_played_again(
     monkeypatch.setattr(StageCache, "read_folder", removed_once_read)
     assert_equal(outcome(configured(tmp_path, "fusion.dense_weight=0.4", "stages.memory_gib=0.0")), first)
     assert "played again" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("system", "points"),
-    [
-        ("unified", [f"fusion.weights.dense_score={weight}" for weight in (0.1, 0.2, 0.3)]),
-        pytest.param(
-            "hybrid",
-            ["fusion.dense_weight=0.6", "fusion.dense_weight=0.7", "decay=weibull", "ranking.stages.limit.n=5"],
-            marks=pytest.mark.full,
-        ),
-    ],
-)
-def test_points_that_begin_alike_have_the_numbers_of_each_by_itself(
-    tmp_path: Path, system: str, points: list[str]
-) -> None:
-    for point in points:
-        kept = outcome(configured(tmp_path, f"system={system}", point))
-        assert_equal(kept, outcome(configured(tmp_path, f"system={system}", point, "cache=false")))

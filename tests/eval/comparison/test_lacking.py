@@ -55,15 +55,6 @@ def test_of_a_baseline_that_lacks_questions_the_others_are_ranked_by_its_own(tmp
     assert [one.side.name for one in found.standings] == ["base", "same", "worse"]
 
 
-def test_a_measure_that_one_side_lacks_names_that_side(tmp_path: Path) -> None:
-    base = side(tmp_path / "base", {"recall@10": EASY_FIRST, "aligned": EASY_FIRST})
-    other = side(tmp_path / "other", {"recall@10": EASY_FIRST})
-    with pytest.raises(
-        LcmError, match="aligned is not known of all of them: choose from: recall@10; without it: other"
-    ):
-        compared([base, other], measures=["aligned"])
-
-
 NOTE = "external memory mine 1 answered none of 40 queries and has no number: reset crashed: it ended with exit code 3"
 
 
@@ -102,13 +93,3 @@ def test_what_a_side_survived_is_told_wherever_a_comparison_is(
     assert [one["incidents"] for one in report(found)["sides"]] == [{}, counted]
     show_comparison(found, tmp_path / "compare.md")
     assert line in " ".join(capsys.readouterr().out.split())
-
-
-def test_a_side_that_answers_the_easy_half_stands_by_what_it_shares_and_says_so(tmp_path: Path) -> None:
-    """It does as the other does where it answers, and its mean is twice as high."""
-    ours, better, _ = sides(tmp_path)
-    found = compared([better, side(tmp_path / "easy", {"recall@10": [None] * 20 + [1.0] * 20}), ours])
-    assert [standing.side.name for standing in found.standings] == ["ours", "better", "easy"]
-    told = next(line for line in headline(found) if "easy" in line)
-    assert "the same as the baseline, over 20 of 40 judged questions: it has no value of 20 (50%)" in told
-    assert not any("has no value" in line for line in headline(found) if "ours" in line)

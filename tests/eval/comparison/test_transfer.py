@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from eval.comparison.pairing import Pairing
@@ -100,21 +98,6 @@ def test_each_measure_is_corrected_for_the_others(tmp_path: Path) -> None:
     a, b, c, d = (side(tmp_path / str(i), {"recall@10": column, **values}) for i, column in columns)
     for measures, told in ((["recall@10"], 1.0), (["recall@10", *values], None)):
         assert transferred((a, b), (c, d), measures, PAIRING).gains[0].share == told
-
-
-@given(
-    st.lists(st.tuples(st.floats(0.1, 1), st.floats(-1, 1)), min_size=2, max_size=30),
-    st.floats(0.1, 10),
-    st.integers(0, 9),
-)
-def test_a_ratio_scales_with_its_parts_and_lies_between_the_extremes(
-    rows: list[tuple[float, float]], factor: float, seed: int
-) -> None:
-    wholes, parts = np.array(rows).T
-    low, high = bootstrap_ratio(parts, wholes, 200, 0.9, seed)
-    assert (parts / wholes).min() - 1e-9 <= low <= high <= (parts / wholes).max() + 1e-9
-    assert bootstrap_ratio(factor * parts, wholes, 200, 0.9, seed) == pytest.approx((factor * low, factor * high))
-    assert bootstrap_ratio(wholes, wholes, 200, 0.9, seed) == pytest.approx((1, 1))
 
 
 def test_the_interval_of_a_ratio_is_scipys() -> None:

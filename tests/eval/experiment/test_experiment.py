@@ -111,20 +111,6 @@ def test_workspaces_may_share_their_ids() -> None:
     assert means["value"].to_list() == once["value"].to_list()
 
 
-def test_a_query_judged_by_session_only_counts_as_judged() -> None:
-    by_session = pl.DataFrame([("unjudged", "talk:session 0", 1)], SESSION_QRELS_SCHEMA, orient="row")
-    outcome = run(replace(dataset(), session_qrels=by_session))
-    assert (outcome.counts["judged_queries"], outcome.counts["unjudged_queries"]) == (4, 0)
-    means = outcome.means.filter(arm=SYSTEM_ARM, group="all")
-    assert dict(means.select("measure", "n").iter_rows()) == {
-        "recall@1": 3,
-        "recall@2": 3,
-        "session.recall@1": 4,
-        "session.recall@2": 4,
-        "tokens@2": 4,
-    }
-
-
 def frame(schema: Mapping[str, pl.DataType], *rows: tuple[object, ...]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(schema), orient="row")
 

@@ -27,12 +27,8 @@ from lcm.memory.session.rules import SessionRules
 from lcm.memory.system import System
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
-from lcm.retrieval.ranking.pipeline import SOURCE
-from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.min_score import MinScore
 from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
-from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building
 from pipelines.views.why_record import losses_record
@@ -92,26 +88,6 @@ def test_a_message_without_a_document_is_told_from_one_that_never_reached_the_me
     assert place(dataset(lines=("", *LINES[1:])), system()) == NO_DOCUMENT
     rows = losses(WorkspaceEvaluator(dataset(), system(), WithoutTheFirst(), measures={}), lambda _: None)
     assert rows["place"].to_list() == [NOT_STORED]
-
-
-def test_a_stage_that_drops_a_document_is_told() -> None:
-    elsewhere = dataset(judged=[4])
-    assert place(elsewhere, system(ranking=ranking(), extraction=system().extraction), first=1) == LATE
-    assert place(elsewhere, ranked(cut=Limit(2)), first=1) == "cut"
-    assert place(elsewhere, ranked(floor=MinScore(0.5)), first=1) == "floor"
-    assert place(dataset(), ranked(floor=MinScore(2.0))) == "floor"  # nothing is left of the query
-    few = replace(ranking(), source=Hybrid(dense_pool_size=1, lexical_pool_size=1))
-    assert place(elsewhere, system(ranking=few)) == SOURCE
-
-
-def test_diversity_puts_a_near_duplicate_behind_the_first() -> None:
-    alike = "The kettle in the blue kitchen is broken, they say"
-    twice = dataset(lines=(LINES[0], alike, *LINES[2:]), judged=[1])
-    assert place(twice, system(), first=2) == FOUND
-    assert place(twice, ranked(diversity=Diversity(0.6)), first=2) == "diversity"
-    assert place(twice, ranked(near=NearDuplicates(n=9)), first=2) == FOUND  # it says something else
-    again = dataset(lines=(LINES[0], LINES[1], LINES[0], *LINES[3:]), judged=[2])
-    assert place(again, ranked(near=NearDuplicates(n=9), cut=Limit(2)), first=2) == FOUND  # the first stands for it
 
 
 def test_a_ladder_tells_every_step_the_branches_and_what_stands_for_a_near_duplicate() -> None:

@@ -60,14 +60,6 @@ def test_each_message_has_the_one_place_that_the_definition_gives_it(orders: lis
     assert sum(Counter(found.values()).values()) == len(MESSAGES)
 
 
-def test_the_last_stage_that_had_it_among_the_first_counts() -> None:
-    orders = [("1", "2"), ("2", "1"), ("1", "2"), ("2", "1")]
-    assert places(orders, 1)["a"] == "reorder"
-    assert places(orders, 1)["b"] == FOUND
-    assert places([("1", "2"), ("2", "1"), ("2",), ("2",)], 1)["a"] == "cut"
-    assert places([("1", "2"), ("2", "1"), ("2", "1"), ("2", "1")], 1)["a"] == LATE
-
-
 def test_what_is_left_out_is_found_where_another_stands_for_it() -> None:
     orders = [("2", "1"), ("2", "1"), ("2",), ("2",)]
     assert places(orders, 1)["a"] == "cut"

@@ -25,13 +25,6 @@ def test_labels_of_an_axis_do_not_touch() -> None:
     assert [text for _, text in ticks(drawings(lines({"a": apart}, "t", "w", "r"))[0], "300")] == ["0.1", "0.5", "1"]
 
 
-def test_the_name_of_an_axis_stands_above_its_highest_tick() -> None:
-    for drawing in drawings(lines({"a": [(1, 0.1), (2, 0.6)]}, "t", "ranks", "recall@10")):
-        (name,) = re.findall(r'class="axis" x="0" y="(\d+)">recall@10<', drawing)
-        heights = [float(y) for y in re.findall(r'class="tick" x="\d+" y="([\d.]+)" text-anchor="end"', drawing)]
-        assert int(name) + 14 <= min(heights)
-
-
 def test_points_that_have_nothing_to_do_with_their_neighbours_are_not_joined() -> None:
     series = {"trial": [(0.0, 0.5), (1.0, 0.4)], "best so far": [(0.0, 0.5), (1.0, 0.5)]}
     for drawing in drawings(lines(series, "t", "trial", "recall@10", loose=("trial",))):

@@ -15,7 +15,6 @@ from eval.report.figure import Interval, Place, intervals, lines, scatter, share
 from eval.report.packing import Blocks, parted
 from eval.report.page import rendered
 from eval.report.parts import Cell, Facts, Notes, ReportPage, Section, Source, Table
-from eval.report.plain import shown
 from eval.report.system_flow import differing, system_flow
 
 HOSTILE = (
@@ -106,10 +105,6 @@ def test_the_policy_names_the_very_style_and_script_of_the_page() -> None:
     assert "\u2028" not in page
     assert "[U+202E]abc" in page
     assert "<img" not in page
-
-
-def test_what_steers_a_display_is_seen() -> None:
-    assert shown("a\u202eb\u2028c\x00\td\n") == "a[U+202E]b[U+2028]c[U+0000]\td\n"
 
 
 def test_what_is_off_is_not_drawn() -> None:

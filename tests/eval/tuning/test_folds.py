@@ -78,16 +78,6 @@ def test_there_are_no_more_folds_than_judged_workspaces(dataset: Dataset) -> Non
     assert [fold.workspaces for fold in folds_of(dataset.part([first]), "workspace")] == [(first,)]
 
 
-def test_a_restricted_dataset_has_nothing_of_elsewhere(dataset: Dataset) -> None:
-    workspace = dataset.queries[0].workspace_id
-    part = dataset.part([workspace])
-    assert {transcript.workspace_id for transcript in part.transcripts} == {workspace}
-    assert part.queries == tuple(query for query in dataset.queries if query.workspace_id == workspace)
-    assert set(part.qrels["query_id"]) <= {query.query_id for query in part.queries}
-    assert 0 < len(part.qrels) < len(dataset.qrels)
-    assert dataset.part([t.workspace_id for t in dataset.transcripts]).queries == dataset.queries
-
-
 def test_sums_by_fold_make_the_mean_of_the_whole(experiment: Experiment, whole: Outcome, tmp_path: Path) -> None:
     dataset = experiment.evaluator.dataset
     folder = tmp_path / "run"

@@ -100,12 +100,6 @@ def test_a_study_that_was_stopped_goes_on_as_it_would_have(tmp_path: Path, worke
     assert len({tuple(params.items()) for params in whole}) == 6
 
 
-def test_another_seed_makes_other_trials(tmp_path: Path, worker: Worker) -> None:
-    queues = (opened(tmp_path, worker), opened(tmp_path / "other", worker, replace(SETTINGS, seed=1)))
-    first, other = (made(queue, 4) for queue in queues)
-    assert all(one != two for one, two in zip(first, other, strict=True))
-
-
 def test_the_last_trial_claimed_from_two_machines_is_made_once(
     tmp_path: Path, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
