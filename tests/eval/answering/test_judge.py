@@ -1,16 +1,13 @@
-"""A language model as a judge of answers: verdicts, replies that are none, recorded ones, and orders to the judge."""
+"""A language model as a judge of answers: verdicts, replies that are none, and orders to the judge."""
 
 import json
 from hashlib import sha256
-from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 from eval.answering.judge import Judge
 from eval.answering.prompts import ANSWER_VERSION, JUDGE_VERSION, prompt
-from lcm.errors import UnansweredError, UnrecordedReplyError
-from lcm.language_model.recorded import Recorded
+from lcm.errors import UnansweredError
 from tests.support.language_models import Replying
 
 WORDS = {
@@ -18,12 +15,6 @@ WORDS = {
     ("judge", 1): "8f909ef99452cd9b",
 }
 """The digest of each version of a prompt: whoever changes words writes another file under the next number."""
-
-
-class Identified(Replying):
-    """The same, under a name."""
-
-    identity: ClassVar = {"model": "tiny"}
 
 
 @pytest.mark.parametrize(
@@ -66,20 +57,6 @@ def test_an_answer_that_gives_orders_stays_an_answer() -> None:
     ((_, asked),) = model.asked
     assert json.loads(asked) == {"question": "When?", "references": ["7 May"], "answer": hostile}
     assert "\n" not in asked
-
-
-def test_a_judgement_is_repeated_from_its_record_without_asking(tmp_path: Path) -> None:
-    silent = Identified("never asked")
-    replayed = Judge(Recorded(silent, str(tmp_path), "replay"))
-    assert Judge(Recorded(Identified('{"correct": true}'), str(tmp_path))).is_correct("When?", ["7 May"], "May 7")
-    assert replayed.is_correct("When?", ["7 May"], "May 7")
-    with pytest.raises(UnansweredError):
-        Judge(Recorded(Identified("who knows"), str(tmp_path))).is_correct("When?", ["8 May"], "May 7")
-    with pytest.raises(UnansweredError):  # what was no verdict is none in a replay
-        replayed.is_correct("When?", ["8 May"], "May 7")
-    assert silent.asked == []
-    with pytest.raises(UnrecordedReplyError):
-        replayed.is_correct("When?", ["7 May"], "May 8")
 
 
 def test_other_words_are_another_version_and_the_last_is_in_use() -> None:

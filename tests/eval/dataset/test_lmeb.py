@@ -71,17 +71,10 @@ def test_queries_are_asked_of_the_scene_that_their_id_begins_with(small: str) ->
     assert heard == [4, 2]
 
 
-def test_subsets_and_scenes_are_taken_by_name(small: str) -> None:
+def test_subsets_are_taken_by_name(small: str) -> None:
     dataset = Lmeb(small, subsets=["temporal"]).load()
     assert (dataset.workspaces, len(dataset.queries)) == (["scene_0"], 1)
-    one = Lmeb(small, only=["scene_1"]).load()
-    assert (one.workspaces, [q.query_id for q in one.queries]) == (["scene_1"], ["single_hop/scene_1_q_0"])
-    assert one.protocol.endswith(" unit=document only=scene_1")
     for settings, words in (
-        (
-            {"only": ["scene_9"]},
-            "dataset.only names 'scene_9', which task LoCoMo does not hold; it holds scene_0, scene_1",
-        ),
         ({"subsets": ["hop"]}, "holds no subset 'hop'; choose from: single_hop, temporal"),
         ({"task": "REALTALK"}, "holds 0 folders of task 'REALTALK'; there is LoCoMo"),
     ):

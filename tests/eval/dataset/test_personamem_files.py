@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eval.dataset.personamem import RELEASES, Personamem
+from eval.dataset.personamem import Personamem
 from eval.replay.bulk import Bulk
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
@@ -116,16 +116,6 @@ def test_lengths_lie_side_by_side_and_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "shared_contexts_32k.jsonl").unlink()
     with pytest.raises(DatasetError, match=r"shared_contexts_32k\.jsonl is missing: the contexts lie beside"):
         Personamem(str(tmp_path), file="questions_32k.csv").load()
-
-
-def test_the_published_digests_are_known() -> None:
-    names = {file.path: release.name for release in RELEASES for file in release.files if release.url}
-    assert names == {
-        "questions_32k.csv": "v1_32k",
-        "shared_contexts_32k.jsonl": "v1_32k",
-        "questions_128k.csv": "v1_128k",
-        "shared_contexts_128k.jsonl": "v1_128k",
-    }
 
 
 QUESTION_FAULTS = (

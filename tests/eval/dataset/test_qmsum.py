@@ -187,5 +187,3 @@ if root := os.environ.get("LCM_DATASETS_DIR"):
         published, part = Qmsum(str(tmp_path), pinned=True).load(), Qmsum().load()
         assert published.notes[0].startswith("whatever.jsonl is release val: Yale-LILY/QMSum commit 83d7768c1f2b")
         assert (published.transcripts, published.queries) == (part.transcripts, part.queries)
-        assert published.qrels.equals(part.qrels)
-        assert published.references.equals(part.references)

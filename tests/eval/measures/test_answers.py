@@ -127,13 +127,6 @@ def test_every_arm_is_asked_the_same_queries_from_what_it_ranked_itself() -> Non
     assert of_tea[1][0].said_at == minute(5)
 
 
-def test_extractive_answers_from_the_evidence() -> None:
-    acting = found(Extractive())
-    assert values(acting, "oracle")["where", "contained"] == values(acting, "oracle")["tea", "contained"] == 1.0
-    assert values(acting, "oracle")["never", "abstention_recall"] == 1.0
-    assert values(acting)["pick", "choice_accuracy"] == 1.0
-
-
 def test_without_a_budget_nothing_is_read() -> None:
     answerer = Saying()
     found(answerer, budget_tokens=0)

@@ -32,55 +32,34 @@ TALK = (
 
 
 class Stated(NamedTuple):
-    """One fact in words."""
+    """One fact, in words around a value."""
 
     kind: Kind
-    words: str
+    frame: str
+    value: str = ""
     changed: str = ""
-    """What a summary makes of it, where it can be changed; of a word that is about itself one letter."""
+    """What a summary makes of the value, where it can be changed; of a word that is about itself one letter."""
     later: str = ""
     """What is said of the same thing later, where it can age."""
 
+    def words(self, value: str) -> str:
+        return self.frame.format(value)
+
 
 FACTS = (
-    Stated("number", "The request timeout is 250 s.", "The request timeout is 317 s.", "The request timeout is 804 s."),
-    Stated("number", "The roof budget is 41200 EUR.", "The roof budget is 14200 EUR.", "The roof budget is 52000 EUR."),
-    Stated(
-        "date",
-        "The dentist appointment is on 2026-03-12.",
-        "The dentist appointment is on 2026-03-21.",
-        "The dentist appointment is on 2026-03-19.",
-    ),
-    Stated(
-        "identifier",
-        "The booking reference is QX4417P.",
-        "The booking reference is QX4471P.",
-        "The booking reference is QX9050P.",
-    ),
-    Stated(
-        "preference", "My favourite colour is teal.", "My favourite colour is plum.", "My favourite colour is amber."
-    ),
-    Stated(
-        "rule", "Never push to the main branch.", "Always push to the main branch.", "You may push to the main branch."
-    ),
-    Stated("change", "I wrote src/app/alpha.py.", later="I deleted src/app/alpha.py."),
-    Stated(
-        "command",
-        "I ran `make check`, which ended with exit code 2.",
-        "I ran `make check`, which ended with exit code 127.",
-        "I ran `make check`, which ended with exit code 0.",
-    ),
-    Stated("identifier", "The fix went in as 9f1c20b77a3.", "The fix went in as 9f1c27b77a3."),
-    Stated("url", "It is told at https://example.org/notes/204418.", "It is told at https://example.org/notes/204718."),
-    Stated(
-        "error",
-        "Then it said ValueError: no such plot 3305 in the list.",
-        "Then it said ValueError: no such plot 3705 in the list.",
-    ),
-    Stated("path", "Look at docs/history/harbour.md some day.", "Look at docs/history/har7our.md some day."),
-    Stated(
-        "name", "That was when we met Tuva Lindqvist by the river.", "That was when we met Tuva Lind7vist by the river."
-    ),
+    Stated("number", "The request timeout is {} s.", "250", "317", "804"),
+    Stated("number", "The roof budget is {} EUR.", "41200", "14200", "52000"),
+    Stated("date", "The dentist appointment is on {}.", "2026-03-12", "2026-03-21", "2026-03-19"),
+    Stated("identifier", "The booking reference is {}.", "QX4417P", "QX4471P", "QX9050P"),
+    Stated("preference", "My favourite colour is {}.", "teal", "plum", "amber"),
+    Stated("rule", "{} push to the main branch.", "Never", "Always", "You may"),
+    Stated("change", "I {} src/app/alpha.py.", "wrote", later="deleted"),
+    Stated("command", "I ran `make check`, which ended with exit code {}.", "2", "127", "0"),
+    Stated("identifier", "The fix went in as {}.", "9f1c20b77a3", "9f1c27b77a3"),
+    Stated("url", "It is told at https://example.org/notes/{}.", "204418", "204718"),
+    Stated("error", "Then it said ValueError: no such plot {} in the list.", "3305", "3705"),
+    Stated("path", "Look at docs/history/{}.md some day.", "harbour", "har7our"),
+    Stated("name", "That was when we met Tuva {} by the river.", "Lindqvist", "Lind7vist"),
     Stated("decision", "Let's go with SQLite for the store."),
     Stated("question", "Which port does the northern gateway use?"),
 )
@@ -115,10 +94,11 @@ def planted(number: int, loss: Loss) -> Planted | None:
     fact = FACTS[number]
     if (loss == "aged" and not fact.later) or (loss == "changed" and not fact.changed):
         return None
-    said = [(*FACTS, *FACTS)[number + n].words for n in range(1, OTHERS + 1)]
-    line = fact.later if loss == "aged" else fact.words
-    said = [*said[:2], *([fact.words] if loss == "aged" else []), *said[2:], line]
-    replacement = {"dropped": "", "changed": fact.changed, "aged": fact.words, "untouched": line}[loss]
+    said = [one.words(one.value) for one in (*FACTS, *FACTS)[number + 1 : number + 1 + OTHERS]]
+    first, changed, later = map(fact.words, (fact.value, fact.changed, fact.later))
+    line = later if loss == "aged" else first
+    said = [*said[:2], *([first] if loss == "aged" else []), *said[2:], line]
+    replacement = {"dropped": "", "changed": changed, "aged": first, "untouched": line}[loss]
     lines = [part for n, words in enumerate(said) for part in (words, TALK[n % len(TALK)])]
     return Planted((*lines, *TALK[:2]), line, replacement, fact.kind, loss)
 

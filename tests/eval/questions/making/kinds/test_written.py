@@ -3,12 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from eval.questions.making.kinds.written import Written
 from eval.questions.making.question_set import make_questions
-from lcm.language_model.recorded import Recorded
 from tests.support.recorded_talk import recorded
 
 LINES = [
@@ -35,13 +33,9 @@ def questions(*texts: str) -> list[str]:
     return [json.dumps({"question": text}) for text in texts]
 
 
-def recording(model: Scripted, folder: Path) -> Written:
-    return Written(Recorded(model, str(folder)), rarest=1)
-
-
-def test_a_question_that_shares_a_stem_is_asked_for_again_and_told_why(tmp_path: Path) -> None:
+def test_a_question_that_shares_a_stem_is_asked_for_again_and_told_why() -> None:
     model = Scripted(questions(BAD, GOOD))
-    made = make_questions([recorded(LINES[:1])], {"written": recording(model, tmp_path)})
+    made = make_questions([recorded(LINES[:1])], {"written": Written(model, rarest=1)})
     assert [one.question for one in made.questions] == [GOOD]
     assert made.questions[0].generated == "written"
     assert made.questions[0].evidence[0].message_ids == ("talk:0",)
@@ -50,22 +44,14 @@ def test_a_question_that_shares_a_stem_is_asked_for_again_and_told_why(tmp_path:
     assert made.reports[0].overlap == 0
 
 
-def test_what_still_shares_is_dropped_and_counted_and_a_reply_that_is_no_question_is_a_try(tmp_path: Path) -> None:
+def test_what_still_shares_is_dropped_and_counted_and_a_reply_that_is_no_question_is_a_try() -> None:
     model = Scripted(questions(*["Are there walnuts in Orkney?"] * 6))
-    made = make_questions([recorded(LINES)], {"written": recording(model, tmp_path)})
+    made = make_questions([recorded(LINES)], {"written": Written(model, rarest=1)})
     assert (made.questions, made.reports[0].made, made.reports[0].dropped) == ((), 0, 2)
     stop_words_alone = json.dumps({"question": "so it is?"})
     model = Scripted(["I cannot do that.", json.dumps({"question": ["a list"]}), stop_words_alone])
     made = make_questions([recorded(LINES[:1])], {"written": Written(model, rarest=1)})
     assert (made.questions, made.reports[0].dropped, len(model.asked)) == ((), 1, 3)
-
-
-def test_replies_are_recorded_and_the_same_questions_come_without_a_model(tmp_path: Path) -> None:
-    first = make_questions([recorded(LINES[:1])], {"written": recording(Scripted(questions(BAD, GOOD)), tmp_path)})
-    silent = Scripted([])
-    again = make_questions([recorded(LINES[:1])], {"written": recording(silent, tmp_path)})
-    assert again == first
-    assert silent.asked == []
 
 
 def test_only_as_many_are_asked_for_as_are_wanted_and_no_long_message() -> None:
