@@ -1,9 +1,6 @@
 """The table of docs/scale.md is what its script works out of its figures."""
 
 import re
-from math import log
-
-import pytest
 
 from docs.experiments.scale_model import SIZES, Figures
 from tests.conftest import ROOT
@@ -21,13 +18,3 @@ def test_the_table_is_what_the_figures_give() -> None:
         assert all(
             abs(told - found) <= max(0.005, 0.5 * (found >= 100)) for told, found in zip(hours, expected, strict=True)
         )
-
-
-def test_costs_follow_the_formulas() -> None:
-    figures = Figures(compact_us=1000, embed_us=2000, graph_us=500, graph_at=100, workspace_messages=10, efficiency=0.5)
-    assert figures.processor_seconds(10) == pytest.approx(
-        {"compact": 10 * 1000 / 1e6, "embed": 10 * 2000 / 1e6, "index": 10 * 500 * log(10) / log(100) / 1e6}
-    )
-    one = (1000 + 2000 + 500 * log(10) / log(100)) / 3600
-    assert abs(figures.hours(10**6, 1) - one) < 1e-9
-    assert abs(figures.hours(10**6, 4) - one / 4 / 0.5) < 1e-9

@@ -24,7 +24,6 @@ from eval.experiment.run_folder import (
     read_table,
     write_frame,
     write_run,
-    write_summary,
     write_text,
 )
 from eval.experiment.workspace import RUN_SCHEMA
@@ -241,12 +240,3 @@ def test_a_file_is_there_whole_or_not_at_all_and_the_summary_comes_last(
     with pytest.raises(OSError, match="no space left"):
         written()
     assert not (tmp_path / "run" / "summary.json").exists()
-
-
-def test_a_summary_that_held_a_key_is_read_again_without_it(tmp_path: Path) -> None:
-    write_summary(
-        tmp_path,
-        {"kind": "comparison", "name": "one", "notes": ["the model said sk-abcdEFGH1234567890abcd"], "timing": {}},
-    )
-
-    assert read_summary(tmp_path)["notes"] == ["the model said REDACTED"]

@@ -23,38 +23,20 @@ EXAMPLES = Path(__file__).parents[3] / "docs/examples"
 MEASURES: dict[str, Measure] = {"retrieval": Retrieval(names=["recall@1", "recall@5"])}
 
 
-@pytest.fixture(params=["mem0", "langmem"])
-def adapter(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stdio:
-    """An adapter of docs/examples in the interpreter that has its package."""
-    variable = f"LCM_{request.param.upper()}_PYTHON"
+@pytest.mark.parametrize("package", ["mem0", "langmem"])
+def test_each_finds_what_was_said_in_its_own_workspace_alone(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over an adapter of docs/examples, in the interpreter that has its package."""
+    variable = f"LCM_{package.upper()}_PYTHON"
     if not (python := os.environ.get(variable)):
-        pytest.skip(f"{request.param} is not here: {variable} names no interpreter that has it")
-    command = [python, str(EXAMPLES / f"external/{request.param}_memory.py")]
+        pytest.skip(f"{package} is not here: {variable} names no interpreter that has it")
+    command = [python, str(EXAMPLES / f"external/{package}_memory.py")]
     monkeypatch.setenv(COMMANDS, shlex.join(command))
-    return Stdio(command, environment=["HOME"])
-
-
-def test_each_finds_what_was_said_in_its_own_workspace_alone(adapter: Stdio) -> None:
+    adapter = Stdio(command, environment=["HOME"])
     outcome = experiments.outcome(dataset(), system(ranking=External(adapter, k=5)), MEASURES)
     assert values(outcome) == EVERY_ONE
     assert values(outcome, "aligned") == EVERY_ONE
     assert outcome.incidents == {}
     assert any("answered 4 of 4" in flag for flag in outcome.flags)
-
-
-def test_each_says_its_version_and_is_empty_after_a_reset(adapter: Stdio) -> None:
-    said = {"id": "m1", "role": "user", "content": "the goat eats", "author": "Ann", "created_at": "2026-01-01"}
-    asked = {"query": "what does the goat eat?", "k": 5, "asked_at": "2026-01-02", "scopes": None}
-    connection = adapter.open()
-    try:
-        assert connection.call("reset", {"workspace": "one"})["version"][0].isdigit()
-        connection.call("add", {"messages": [said]})
-        (found,) = connection.call("search", asked)["results"]
-        assert (found["text"], found["source_ids"]) == ("Ann: the goat eats", ["m1"])
-        connection.call("reset", {"workspace": "two"})
-        assert connection.call("search", asked)["results"] == []
-    finally:
-        connection.close()
 
 
 @pytest.mark.skipif(

@@ -21,7 +21,7 @@ from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from lcm.consent import TRUST
 from lcm.errors import LcmError
-from tests.eval.external.test_stand_ins import dataset, stand_in, values
+from tests.eval.external.test_stand_ins import dataset, values
 from tests.support import experiments
 from tests.support.workspaces import LINES, system
 
@@ -87,12 +87,6 @@ MEMORIES = "tests.support.external.memories"
 
 def flags(external: External) -> tuple[str, ...]:
     return tuple(experiments.outcome(dataset(), system(ranking=external)).flags)
-
-
-def test_a_process_is_set_for_every_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = External(stand_in("honest", monkeypatch), settings={"most": 1})
-    assert any("returned 4 texts" in flag for flag in flags(told))
-    assert not any("returned 4 texts" in flag for flag in flags(External(stand_in("honest", monkeypatch))))
 
 
 def test_an_object_is_set_or_says_that_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +16,6 @@ from eval.regression.junit import junit
 from eval.regression.markdown import markdown
 from eval.regression.regression import Regression
 from eval.regression.wording import headline
-from eval.significance import bootstrap_means, sign_flip_p_values
 from lcm.errors import LcmError
 from tests.support.run_folders import side
 
@@ -82,13 +80,8 @@ def test_the_gate_is_closed_by_no_loss(
 @pytest.mark.parametrize(
     ("measure", "limits", "good", "bad"),
     [
-        *(
-            (name, {"tolerance": "10%", "detectable": "25%"}, 100.0, 130.0)
-            for name in ("tokens", "tokens@10", "session.tokens@5", "context_tokens@1000", "expansion_tokens@1000")
-        ),
-        ("expansions@1000", {"tolerance": "10%", "detectable": "25%"}, 100.0, 130.0),
-        ("latency", {"tolerance": "10%", "detectable": "25%"}, 100.0, 130.0),
-        *((name, LIMITS["recall@10"], 0.9, 0.5) for name in ("recall@10", "session.nDCG@5", "retained@1000", "MRR")),
+        ("context_tokens@1000", {"tolerance": "10%", "detectable": "25%"}, 100.0, 130.0),
+        ("session.nDCG@5", LIMITS["recall@10"], 0.9, 0.5),
     ],
 )
 def test_of_a_cost_more_is_a_loss_and_of_a_quality_less(
@@ -151,15 +144,6 @@ def test_a_small_category_is_not_tested_and_leaves_the_whole_decided(compare: An
     assert (row(found, "rare")["p"], row(found, "rare")["gate"]) == (None, "cannot tell")
     assert row(found, "often")["gate"] == "fine"
     assert found.gate == "fine"
-
-
-def test_the_numbers_are_those_of_the_paired_differences(compare: Any) -> None:
-    rng = np.random.default_rng(1)
-    before, after = rng.random(80), rng.random(80)
-    found = row(compare({"recall@10": before}, {"recall@10": after}, {"seed": 3}))
-    d = (after - before)[:, None]
-    assert found["p"] == sign_flip_p_values(d, 1000, 3)[0]
-    assert (found["low"], found["high"]) == tuple(bound[0] for bound in bootstrap_means(d, 1000, 0.95, 3))
 
 
 def test_queries_of_a_workspace_may_count_as_one_and_are_drawn_as_one(compare: Any) -> None:

@@ -126,11 +126,3 @@ def test_the_summary_comes_last(tmp_path: Path, comparison: GatedComparison, mon
     with pytest.raises(OSError, match="no space left"):
         write_regression(tmp_path / "out", comparison, {}, "", NOW)
     assert not (tmp_path / "out" / "summary.json").exists()
-
-
-def test_without_rankings_the_report_has_none(tmp_path: Path) -> None:
-    values = {"recall@10": [1.0] * 20}
-    before, after = side(tmp_path / "before", values), side(tmp_path / "after", {"recall@10": [0.0] * 20})
-    comparison = Regression(measures=LIMITS, resamples=50).compare(before, after)
-    assert comparison.worse[0].baseline is None
-    assert "| rank |" not in markdown(comparison)

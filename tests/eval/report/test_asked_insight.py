@@ -2,12 +2,8 @@
 
 import polars as pl
 
-from eval.dataset.sample import Sample
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.asking import asked_again
-from eval.ladder.explanation import explained
 from eval.ladder.ladder import best_documents
-from eval.ladder.losses import said_messages
 from eval.report.asked_insight import insight_of
 from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.ranking.stages.limit import Limit
@@ -27,26 +23,6 @@ def test_a_rung_tells_why() -> None:
     reasons = {rung.stage: rung.reason for rung in alike.rungs if rung.reason}
     assert reasons["diversity"].startswith("cosine 0.") and "; like doc_" in reasons["diversity"]
     assert [rung.reason for rung in far.rungs if rung.told == "dropped"] == ["the first 3 are let through"]
-
-
-def test_page_and_line_tell_of_the_same_document() -> None:
-    config = composed(["system=unified", "embedder=hashing"])
-    sample = Sample().load()
-    workspace = sample.workspaces[0]
-    data = sample.part([workspace])
-    evaluator = WorkspaceEvaluator(
-        data, building.build(config, "memory"), building.build(config, "replay"), measures={}
-    )
-    told, said = insight_of(evaluator, lambda _: None), said_messages(data, workspace)
-    several = 0
-    for query_id in [one.query_id for one in data.queries if one.query_id in told.ladders][:8]:
-        (asked,) = asked_again(evaluator, workspace, {query_id})
-        for ladder in told.ladders[query_id]:
-            alone = explained(asked, ladder.message_id, said, tries=False)
-            several += len(alone.ladder)
-            assert (ladder.document_id, ladder.place) == (alone.document_id, alone.place)
-            assert [rung.stage for rung in ladder.rungs] == alone.ladder["stage"].to_list()
-    assert several
 
 
 def test_the_best_document_is_the_one_that_came_to_the_stage_that_lost_the_message() -> None:
