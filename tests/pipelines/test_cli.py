@@ -162,7 +162,9 @@ def test_what_is_asked_to_end_says_so_in_one_line(asked: signal.Signals, code: i
         stdout, stderr = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (process.returncode, stdout, stderr) == (code, "", f"lcm: {told}\n")
+    steps = ("loading the dataset: ", "replaying: ", "measuring: ")  # told on a busy machine
+    said = [line for line in stderr.splitlines() if not line.startswith(steps)]
+    assert (process.returncode, stdout, said) == (code, "", [f"lcm: {told}"])
 
 
 def test_an_interruption_hidden_by_the_clearing_up_is_still_one(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
