@@ -78,41 +78,32 @@ def test_the_defaults_of_the_system_are_the_originals() -> None:
     assert differing == {"session.bootstrap_max_tokens": (None, 0)}  # as a leaf chunk has it, in both
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "key", "value"),
-    [
-        ("LCM_CONTEXT_THRESHOLD", "0.5", "compaction.context_threshold", 0.5),
-        ("LCM_LARGE_FILE_TOKEN_THRESHOLD", "30000", "session.large_file_threshold_tokens", 30_000),
-        ("LCM_FRESH_TAIL_COUNT", "7", "compaction.fresh_tail_count", 7),
-        ("LCM_FRESH_TAIL_COUNT", "7", "assembly.fresh_tail_count", 7),
-        ("LCM_CIRCUIT_BREAKER_COOLDOWN_MS", "60000", "compaction.circuit_breaker_cooldown_seconds", 60.0),
-        ("LCM_IGNORE_SESSION_PATTERNS", "agent:*:cron:**, b", "session.ignore_patterns", ["agent:*:cron:**", "b"]),
-        ("LCM_PRUNE_HEARTBEAT_OK", "true", "session.prune_heartbeats", True),
-        ("LCM_SKIP_STATELESS_SESSIONS", "false", "session.skip_stateless", False),
-        ("LCM_LEAF_CHUNK_TOKENS", "40000", "session.leaf_chunk_tokens", 40_000),
-    ],
-)
-def test_a_variable_stands_above_the_preset(
-    name: str, text: str, key: str, value: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert OmegaConf.select(composing.composed([SYSTEM]), key) != value
-    monkeypatch.setenv(name, text)
-    assert OmegaConf.select(composed(SYSTEM), key) == value
+VARIABLES = [
+    # variable, its text, the key, its value; and what a command line says that stands above it
+    ("CONTEXT_THRESHOLD", "0.5", "compaction.context_threshold", 0.5, "0.6", 0.6),
+    ("LARGE_FILE_TOKEN_THRESHOLD", "30000", "session.large_file_threshold_tokens", 30_000, "7", 7),
+    ("FRESH_TAIL_COUNT", "7", "compaction.fresh_tail_count", 7, "8", 8),
+    ("FRESH_TAIL_COUNT", "7", "assembly.fresh_tail_count", 7, "8", 8),
+    ("CIRCUIT_BREAKER_COOLDOWN_MS", "60000", "compaction.circuit_breaker_cooldown_seconds", 60.0, "7.5", 7.5),
+    ("IGNORE_SESSION_PATTERNS", "a:*:c:**, b", "session.ignore_patterns", ["a:*:c:**", "b"], "[c]", ["c"]),
+    ("PRUNE_HEARTBEAT_OK", "true", "session.prune_heartbeats", True, "false", False),
+    ("SKIP_STATELESS_SESSIONS", "false", "session.skip_stateless", False, "true", True),
+    *(
+        ("CUSTOM_INSTRUCTIONS", text, "summarizer.custom_instructions", text, "none", "none")
+        for text in ("Say \"so\", not 'thus'.", "東京 😀 a, b: [c] {d} = e", "One.\nC:\\temp, ${two}")
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "key", "written", "value"),
-    [
-        ("LCM_CONTEXT_THRESHOLD", "0.5", "compaction.context_threshold", "0.6", 0.6),
-        ("LCM_IGNORE_SESSION_PATTERNS", "a,b", "session.ignore_patterns", "[c]", ["c"]),
-        ("LCM_PRUNE_HEARTBEAT_OK", "true", "session.prune_heartbeats", "false", False),
-    ],
-)
-def test_a_variable_stands_below_the_command_line(
-    name: str, text: str, key: str, written: str, value: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "text", "key", "value", "written", "asked"), VARIABLES)
+def test_a_variable_stands_above_the_preset_and_below_the_command_line(
+    name: str, text: str, key: str, value: Any, written: str, asked: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(name, text)
-    assert OmegaConf.select(composed(f"{key}={written}", SYSTEM), key) == value
+    beside = [SYSTEM, "summarizer=llm", "language_model=openai_compatible"]
+    assert OmegaConf.select(composing.composed(beside), key) != value
+    monkeypatch.setenv(f"LCM_{name}", text)
+    assert OmegaConf.select(composed(*beside), key) == value
+    assert OmegaConf.select(composed(f"{key}={written}", *beside), key) == asked
 
 
 def test_a_choice_on_the_command_line_leaves_a_variable_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,29 +112,11 @@ def test_a_choice_on_the_command_line_leaves_a_variable_its_keys(monkeypatch: py
     assert (config.compaction.context_threshold, config.compaction.rules) == (0.5, "corrected")
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Name every ship.",
-        "Say \"so\", not 'thus'.",
-        "Résumé: 東京 😀",
-        "a, b: [c] {d} = e",
-        "One.\nC:\\temp, ${two}",
-        "",
-    ],
-)
-def test_instructions_arrive_as_they_were_written(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LCM_CUSTOM_INSTRUCTIONS", text)
-    config = composed(SYSTEM, "summarizer=llm", "language_model=openai_compatible")
-    assert config.summarizer.custom_instructions == text
-
-
 def test_a_variable_without_its_key_is_passed_over_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = composed(SYSTEM)
-    monkeypatch.setenv("LCM_CUSTOM_INSTRUCTIONS", "Name every ship.")  # of summarizer=llm
+    monkeypatch.setenv("LCM_CUSTOM_INSTRUCTIONS")  # of summarizer=llm
     with caplog.at_level(logging.WARNING):
         assert composed(SYSTEM) == before
     assert "summarizer.custom_instructions" in caplog.text

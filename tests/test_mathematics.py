@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
+from omegaconf import OmegaConf
 
 from lcm.compaction.summarizer.target_tokens import requested_tokens
 from lcm.protocols.retrieval import Stage
@@ -147,53 +149,51 @@ def test_a_long_text_loses_and_a_low_score_is_dropped() -> None:
     assert stage("diversity").similarity_threshold == 0.85
 
 
-def test_gates_and_tiers_have_the_numbers_of_the_page() -> None:
-    amac = build(composed(["admission=balanced", "embedder=hashing"]), "admission")
-    assert dict(amac.weights) == {"utility": 0.1, "confidence": 0.1, "novelty": 0.1, "recency": 0.1, "type_prior": 0.6}
-    assert (amac.reject_threshold, amac.novelty_pool_size, amac.recency_half_life_days) == (0.45, 8, 14)
-    gate = part("libravdb", "admission")
-    assert [gate.weights[name] for name in ("w1c", "w2c", "w3c", "w1t", "w2t", "w3t")] == [
-        0.35,
-        0.4,
-        0.25,
-        0.4,
-        0.35,
-        0.25,
-    ]
-    assert (gate.threshold, gate.turn_cosine, gate.turn_saturation) == (0.35, 0.8, 5)
-    assert (gate.memory_cosine, gate.memory_saturation, gate.memory_hits) == (0.85, 3, 5)
-    tiers = build(composed(["reinforcement=recall", "decay=weibull", "embedder=hashing"]), "reinforcement").tiers
-    assert (tiers.working_access_threshold, tiers.working_composite_threshold) == (3, 0.4)
-    assert (tiers.core_access_threshold, tiers.core_composite_threshold, tiers.core_importance_threshold) == (
-        10,
-        0.7,
-        0.8,
-    )
-    assert (tiers.peripheral_composite_threshold, tiers.peripheral_age_days) == (0.15, 60)
-    index = part("libravdb", "vector_index")
-    assert (list(index.widths), list(index.exit_thresholds)) == ([64, 256, None], [0.65, 0.75])
+NUMBERS = {
+    ("libravdb", "admission"): """
+        weights.w1c=.35 weights.w2c=.4 weights.w3c=.25 weights.w1t=.4 weights.w2t=.35 weights.w3t=.25
+        threshold=.35 turn_cosine=.8 turn_saturation=5 memory_cosine=.85 memory_saturation=3 memory_hits=5
+    """,
+    ("libravdb", "vector_index"): "widths=[64,256,null] exit_thresholds=[.65,.75]",
+    ("libravdb", "compaction"): "target_cluster_size=20 first_density=.4",
+    ("libravdb", "assembly"): """
+        token_budget_fraction=.25 tail.min_turns=4 tail.budget_tokens=128
+        shares.soft_fraction=.3 shares.guidance_fraction=.15
+    """,
+    ("libravdb", "recovery"): """
+        reserve.fraction=.1 reserve.least_tokens=16 reserve.most_tokens=128
+        failure.floor_score=.15 failure.min_top_k=4 failure.min_mean_confidence=.5
+    """,
+    ("lossless_claw", "compaction"): """
+        context_threshold=.75 fresh_tail_count=64 leaf_chunk_tokens=20000
+        leaf_min_fanout=8 condensed_min_fanout=4 condensed_target_tokens=2000
+    """,
+    ("admission=balanced", "admission"): """
+        weights.utility=.1 weights.confidence=.1 weights.novelty=.1 weights.recency=.1 weights.type_prior=.6
+        reject_threshold=.45 novelty_pool_size=8 recency_half_life_days=14
+    """,
+    ("reinforcement=recall", "reinforcement"): """
+        tiers.working_access_threshold=3 tiers.working_composite_threshold=.4
+        tiers.core_access_threshold=10 tiers.core_composite_threshold=.7 tiers.core_importance_threshold=.8
+        tiers.peripheral_composite_threshold=.15 tiers.peripheral_age_days=60
+    """,
+}
+"""Preset or choice, and component -> the numbers of the page that stand in no formula above."""
 
 
-def test_folding_and_assembly_have_the_numbers_of_the_page() -> None:
-    lossless = part("lossless_claw", "compaction")
-    assert (lossless.context_threshold, lossless.fresh_tail_count, lossless.leaf_chunk_tokens) == (0.75, 64, 20_000)
-    assert (lossless.leaf_min_fanout, lossless.condensed_min_fanout, lossless.condensed_target_tokens) == (8, 4, 2000)
+def test_presets_have_the_numbers_of_the_page() -> None:
+    wrong = []
+    for (system, key), numbers in NUMBERS.items():
+        preset = system if "=" in system else f"system={system}"
+        settings = composed([preset, "embedder=hashing"])[key]
+        for name, _, text in (number.partition("=") for number in numbers.split()):
+            found = OmegaConf.select(settings, name)
+            if found != yaml.safe_load(text):
+                wrong.append(f"{system} {key}.{name} is {found}, on the page {text}")
+    assert wrong == []
+
+
+def test_a_summary_is_asked_for_with_a_share_of_what_it_covers() -> None:
     for tokens in (100, 1000, 5000, 20_000):
         assert requested_tokens(tokens, 0, False, 2400, 2000) == max(192, min(2400, math.floor(0.35 * tokens)))
         assert requested_tokens(tokens, 0, True, 2400, 2000) == max(96, min(1320, math.floor(0.2 * tokens)))
-    clusters = part("libravdb", "compaction")
-    assert (clusters.target_cluster_size, clusters.first_density) == (20, 0.4)
-    continuity = part("libravdb", "assembly")
-    assert (continuity.token_budget_fraction, continuity.tail.min_turns, continuity.tail.budget_tokens) == (
-        0.25,
-        4,
-        128,
-    )
-    assert (continuity.shares.soft_fraction, continuity.shares.guidance_fraction) == (0.3, 0.15)
-    recovery = part("libravdb", "recovery")
-    assert (recovery.reserve.fraction, recovery.reserve.least_tokens, recovery.reserve.most_tokens) == (0.1, 16, 128)
-    assert (recovery.failure.floor_score, recovery.failure.min_top_k, recovery.failure.min_mean_confidence) == (
-        0.15,
-        4,
-        0.5,
-    )

@@ -29,7 +29,6 @@ from pipelines.config.idle import idle_note
 from pipelines.config.readers import keys_unread, parts_read
 from pipelines.steps.point import READ
 from tests.support.composing import composed
-from tests.support.knobs.knob import Knob
 from tests.support.weekly import of_this_week
 
 MIXES = mixes()
@@ -99,31 +98,16 @@ def wrong_without(pairs: Sequence[tuple[int, str]]) -> list[str]:
     return found
 
 
-def test_a_part_that_is_taken_out_changes_the_result_or_is_told() -> None:
-    assert wrong_without(PAIRS[:FAST]) == []
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("first", range(FAST))
-def test_many_parts_that_are_taken_out_change_the_result_or_are_told(first: int) -> None:
-    assert wrong_without(PAIRS[FAST:][first::FAST]) == []
-
-
-def wrong_turned(pairs: Sequence[tuple[int, Knob]]) -> list[str]:
-    runner = Runner()
-    found = [turned(runner, number, knob) for number, knob in pairs]
-    return [f"{one.knob}={one.value} in mix {one.number}" for one in found if one.outcome == "dead"]
+@pytest.mark.parametrize("some", [slice(FAST), pytest.param(slice(FAST, None), marks=pytest.mark.full)], ids=str)
+def test_a_part_that_is_taken_out_changes_the_result_or_is_told(some: slice) -> None:
+    assert wrong_without(PAIRS[some]) == []
 
 
 @pytest.mark.full
 def test_a_knob_that_is_turned_in_a_mix_changes_the_result_or_is_told() -> None:
-    assert wrong_turned(pairs(2, seed=1)) == []
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("first", range(FAST))
-def test_many_knobs_that_are_turned_in_mixes_change_the_result_or_are_told(first: int) -> None:
-    assert wrong_turned(pairs(KNOBS_TURNED)[first::FAST]) == []
+    runner = Runner()
+    found = [turned(runner, number, knob) for number, knob in pairs(KNOBS_TURNED)]
+    assert [f"{one.knob}={one.value} in mix {one.number}" for one in found if one.outcome == "dead"] == []
 
 
 @pytest.mark.full

@@ -2,8 +2,6 @@
 
 import importlib
 import json
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +9,6 @@ from types import ModuleType
 import polars as pl
 import pytest
 
-from eval.ladder.places import FOUND
 from tests.conftest import ROOT
 
 EXPERIMENTS = str(ROOT / "docs" / "experiments")
@@ -93,29 +90,3 @@ def test_runs_that_are_not_there_leave_their_row_out(tables: ModuleType, tmp_pat
     recorded = tables.Recorded("before", tmp_path)
     assert recorded.run("beam", tmp_path, "none") == tmp_path / "beam"
     assert recorded.run("qmsum", tmp_path, "none") is None
-
-
-@pytest.mark.full
-@pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it asks questions about recorded sessions")
-def test_losses_are_what_the_runs_lack_and_nothing_is_run_twice(
-    tables: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
-    losses = importlib.import_module("ranking_losses")
-    system = "ours: system=unified embedder=hashing"
-    asked = ["ranking_tables", "--kind", "swe", "--system", system, "--arm", "oracle", "--folder", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", asked)
-    tables.main()
-    first = capsys.readouterr().out
-    (summary,) = tmp_path.glob("swe/*/summary.json")
-    made_at = summary.stat().st_mtime_ns
-    tables.main()
-    assert capsys.readouterr().out == first
-    assert summary.stat().st_mtime_ns == made_at
-
-    places = losses.places("swe", tables.Tried("ours", system.partition(":")[2].split()), tmp_path)
-    found = places.group_by("query_id").agg(recall=(pl.col("place") == FOUND).mean())
-    values = pl.read_parquet(summary.with_name("per_query.parquet")).filter(arm="system", measure="recall@10")
-    both = values.join(found, on="query_id", how="full")
-    assert len(both) == len(found) > 20
-    assert both["recall"].to_list() == pytest.approx(both["value"].to_list())

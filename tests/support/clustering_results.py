@@ -83,31 +83,19 @@ def _lived(compaction: Compaction) -> object:
     with Store(opened_at=BEGIN) as store:
         view, reports = None, []
         for start in range(0, TURNS, 5):
-            heard = talk()[start : start + 5]
-            store.append(CONVERSATION, heard, TOKENS)
-            if view is None:
-                view = Scored(store, CONVERSATION)
+            store.append(CONVERSATION, talk()[start : start + 5], TOKENS)
+            view = view or Scored(store, CONVERSATION)
             view.follow()
-            reports.append(
-                run(
-                    compaction.after_turn(view, _instant(start + 5), incidents=Counter()),
-                    Squeezing(),
-                    incidents=Counter(),
-                )
-            )
+            work = compaction.after_turn(view, _instant(start + 5), incidents=Counter())
+            reports.append(run(work, Squeezing(), incidents=Counter()))
         return reports_of(reports), state(store)
 
 
 def _at_once(compaction: Compaction, target_tokens: int | None) -> object:
     with Store(opened_at=BEGIN) as store:
         store.append(CONVERSATION, talk(), TOKENS)
-        work = compaction.compact(
-            Scored(store, CONVERSATION),
-            _instant(TURNS),
-            is_forced=True,
-            target_tokens=target_tokens,
-            incidents=Counter(),
-        )
+        window, how = Scored(store, CONVERSATION), {"is_forced": True, "target_tokens": target_tokens}
+        work = compaction.compact(window, _instant(TURNS), **how, incidents=Counter())
         return reports_of([run(work, Squeezing(), incidents=Counter())]), state(store)
 
 

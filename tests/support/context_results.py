@@ -4,8 +4,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, replace
-from datetime import timedelta
-from functools import cache
+from datetime import datetime, timedelta
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
@@ -121,7 +121,7 @@ class Refusing:
 def compacted(config: DictConfig) -> Iterator[object]:
     """Reports, and the store afterwards, of contexts that are lived through, swept, pressed, refused and late."""
     compaction: Compaction = building.build(config, "compaction")
-    for scene in (_lived, _turned, _swept, _gapped, _pressed_under, _refused, _late):
+    for scene in (_lived, _turned, _swept, _gapped, _refused, _late):
         yield scene(compaction)
 
 
@@ -151,54 +151,44 @@ def _turned(compaction: Compaction) -> object:
                 *(made.heard(50) for _ in range(64)),
             ]
             made.lay_out(store, items)
-            view = window(store)
-            work = (
-                compaction.compact(view, NOW, is_forced=True, incidents=Counter())
-                if is_sweep
-                else compaction.after_turn(view, NOW, incidents=Counter())
-            )
-            found.append((reports_of([run(work, Pressing(), incidents=Counter())]), state(store)))
+            if is_sweep:
+                report = _compact(compaction, store, is_forced=True)
+            else:
+                work = compaction.after_turn(window(store), NOW, incidents=Counter())
+                report = run(work, Pressing(), incidents=Counter())
+            found.append((reports_of([report]), state(store)))
     return found
+
+
+def _compact(
+    compaction: Compaction,
+    store: Store,
+    at: datetime = NOW,
+    summarizer: Any = None,
+    clock: Any = None,
+    **how: Any,
+) -> CompactionReport:
+    work = compaction.compact(window(store), at, **how, incidents=Counter())
+    return run(work, summarizer or Pressing(), clock, incidents=Counter())
 
 
 def _swept(compaction: Compaction) -> object:
     """All at once: as far as the threshold, then to the end."""
     with Store(opened_at=NOW) as store:
         store.append(CONVERSATION, spoken(), TOKENS)
-        first = run(compaction.compact(window(store), NOW, incidents=Counter()), Pressing(), incidents=Counter())
-        between = state(store)
-        last = run(
-            compaction.compact(window(store), NOW, is_forced=True, incidents=Counter()), Pressing(), incidents=Counter()
-        )
+        first, between = _compact(compaction, store), state(store)
+        last = _compact(compaction, store, is_forced=True)
         return reports_of([first, last]), between, state(store)
 
 
 def _gapped(compaction: Compaction) -> object:
-    with Store(opened_at=NOW) as store:
-        _lay_out_gaps(store)
-        return reports_of(
-            [
-                run(
-                    compaction.compact(window(store), NOW, is_forced=True, incidents=Counter()),
-                    Pressing(),
-                    incidents=Counter(),
-                )
-            ]
-        ), state(store)
-
-
-def _pressed_under(compaction: Compaction) -> object:
-    with Store(opened_at=NOW) as store:
-        _lay_out_gaps(store)
-        return reports_of(
-            [
-                run(
-                    compaction.compact(window(store), NOW, target_tokens=100, incidents=Counter()),
-                    Pressing(),
-                    incidents=Counter(),
-                )
-            ]
-        ), state(store)
+    """To the end, and as far as a target."""
+    found = []
+    for how in ({"is_forced": True}, {"target_tokens": 100}):
+        with Store(opened_at=NOW) as store:
+            _lay_out_gaps(store)
+            found.append((reports_of([_compact(compaction, store, **how)]), state(store)))
+    return found
 
 
 def _refused(compaction: Compaction) -> object:
@@ -206,16 +196,8 @@ def _refused(compaction: Compaction) -> object:
     with Store(opened_at=NOW) as store:
         store.append(CONVERSATION, spoken()[:80], TOKENS)
         times = (NOW + timedelta(minutes=5 * n) for n in range(14))
-        return reports_of(
-            [
-                run(
-                    compaction.compact(window(store), at, is_forced=True, incidents=Counter()),
-                    Refusing(),
-                    incidents=Counter(),
-                )
-                for at in times
-            ]
-        ), state(store)
+        reports = [_compact(compaction, store, at, Refusing(), is_forced=True) for at in times]
+        return reports_of(reports), state(store)
 
 
 def _late(compaction: Compaction) -> object:
@@ -224,14 +206,9 @@ def _late(compaction: Compaction) -> object:
     for seconds, target in ((30, None), (70, 100)):
         with Store(opened_at=NOW) as store:
             store.append(CONVERSATION, spoken(), TOKENS)
-            work = compaction.compact(window(store), NOW, is_forced=True, target_tokens=target, incidents=Counter())
-            ticks = count(0, seconds)
-            found.append(
-                (
-                    reports_of([run(work, Pressing(), lambda ticks=ticks: next(ticks), incidents=Counter())]),
-                    state(store),
-                )
-            )
+            clock = partial(next, count(0, seconds))
+            report = _compact(compaction, store, clock=clock, is_forced=True, target_tokens=target)
+            found.append((reports_of([report]), state(store)))
     return found
 
 

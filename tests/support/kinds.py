@@ -1,6 +1,7 @@
 """A small workspace with documents of every kind, scope class and durability, and questions that tell them apart."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 from lcm.memory.memory import Memory
 from lcm.records.document import Document
@@ -55,64 +56,60 @@ def questions() -> list[Query]:
     ]
 
 
+def _document(document_id: str, text: str, at: datetime, **fields: Any) -> Document:
+    """Of nobody, unless its fields say whose it is."""
+    blank = {"source_message_ids": (), "conversation_id": "", "session_id": ""}
+    return Document(document_id=document_id, text=text, created_at=at, **(blank | fields))
+
+
 def _said() -> list[Document]:
     """One document a message; of the other conversation some in the scope that everybody reads, some not durable."""
-    found = []
-    for name in ("talk", "other"):
-        for i in range(2 * PLACES):
-            text = f"{NEAR[i % 4]} number {i}"
-            if i == 1:
-                text = "LE CAFE, kettle kitchen"
-            elif i == 2:
-                text = "台所のやかん kettle kitchen"
-            found.append(
-                Document(
-                    document_id=f"{name} {i}",
-                    text=text,
-                    source_message_ids=(f"{name}:{i}",),
-                    conversation_id=name,
-                    session_id=f"{name}:session {i // PLACES}",
-                    created_at=minute(60 * i),
-                    scope="global" if name == "other" and i % 2 else "agent:ada",
-                    role="user",
-                    access_count=i % 5,
-                    is_durable=name == "talk" or i % 4 > 0,
-                    hop_targets=(f"far {i}",) if i < 2 else (),
-                )
-            )
-    return found
+    special = {1: "LE CAFE, kettle kitchen", 2: "台所のやかん kettle kitchen"}
+    return [
+        _document(
+            f"{name} {i}",
+            special.get(i, f"{NEAR[i % 4]} number {i}"),
+            minute(60 * i),
+            source_message_ids=(f"{name}:{i}",),
+            conversation_id=name,
+            session_id=f"{name}:session {i // PLACES}",
+            scope="global" if name == "other" and i % 2 else "agent:ada",
+            role="user",
+            access_count=i % 5,
+            is_durable=name == "talk" or i % 4 > 0,
+            hop_targets=(f"far {i}",) if i < 2 else (),
+        )
+        for name in ("talk", "other")
+        for i in range(2 * PLACES)
+    ]
 
 
 def _summaries() -> list[Document]:
+    of = {"conversation_id": "talk", "session_id": "talk:session 1", "kind": "summary", "scope": "agent:ada"}
     return [
-        Document(
-            document_id=f"summary {i}",
-            text=f"The kettle in the kitchen broke, in short {i}",
+        _document(
+            f"summary {i}",
+            f"The kettle in the kitchen broke, in short {i}",
+            minute(90),
             source_message_ids=(f"talk:{i}",),
-            conversation_id="talk",
-            session_id="talk:session 1",
-            created_at=minute(90),
-            kind="summary",
-            scope="agent:ada",
             confidence=confidence,
             decay_rate=1 - confidence,
+            **of,
         )
         for i, confidence in enumerate((0.9, 0.1, 0.5))
     ]
 
 
 def _guidance() -> list[Document]:
+    of = {"conversation_id": "other", "session_id": "other:session 0", "kind": "guidance", "scope": "agent:ada"}
     return [
-        Document(
-            document_id=f"rule {i}",
-            text=f"Never touch the kettle in the kitchen, rule {i}",
+        _document(
+            f"rule {i}",
+            f"Never touch the kettle in the kitchen, rule {i}",
+            minute(i),
             source_message_ids=(f"other:{i}",),
-            conversation_id="other",
-            session_id="other:session 0",
-            created_at=minute(i),
-            kind="guidance",
-            scope="agent:ada",
             authority=0.5,
+            **of,
         )
         for i in range(10)
     ]
@@ -123,32 +120,10 @@ def _authored() -> list[Document]:
     near = [(f"near {i}", f"The kitchen and its kettle, chapter {i}", (f"far {i}", "nowhere")) for i in range(10)]
     far = [(f"far {i}", f"{FAR} {i}", (f"far {(i + 1) % 10}",)) for i in range(10)]
     return [
-        Document(
-            document_id=document_id,
-            text=text,
-            source_message_ids=(),
-            conversation_id="",
-            session_id="",
-            created_at=START - timedelta(days=9),
-            kind="authored",
-            authority=1.0,
-            hop_targets=targets,
-        )
-        for document_id, text, targets in near + far
+        _document(name, text, START - timedelta(days=9), kind="authored", authority=1.0, hop_targets=targets)
+        for name, text, targets in near + far
     ]
 
 
 def _dreams() -> list[Document]:
-    return [
-        Document(
-            document_id=f"dream {i}",
-            text=DREAM.format(i),
-            source_message_ids=(),
-            conversation_id="",
-            session_id="",
-            created_at=START,
-            kind="dream",
-            scope="agent:ada",
-        )
-        for i in range(9)
-    ]
+    return [_document(f"dream {i}", DREAM.format(i), START, kind="dream", scope="agent:ada") for i in range(9)]

@@ -14,15 +14,7 @@ class Replying:
     text: str
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    def reply(
-        self,
-        system: str,
-        prompt: str,
-        is_usable: object = None,
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None, **settings: object) -> str:
         self.asked.append((system, prompt))
         return self.text
 
@@ -31,15 +23,7 @@ class Replying:
 class Quoting:
     """Replies one memory a chunk that quotes the words of its last turn, and rests on that."""
 
-    def reply(
-        self,
-        system: str,
-        prompt: str,
-        is_usable: object = None,
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None, **settings: object) -> str:
         number, words = re.findall(r'<turn number="(\d+)".*?>\n(.*?)\n</turn>', prompt, re.DOTALL)[-1]
         memory = {"category": "events", "abstract": f"Somebody said: {words}", "sources": [int(number)]}
         return json.dumps({"memories": [memory]})
@@ -49,15 +33,7 @@ class Quoting:
 class Failing:
     """Never has a reply."""
 
-    def reply(
-        self,
-        system: str,
-        prompt: str,
-        is_usable: object = None,
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None, **settings: object) -> str:
         raise ModelError("the model is gone")
 
 
@@ -65,15 +41,7 @@ class Failing:
 class Listing:
     """Replies one memory a turn, said to be of today."""
 
-    def reply(
-        self,
-        system: str,
-        prompt: str,
-        is_usable: object = None,
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None, **settings: object) -> str:
         turns = re.findall(r'<turn number="(\d+)".*?>\n(.*?)\n</turn>', prompt, re.DOTALL)
         memories = [{"category": "events", "abstract": f"Said today: {w}", "sources": [int(n)]} for n, w in turns]
         return json.dumps({"memories": memories})
@@ -83,15 +51,7 @@ class Listing:
 class Weighing:
     """Finds a candidate the more useful the more it is shown of the conversation."""
 
-    def reply(
-        self,
-        system: str,
-        prompt: str,
-        is_usable: object = None,
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None, **settings: object) -> str:
         return json.dumps({"utility": len(prompt) / 20_000, "reason": "by its length"})
 
 
@@ -99,15 +59,7 @@ class Weighing:
 class Picking:
     """Means the last of the documents that it is shown, and merges by writing both down."""
 
-    def reply(
-        self,
-        system: str,
-        prompt: str,
-        is_usable: object = None,
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> str:
+    def reply(self, system: str, prompt: str, is_usable: object = None, **settings: object) -> str:
         shown = json.loads(prompt)
         if isinstance(shown["existing"], list):
             return json.dumps({"decision": "support", "match_index": len(shown["existing"])})

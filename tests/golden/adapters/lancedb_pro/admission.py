@@ -19,7 +19,7 @@ from lcm.records.document import Candidate, Document
 from lcm.writing.admission.amac import Amac, max_similarity, recency_gap
 from lcm.writing.admission.confidence import common_length, f1, spans, support, tokens
 from lcm.writing.admission.utility import Utility
-from tests.golden.components import component
+from tests.golden.components import component, milliseconds
 
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 CHOICE_OF_PRESET = {"balanced": "balanced", "conservative": "conservative", "high-recall": "high_recall"}
@@ -169,10 +169,6 @@ def document_of(document_id: str, text: str, category: str, timestamp_ms: float)
 def instant(timestamp_ms: float) -> datetime:
     """Ours end with the years that they can name."""
     return EPOCH + timedelta(milliseconds=min(max(timestamp_ms, _EARLIEST_MS), _LATEST_MS))
-
-
-def milliseconds(at: datetime) -> int:
-    return (at - EPOCH) // timedelta(milliseconds=1)
 
 
 def cosine(left: list[Any], right: list[Any]) -> float:

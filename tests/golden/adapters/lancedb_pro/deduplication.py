@@ -35,9 +35,8 @@ from tests.golden.adapters.lancedb_pro.admission import (
     cosine,
     document_of,
     instant,
-    milliseconds,
 )
-from tests.golden.components import component
+from tests.golden.components import component, fields_of, milliseconds
 
 SCOPE, SESSION = "agent:main", "agent:main:s1"
 ROW_KEYS = (
@@ -47,6 +46,7 @@ ROW_KEYS = (
     "bad_recall_count",
 )  # fmt: skip
 """The metadata that the vectors show."""
+WORDS = "l0_abstract=text l1_overview=overview l2_content=content memory_category=category tier=decay_tier confidence"
 OF_A_RELATED_ROW = ("valid_from", "valid_until", "memory_temporal_type", "fact_key")
 """The keys that the plugin leaves out of a row that contextualizes or contradicts another."""
 ROW_CATEGORY = {
@@ -182,22 +182,9 @@ def _neighbour(row: dict[str, Any]) -> Neighbour:
 
 
 def _new_document(candidate: Candidate, now: datetime) -> Document:
-    return Document(
-        "new1",
-        candidate.text,
-        candidate.source_message_ids,
-        SESSION,
-        SESSION,
-        created_at=now,
-        category=candidate.category,
-        scope=candidate.scope,
-        importance=candidate.importance,
-        confidence=candidate.confidence,
-        temporal_type=candidate.temporal_type,
-        valid_until=candidate.valid_until,
-        overview=candidate.overview,
-        content=candidate.content,
-    )
+    names = "category scope importance confidence temporal_type valid_until overview content"
+    taken_over = fields_of(candidate, names)
+    return Document("new1", candidate.text, candidate.source_message_ids, SESSION, SESSION, now, **taken_over)
 
 
 def _embed(texts: Sequence[str]) -> Vectors:
@@ -207,13 +194,13 @@ def _embed(texts: Sequence[str]) -> Vectors:
 def _stats(decision: Decision) -> dict[str, int]:
     stats = {"created": 0, "merged": 0, "skipped": 0}
     counters = {
-        "merge": ["merged"],
-        "skip": ["skipped"],
-        "support": ["supported"],
-        "supersede": ["created", "superseded"],
-        "reject": ["rejected"],
+        "merge": "merged",
+        "skip": "skipped",
+        "support": "supported",
+        "supersede": "created superseded",
+        "reject": "rejected",
     }
-    return stats | dict.fromkeys(counters.get(decision.action, ["created"]), 1)
+    return stats | dict.fromkeys(counters.get(decision.action, "created").split(), 1)
 
 
 def _operations(taken: IntakeResult, rows: dict[str, Any], now_ms: float) -> list[dict[str, Any]]:
@@ -236,13 +223,8 @@ def _operations(taken: IntakeResult, rows: dict[str, Any], now_ms: float) -> lis
 def _stored(document: Document, is_related: bool) -> dict[str, Any]:
     superseded = document.supersedes
     row = {
-        "l0_abstract": document.text,
-        "l1_overview": document.overview,
-        "l2_content": document.content,
-        "memory_category": document.category,
-        "tier": document.decay_tier,
+        **fields_of(document, WORDS),
         "access_count": document.access_count,
-        "confidence": document.confidence,
         "source": "auto-capture",
         "state": "confirmed",
         "memory_layer": "working",
@@ -273,14 +255,8 @@ def _stored(document: Document, is_related: bool) -> dict[str, Any]:
 
 
 def _updated(row: dict[str, Any], patch: Any, now_ms: float, text: str | None = None) -> dict[str, Any]:
-    built = plugin_metadata.build(
-        row["metadata"],
-        patch,
-        text=row["text"],
-        category=row["category"],
-        timestamp_ms=row["timestamp_ms"],
-        now_ms=now_ms,
-    )
+    entry = {key: row[key] for key in ("text", "category", "timestamp_ms")}
+    built = plugin_metadata.build(row["metadata"], patch, **entry, now_ms=now_ms)
     update = {
         "op": "update",
         "id": row["id"],
@@ -292,14 +268,7 @@ def _updated(row: dict[str, Any], patch: Any, now_ms: float, text: str | None = 
 
 def _merged(document: Document, row: dict[str, Any], now_ms: float) -> list[dict[str, Any]]:
     """First the words, then the observation."""
-    words = {
-        "l0_abstract": document.text,
-        "l1_overview": document.overview,
-        "l2_content": document.content,
-        "memory_category": document.category,
-        "tier": document.decay_tier,
-        "confidence": document.confidence,
-    }
+    words = fields_of(document, WORDS)
     observed = {**words, "support_info": document.metadata["support_info"]}
     return [_updated(row, words, now_ms, document.text), _updated(row, observed, now_ms)]
 

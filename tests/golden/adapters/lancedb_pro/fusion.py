@@ -25,16 +25,8 @@ def fuse_results(case: dict[str, Any]) -> list[dict[str, Any]]:
     # These vectors begin after the score mappings.
     rows = describe(rows, batch)
     fused = fusion(rows.with_columns(dense_score="cosine", lexical_score="bm25"), batch)
-    return [_fused_row(row) for row in fused.iter_rows(named=True)]
-
-
-def _fused_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": row["document_id"],
-        "score": row["score"],
-        "vector_rank": row["dense_rank"],
-        "bm25_rank": row["lexical_rank"],
-    }
+    columns = {"id": "document_id", "score": "score", "vector_rank": "dense_rank", "bm25_rank": "lexical_rank"}
+    return fused.select(**columns).to_dicts()
 
 
 def number(value: Any) -> float:

@@ -25,14 +25,8 @@ def smart_metadata_build(case: dict[str, Any]) -> dict[str, Any]:
 def metadata_caps(case: dict[str, Any]) -> dict[str, Any]:
     added = case["add"]
     appended = relations.appended(case["relations"], added["type"], added["targetId"])
-    stored = relations.capped(
-        {
-            "sources": list(range(case["sources_count"])),
-            "history": list(range(case["history_count"])),
-            "relations": appended,
-        }
-    )
-    return {"appended": appended, "stored": stored}
+    counted = {name: list(range(case[f"{name}_count"])) for name in ("sources", "history")}
+    return {"appended": appended, "stored": relations.capped(counted | {"relations": appended})}
 
 
 def fact_key(case: dict[str, Any]) -> str | None:
@@ -66,10 +60,4 @@ def validity_window(case: dict[str, Any]) -> dict[str, bool]:
 
 
 def _row(case: dict[str, Any]) -> dict[str, Any]:
-    entry = case["entry"]
-    return {
-        "text": entry["text"],
-        "category": entry["category"],
-        "timestamp_ms": entry["timestamp_ms"],
-        "now_ms": case["now_ms"],
-    }
+    return {"now_ms": case["now_ms"], **{key: case["entry"][key] for key in ("text", "category", "timestamp_ms")}}

@@ -17,7 +17,7 @@ from lcm.retrieval.source.query_expansion import QueryExpansion
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.lancedb_pro.decay import configured, life, memories
 from tests.golden.adapters.lancedb_pro.ranking import parsed, unit_vectors
-from tests.golden.components import component, documents_batch
+from tests.golden.components import asking, component, documents_batch
 
 CALLERS = {"manual": "manual", "cli": "cli"}
 STORE_MIN_SCORE = 0.1
@@ -217,7 +217,7 @@ class Stub:
     def search(self, queries: Any, k: int, allowed: Sequence[str] | None) -> list[tuple[list[str], list[float]]]:
         self.limits.append(k)
         self.queries += queries if isinstance(queries, list) else []
-        kept = [row for row in self.rows if allowed is None or row["id"] in allowed]
+        kept = [row for row in self.rows if allowed is None or row["id"] in allowed][:k]
         return [([row["id"] for row in kept], [float(row["score"]) for row in kept])]
 
 
@@ -232,14 +232,7 @@ def asked(case: dict[str, Any], path: str) -> tuple[Batch, Stub, Stub]:
     place = {row["id"]: i for i, row in enumerate(wanted, start=1)}
     batch = replace(
         documents_batch([]),
-        queries=pl.DataFrame(
-            {
-                "query_id": ["q"],
-                "text": [case["query"]],
-                "asked_at": pl.Series([int(case["now_ms"])]).cast(pl.Datetime("ms", "UTC")),
-                "caller": [CALLERS.get(case["source"], "auto")],
-            }
-        ).with_columns(session_id=pl.lit(None, pl.String), conversation_id=pl.lit(None, pl.String)),
+        queries=asking(case["query"], case["now_ms"], caller=CALLERS.get(case["source"], "auto")),
         vectors=vectors[:1],
         documents=documents(wanted, case),
         allowed=sorted(seen),

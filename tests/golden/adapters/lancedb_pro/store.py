@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
-
-import polars as pl
 
 from lcm.clock import EPOCH
 from lcm.javascript import clamp_int
@@ -21,8 +18,9 @@ from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.lexical import Lexical
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
+from tests.golden.adapters.lancedb_pro.pipeline import Stub
 from tests.golden.adapters.lancedb_pro.ranking import parsed
-from tests.golden.components import component, documents_batch
+from tests.golden.components import asking, component, documents_batch, instant
 
 TALK = Transcript("talk", (Message("talk:0", "user", "said", "session", EPOCH),))
 
@@ -44,18 +42,6 @@ def store_bm25_search(case: dict[str, Any]) -> list[dict[str, Any]]:
     return scored.select(id="document_id", score="lexical_score").to_dicts()
 
 
-class Given:
-    """An index that answers with the given rows in their order, those that are allowed."""
-
-    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
-        self._rows = rows
-
-    def search(self, queries: Any, k: int, allowed: Sequence[str]) -> list[tuple[list[str], list[float]]]:
-        seen = set(allowed)
-        kept = [row for row in self._rows if row["id"] in seen][:k]
-        return [([row["id"] for row in kept], [float(row["score"]) for row in kept])]
-
-
 def asked(case: dict[str, Any], rows: Sequence[dict[str, Any]], text: str) -> Batch:
     now = instant(case["now_ms"])
     with Store(opened_at=EPOCH) as store:
@@ -66,13 +52,11 @@ def asked(case: dict[str, Any], rows: Sequence[dict[str, Any]], text: str) -> Ba
     seen = timeline.visible(now, scopes) if case["exclude_inactive"] else timeline.of(scopes)
     return replace(
         documents_batch([]),
-        queries=pl.DataFrame({"query_id": ["q"], "text": [text], "asked_at": [now], "caller": ["manual"]}).with_columns(
-            session_id=pl.lit(None, pl.String), conversation_id=pl.lit(None, pl.String)
-        ),
+        queries=asking(text, case["now_ms"], caller="manual"),
         documents=seen,
         allowed=seen["document_id"].to_list(),
-        vector_index=Given(rows),
-        text_index=Given(rows),
+        vector_index=Stub(rows),
+        text_index=Stub(rows),
     )
 
 
@@ -89,7 +73,3 @@ def document(row: dict[str, Any], now_ms: float) -> Document:
         valid_from=instant(life["valid_from"]),
         invalidated_at=instant(life["invalidated_at"]) if life.get("invalidated_at") else None,
     )
-
-
-def instant(milliseconds: float) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)

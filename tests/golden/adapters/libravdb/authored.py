@@ -11,7 +11,7 @@ from lcm.plugins.libravdb import authored_digest as digest
 from lcm.writing.dream.diary import DiaryEntry, diary_entries
 from lcm.writing.dream.promotion import promotion
 from lcm.writing.dream.query import asks_for_dreams
-from tests.golden.components import component
+from tests.golden.components import component, fields_of
 
 TIERS = {"variant": 0, "hard": 1, "soft": 2}
 KINDS = {"ListItem": "List"}
@@ -30,21 +30,15 @@ def ast_partition(case: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "cache_key": digest.cache_key(text.encode(), case["tokenizer_id"]),
-        "hard_count": sum(node.tier == "hard" for node in nodes),
-        "soft_count": sum(node.tier == "soft" for node in nodes),
-        "variant_count": sum(node.tier == "variant" for node in nodes),
+        **{f"{tier}_count": sum(node.tier == tier for node in nodes) for tier in TIERS},
         "hop_targets": list(head.hop_targets) if head else [],
         "nodes": [
             {
                 "kind": KINDS.get(node.kind, node.kind),
                 "tier": TIERS[node.tier],
-                "text": node.text,
-                "position": node.position,
-                "ordinal": node.ordinal,
-                "token_estimate": node.tokens,
-                "mask": node.modality_mask,
                 "promoted": node.modality_mask != 0,
                 "hop_targets": list(node.hop_targets),
+                **fields_of(node, "text position ordinal token_estimate=tokens mask=modality_mask"),
             }
             for node in nodes
         ],
@@ -60,19 +54,8 @@ def dream_query(case: dict[str, Any]) -> dict[str, bool]:
 
 
 def dream_candidates(case: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "candidates": [
-            {
-                "text": entry.text,
-                "score": entry.score,
-                "recall_count": entry.recall_count,
-                "unique_queries": entry.unique_queries,
-                "section": entry.section,
-                "line": entry.line,
-            }
-            for entry in diary_entries(case["text"])
-        ]
-    }
+    names = "text score recall_count unique_queries section line"
+    return {"candidates": [fields_of(entry, names) for entry in diary_entries(case["text"])]}
 
 
 def dream_promotion(case: dict[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
-from lcm.clock import EPOCH
 from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
 from lcm.compaction.clustering.clustering import Clustering
@@ -27,7 +26,7 @@ from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.lineage import depth_first
 from lcm.token_estimator.utf16_units import Utf16Units
-from tests.golden.components import component
+from tests.golden.components import component, instant
 
 NOW_MS = 1_900_000_000_000
 TOKENS = Utf16Units()
@@ -91,15 +90,6 @@ def clustering(**changes: Any) -> Clustering:
 
 def embedder(case: dict[str, Any]) -> Listed:
     return Listed({each["text"]: each["vector"] for each in case["embeddings"]}, case["dims"])
-
-
-def instant(milliseconds: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def milliseconds(when: datetime | None) -> int:
-    assert when is not None
-    return (when - EPOCH) // timedelta(milliseconds=1)
 
 
 def recorded_ts(record: dict[str, Any]) -> int:

@@ -7,27 +7,15 @@ from lcm.retrieval.embedder.token_sum import TokenSum
 from lcm.retrieval.embedder.windows import token_windows
 from lcm.token_estimator.code_points import CodePoints
 from lcm.writing.admission.gating import Gating
-from tests.golden.components import component
+from tests.golden.components import component, fields_of
 
 
 def gating(case: dict[str, Any]) -> dict[str, Any]:
     gate = configured(case["config"] or {})
     (found,) = gate.signals([case["text"]], [(case["turn_scores"], case["memory_scores"])])
-    return {
-        "t": found.t,
-        "h": found.h,
-        "r": found.r,
-        "d": found.d,
-        "p": found.p,
-        "a": found.a,
-        "d_tech": found.dtech,
-        "input_freq": found.f,
-        "mem_saturation": found.s,
-        "g_conv": found.gconv,
-        "g_tech": found.gtech,
-        "g": found.g,
-        "passes": found.is_passed,
-    }
+    return fields_of(
+        found, "t h r d p a d_tech=dtech input_freq=f mem_saturation=s g_conv=gconv g_tech=gtech g passes=is_passed"
+    )
 
 
 def token_estimate_host(case: dict[str, Any]) -> dict[str, int]:

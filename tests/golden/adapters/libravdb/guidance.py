@@ -11,7 +11,7 @@ from lcm.compaction.guidance.protected import ProtectedGuidance, ProtectionVerdi
 from lcm.errors import ModelError
 from lcm.protocols.models import Embedder, TextKind, Vectors
 from lcm.records.conversation import Message
-from tests.golden.components import component
+from tests.golden.components import component, fields_of
 
 PATHS = {"words": "sigma", "embedding": "booster", None: "none"}
 
@@ -44,7 +44,7 @@ def deontic(case: dict[str, Any]) -> dict[str, Any]:
         "mask": reading.mask,
         "modalities": list(dict.fromkeys(finding.modality for finding in sorted(reading.findings, key=_bit))),
         "promoted": reading.is_guidance,
-        "tokens": [{"start": f.start, "end": f.end, "modality": f.modality} for f in reading.findings],
+        "tokens": [fields_of(finding, "start end modality") for finding in reading.findings],
     }
 
 
@@ -57,23 +57,18 @@ def protected_turn(case: dict[str, Any]) -> dict[str, Any]:
     verdict = _verdict(case, given)
     return {
         "protected": verdict.protected_by is not None,
-        "path": PATHS[verdict.protected_by],
-        "stability_ok": verdict.is_stable,
-        "sigma_promoted": verdict.by_words,
-        "surface_hint": verdict.has_hint,
-        "booster_similarity": verdict.similarity,
-        "booster_admitted": verdict.is_boosted,
+        **_shown(verdict),
+        **fields_of(verdict, "booster_similarity=similarity booster_admitted=is_boosted"),
     }
 
 
 def tier15_corpora(case: dict[str, Any]) -> dict[str, Any]:
-    verdict = _verdict(case, None)
-    return {
-        "stability_ok": verdict.is_stable,
-        "sigma_promoted": verdict.by_words,
-        "surface_hint": verdict.has_hint,
-        "path": PATHS[verdict.protected_by],
-    }
+    return _shown(_verdict(case, None))
+
+
+def _shown(verdict: ProtectionVerdict) -> dict[str, Any]:
+    names = "stability_ok=is_stable sigma_promoted=by_words surface_hint=has_hint"
+    return {"path": PATHS[verdict.protected_by], **fields_of(verdict, names)}
 
 
 def _verdict(case: dict[str, Any], embedder: Embedder | None) -> ProtectionVerdict:

@@ -1,15 +1,14 @@
 """libravdb's vectors of its bridge to the host onto our components."""
 
-from datetime import timedelta
 from typing import Any
 
-from lcm.clock import EPOCH
 from lcm.plugins.libravdb import daemon_environment as daemon
 from lcm.plugins.libravdb.memory_search import Bridge
 from lcm.plugins.libravdb.memory_search import durable_namespace as namespace_of
 from lcm.records.conversation import JournalEntry
 from lcm.store.journal import add_entry, read_entries
 from lcm.store.store import Store
+from tests.golden.components import instant
 
 
 def durable_namespace(case: dict[str, Any]) -> dict[str, str]:
@@ -39,7 +38,7 @@ def memory_search_routing(case: dict[str, Any]) -> dict[str, list[dict[str, Any]
 def lifecycle_journal(case: dict[str, Any]) -> dict[str, list[str]]:
     with Store() as store:
         for entry in case["entries"]:
-            happened_at = EPOCH + timedelta(milliseconds=entry["ts"])
+            happened_at = instant(entry["ts"])
             with store.writing() as connection:
                 add_entry(connection, JournalEntry(entry["id"], happened_at, "hook", "session"), case["max_entries"])
         with store.reading() as connection:

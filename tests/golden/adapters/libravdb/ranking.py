@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
 
-from lcm.clock import EPOCH
 from lcm.plugins.libravdb import fusion_settings
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import GLOBAL_SCOPE
@@ -17,7 +15,7 @@ from lcm.retrieval.source.by_scope import pooled
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.libravdb import plugin_settings
-from tests.golden.components import component, documents_batch
+from tests.golden.components import asking, component, documents_batch, instant
 
 HYBRID_KEYS = {
     "alpha": "alpha",
@@ -100,7 +98,6 @@ def workspace(case: dict[str, Any], authored: Sequence[str] | set[str] = ()) -> 
     """The case's records as documents of a batch with its query; of two records with one key the first stays."""
     items = {key(item): item for item in reversed(case["items"])}
     metadata = [item["metadata"] for item in items.values()]
-    now = instant(case.get("now_ms", 0))
     own = f"user:{case.get('user_id')}"
     columns: dict[str, list[Any]] = {
         "document_id": list(items),
@@ -115,16 +112,9 @@ def workspace(case: dict[str, Any], authored: Sequence[str] | set[str] = ()) -> 
         "decay_rate": [float(m.get("decay_rate", 0)) for m in metadata],
     }
     documents = pl.DataFrame(columns, schema={name: DOCUMENT_SCHEMA[name] for name in columns})
-    query = {
-        "query_id": ["q"],
-        "text": [case.get("query", "")],
-        "asked_at": [now],
-        "session_id": [case.get("session_id")],
-        "conversation_id": [case.get("session_id")],
-    }
     return replace(
         documents_batch([]),
-        queries=pl.DataFrame(query, schema_overrides={"asked_at": pl.Datetime("ms", "UTC"), "session_id": pl.String}),
+        queries=asking(case.get("query", ""), case.get("now_ms", 0), case.get("session_id")),
         documents=documents.match_to_schema(DOCUMENT_SCHEMA, missing_columns="insert"),
         scopes=(own, GLOBAL_SCOPE),
     )
@@ -145,7 +135,3 @@ def key(item: dict[str, Any]) -> str:
 def ranked(frame: pl.DataFrame) -> list[dict[str, Any]]:
     rows = best_first(frame).select("document_id", "score").iter_rows()
     return [{"id": document_id.rpartition("\n")[2], "final_score": score} for document_id, score in rows]
-
-
-def instant(ms: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=ms)

@@ -2,17 +2,20 @@
 
 import math
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from lcm.clock import EPOCH
 from lcm.records.query import Recalled
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
 from lcm.retrieval.recovery.vocabulary import anchor_density
-from tests.golden.components import component
+from tests.golden.components import component, fields_of, instant
 
 FAILURE_KEYS = {"floor_score": "floor_score", "mean_confidence_thresh": "min_mean_confidence"}
 NO_LIMIT = math.inf
+SCORES = "anchor_density=anchors semantic_score=semantic recency_score=recency slot_coverage=coverage final_score=score"
+WITNESS = "comparison_side=side pastness witness_score=score"
+WITNESSED = ("comparison_side", "pastness", "witness_score")
 
 
 def overlay() -> RawTurnRecovery:
@@ -29,12 +32,13 @@ def retrieval_failure(case: dict[str, Any]) -> dict[str, Any]:
         given["min_top_k"] = max(1, math.floor(options["min_top_k"]))
     rule = replace(original.failure, **given)
     found = rule.signals([answered(item, rule_width()) for item in case["ranked"]], True, rule_width())
-    return {
-        "s1_cascade_tier3": found.is_from_widest,
-        "s2_top_below_floor": found.is_weak,
-        "s3_all_summaries_low_confidence": found.is_vague,
-        "fire": found.has_failed,
-    }
+    return fields_of(
+        found,
+        """
+        s1_cascade_tier3=is_from_widest s2_top_below_floor=is_weak s3_all_summaries_low_confidence=is_vague
+        fire=has_failed
+        """,
+    )
 
 
 def rule_width() -> int:
@@ -68,10 +72,6 @@ def turn(item: dict[str, Any], now: datetime) -> Recalled:
     )
 
 
-def instant(ms: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=ms)
-
-
 def raw_user_recovery(case: dict[str, Any]) -> dict[str, Any]:
     original, now = overlay(), instant(case["now_ms"])
     ranking = original.raw_user
@@ -83,10 +83,10 @@ def raw_user_recovery(case: dict[str, Any]) -> dict[str, Any]:
         "ranked": [
             {
                 "id": turns[i].document_id,
-                "final_score": scores[i].score,
-                "semantic_score": scores[i].semantic,
-                "lexical_coverage": scores[i].coverage,
-                "recency_score": scores[i].recency,
+                **fields_of(
+                    scores[i],
+                    "final_score=score semantic_score=semantic lexical_coverage=coverage recency_score=recency",
+                ),
                 "temporal_anchor_density": anchor_density(turns[i].text),
             }
             for i in ranking.order(turns, scores)
@@ -133,15 +133,9 @@ def temporal_ranking(case: dict[str, Any]) -> dict[str, Any]:
             {
                 "id": turns[i].document_id,
                 "selected": i in found.chosen,
-                "anchor_density": one.anchors,
-                "semantic_score": one.semantic,
-                "recency_score": one.recency,
-                "slot_coverage": one.coverage,
                 "slot_matches": list(map(" ".join, one.slots)),
-                "final_score": one.score,
-                "comparison_side": one.witness.side if one.witness else None,
-                "pastness": one.witness.pastness if one.witness else None,
-                "witness_score": one.witness.score if one.witness else None,
+                **fields_of(one, SCORES),
+                **(fields_of(one.witness, WITNESS) if one.witness else dict.fromkeys(WITNESSED)),
             }
             for i in by_score
             for one in [found.considered[i]]

@@ -27,12 +27,10 @@ from tests.golden.adapters.libravdb.compaction import (
     clustering,
     eligible,
     embedder,
-    instant,
     message_of,
-    milliseconds,
     prior_summary,
 )
-from tests.golden.components import component
+from tests.golden.components import component, instant, milliseconds
 
 
 def compact_session(case: dict[str, Any]) -> dict[str, Any]:
@@ -114,8 +112,8 @@ def summary_row(summary: Summary, detail: dict[str, Any]) -> dict[str, Any]:
         "method": summary.method,
         "token_count": detail["said_tokens"],
         "source_ids": list(summary.source_ids),
-        "source_ts_min": milliseconds(summary.earliest_at),
-        "source_ts_max": milliseconds(summary.latest_at),
+        "source_ts_min": milliseconds(summary.earliest_at or EPOCH),
+        "source_ts_max": milliseconds(summary.latest_at or EPOCH),
         "confidence": summary.confidence,
         "decay_rate": 1 - summary.confidence,
         "confidence_t5": detail["backend_confidence"],

@@ -19,8 +19,8 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.store.documents import DOCUMENT_SCHEMA
 from lcm.writing.dream.query import asks_for_dreams
 from tests.golden.adapters.libravdb import plugin_settings
-from tests.golden.adapters.libravdb.assembly import authored_of, configured, instant, message_of
-from tests.golden.components import component, documents_batch
+from tests.golden.adapters.libravdb.assembly import authored_of, configured, message_of
+from tests.golden.components import asking, component, documents_batch, instant
 
 RAW = "raw:"
 """What the id of a raw copy begins with: the original keeps it beside the active one, with a score of its own."""
@@ -163,8 +163,7 @@ def items_of(case: Mapping[str, Any], shown: Sequence[str]) -> dict[str, Item]:
         scope = GLOBAL_SCOPE if name == "global_hits" else own
         for hit in collections[name]:
             if name != "session_hits" or hit["id"] not in shown:
-                is_summary = hit["metadata"].get("type") == "summary"
-                is_of = "summary" if is_summary else kind
+                is_of = "summary" if hit["metadata"].get("type") == "summary" else kind
                 found[hit["id"]] = Item(
                     hit["text"], hit["metadata"], hit["score"], is_of, session, scope, True, hit["id"]
                 )
@@ -200,18 +199,10 @@ def workspace(case: Mapping[str, Any], prompt: str, items: Mapping[str, Item]) -
     }
     frame = pl.DataFrame(columns, schema={name: DOCUMENT_SCHEMA[name] for name in columns})
     frame = frame.match_to_schema(DOCUMENT_SCHEMA, missing_columns="insert")
-    query = {
-        "query_id": ["q"],
-        "text": [prompt],
-        "asked_at": [instant(case["now_ms"])],
-        "session_id": [case["session_id"]],
-        "conversation_id": [case["session_id"]],
-        "caller": ["auto"],
-    }
     documents = frame.filter("is_durable")
     return replace(
         documents_batch([]),
-        queries=pl.DataFrame(query, schema_overrides={"asked_at": pl.Datetime("ms", "UTC")}),
+        queries=asking(prompt, case["now_ms"], case["session_id"]),
         vectors=np.ones((1, 1), dtype=np.float32),
         documents=documents,
         allowed=documents["document_id"].to_list(),
@@ -254,12 +245,20 @@ def searches(
         return []
     if is_dream:
         return [{"collection": "dream:UID", "k": source.dream_pool_size, "exclude": []}]  # type: ignore[attr-defined]
+    pools = {
+        "session:SID": "session",
+        "user:UID": "durable",
+        "global": "global",
+        "authored:variant": "authored",
+        "elevated": "guidance",
+    }
     found = [
-        {"collection": "session:SID", "k": source.session_pool_size, "exclude": list(shown)},  # type: ignore[attr-defined]
-        {"collection": "user:UID", "k": source.durable_pool_size, "exclude": []},  # type: ignore[attr-defined]
-        {"collection": "global", "k": source.global_pool_size, "exclude": []},  # type: ignore[attr-defined]
-        {"collection": "authored:variant", "k": source.authored_pool_size, "exclude": []},  # type: ignore[attr-defined]
-        {"collection": "elevated", "k": source.guidance_pool_size, "exclude": []},  # type: ignore[attr-defined]
+        {
+            "collection": collection,
+            "k": getattr(source, f"{pool}_pool_size"),
+            "exclude": list(shown) if pool == "session" else [],
+        }
+        for collection, pool in pools.items()
     ]
     tiers = {item.item_id: item.context_tier for item in context.items}
     chosen = [name for name in notes["injection_order"] if tiers[name] != "recovered"]

@@ -19,7 +19,7 @@ from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose
 from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
-from tests.golden.components import component
+from tests.golden.components import component, fields_of
 
 ORIGINAL_NOTICE = (
     "[lossless-claw] missing tool result in session history; "
@@ -42,13 +42,8 @@ def message_storage(case: dict[str, Any]) -> dict[str, Any]:
         },
         "parts": [
             {
-                "part_type": part.part_type,
+                **fields_of(part, "part_type text_content=text tool_call_id tool_name tool_input tool_output"),
                 "ordinal": ordinal,
-                "text_content": part.text,
-                "tool_call_id": part.tool_call_id,
-                "tool_name": part.tool_name,
-                "tool_input": part.tool_input,
-                "tool_output": part.tool_output,
                 "metadata": dict(part.metadata),
             }
             for ordinal, part in enumerate(stored_parts(case["message"]))

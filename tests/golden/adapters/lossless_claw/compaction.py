@@ -1,6 +1,5 @@
 """lossless-claw's compaction onto ours."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, fields
@@ -25,17 +24,17 @@ from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summary_id import summary_id as id_of
 from lcm.compaction.window import StoredWindow
-from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, ModelError
-from lcm.javascript import trim, utf16_length
+from lcm.javascript import trim
+from lcm.javascript import utf16_length as units
 from lcm.plugins.lossless_claw.settings import counted_with
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose
 from lcm.transcript.rendering.storage_shape import rendered
-from tests.golden.adapters.lossless_claw.tokens import text_of
-from tests.golden.components import component
+from tests.golden.adapters.lossless_claw.tokens import cut, digest, text_of
+from tests.golden.components import component, fields_of
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out
 
 DEFAULT_BUDGET = 128000
@@ -61,11 +60,8 @@ class Stub:
         if spec["type"] in ("auth_error", "error"):
             failure = (AuthError if spec["type"] == "auth_error" else ModelError)("stub failure")
             return SummaryResult("", 0.0, "stub", failure=failure)
-        kind, n, p = (
-            f"d{request.depth}" if request.depth else "leaf",
-            units(request.text),
-            units(request.previous or ""),
-        )
+        kind = f"d{request.depth}" if request.depth else "leaf"
+        n, p = units(request.text), units(request.previous or "")
         header = f"SUMMARY({n} chars) {kind} {mode} prev={p}: "
         said = {
             "head": lambda: header + cut(request.text, spec["head_chars"]),
@@ -79,12 +75,7 @@ class Stub:
 
 
 def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
-    compaction, window = laid_out(case)
-    limits, totals = (
-        compaction.modes.limits,
-        compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter())),
-    )
-    tail = tail_start(totals, compaction.fresh_tail_count)
+    limits, totals, tail = weighed(case)
     chunk = leaf_chunk(totals, limits, tail)
     trigger = leaf_trigger(totals, limits, tail)
     return {
@@ -95,12 +86,7 @@ def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
-    compaction, window = laid_out(case)
-    limits, totals = (
-        compaction.modes.limits,
-        compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter())),
-    )
-    tail = tail_start(totals, compaction.fresh_tail_count)
+    limits, totals, tail = weighed(case)
     chunk = condensation(totals, limits, tail, is_hard=bool(case["hard_trigger"]))
     if chunk is None:
         return None
@@ -109,24 +95,20 @@ def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
-    compaction, window = laid_out(case)
-    limits: Limits = compaction.modes.limits
-    totals = compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter()))
+    limits, totals, tail = weighed(case)
     over = threshold_trigger(totals, limits, case.get("observed_token_count"))
-    leaf = leaf_trigger(totals, limits, tail_start(totals, compaction.fresh_tail_count))
+    leaf = leaf_trigger(totals, limits, tail)
     return {
-        "evaluate": {
-            "should_compact": over.should_compact,
-            "reason": over.reason,
-            "current_tokens": over.tokens,
-            "threshold": over.threshold,
-        },
-        "leaf_trigger": {
-            "should_compact": leaf.should_compact,
-            "raw_tokens_outside_tail": leaf.tokens,
-            "threshold": leaf.threshold,
-        },
+        "evaluate": fields_of(over, "should_compact reason current_tokens=tokens threshold"),
+        "leaf_trigger": fields_of(leaf, "should_compact raw_tokens_outside_tail=tokens threshold"),
     }
+
+
+def weighed(case: dict[str, Any]) -> tuple[Limits, Any, int]:
+    """The limits of a case, the tokens of its context, and where the fresh tail begins."""
+    compaction, window = laid_out(case)
+    totals = compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter()))
+    return compaction.modes.limits, totals, tail_start(totals, compaction.fresh_tail_count)
 
 
 def leaf_pass(case: dict[str, Any]) -> dict[str, Any]:
@@ -333,10 +315,10 @@ def shown(summary: Summary, labels: dict[str, str]) -> dict[str, Any]:
         if summary.kind == "leaf"
         else {"source_summaries": [labels[one] for one in summary.source_ids]}
     )
-    names = ("kind", "depth", "token_count", "descendant_count", "descendant_token_count", "source_message_token_count")
+    names = "kind depth token_count descendant_count descendant_token_count source_message_token_count"
     return {
         "label": labels[summary.summary_id],
-        **{name: getattr(summary, name) for name in names},
+        **fields_of(summary, names),
         **content_of(summary.content),
         "earliest_at": summary.earliest_at and format_instant(summary.earliest_at),
         "latest_at": summary.latest_at and format_instant(summary.latest_at),
@@ -348,18 +330,6 @@ def shown(summary: Summary, labels: dict[str, str]) -> dict[str, Any]:
 def content_of(text: str) -> dict[str, Any]:
     size = units(text)
     return {"content_chars": size, "content_sha256": digest(text), **({"content": text} if size <= 320 else {})}
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(well_formed(text).encode()).hexdigest()
-
-
-def units(text: str) -> int:
-    return utf16_length(text)
-
-
-def cut(text: str, count: int) -> str:
-    return text.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "surrogatepass")
 
 
 def cut_tail(text: str, count: int) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 from lcm.clock import EPOCH, parse_instant
@@ -19,16 +18,15 @@ from lcm.store.query_text import contains_cjk, excerpt, like_pattern, like_terms
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.token_estimator.utf16_units import Utf16Units
-from pipelines.config import building, composition
+from tests.golden.components import component, fields_of
 
 _SAID_FROM = parse_instant("2026-01-05T09:00:00Z")
 _SUMMARISED_FROM = parse_instant("2026-02-01T00:00:00Z")
 _TOKENS = Utf16Units()
 
 
-@cache
 def recall() -> Recall:
-    return building.build(composition.composed(["recall=lossless_claw"], "recall"), "recall")
+    return component("recall=lossless_claw", "recall", pipeline="recall")
 
 
 def fts_query_sanitizing(case: dict[str, Any]) -> dict[str, Any]:
@@ -82,21 +80,11 @@ def retrieval_expand(case: dict[str, Any]) -> dict[str, Any]:
             {
                 "summary_id": root.summary_id,
                 "children": [
-                    {
-                        "summary_id": one.summary_id,
-                        "kind": one.kind,
-                        "snippet": shortened(one.content),
-                        "token_count": one.tokens,
-                    }
+                    {**fields_of(one, "summary_id kind token_count=tokens"), "snippet": shortened(one.content)}
                     for one in root.children
                 ],
                 "messages": [
-                    {
-                        "message_id": one.number,
-                        "role": one.role,
-                        "snippet": shortened(one.text),
-                        "token_count": one.tokens,
-                    }
+                    {**fields_of(one, "message_id=number role token_count=tokens"), "snippet": shortened(one.text)}
                     for one in root.messages
                 ],
             }
@@ -131,27 +119,15 @@ def expansion_auth(case: dict[str, Any]) -> dict[str, Any]:
         elif step["op"] == "remaining":
             steps.append({"remaining": grants.remaining(grant.grant_id, now)})
         else:
+            asks, within = (step["conversation"], step["summary_ids"]), (step["max_depth"], step["token_cap"])
             try:
-                allowed = grants.authorize(
-                    grant.grant_id,
-                    step["conversation"],
-                    step["summary_ids"],
-                    now,
-                    depth=step["max_depth"],
-                    token_cap=step["token_cap"],
-                )
+                allowed = grants.authorize(grant.grant_id, *asks, now, depth=within[0], token_cap=within[1])
                 left = grants.consume(grant.grant_id, step["result_tokens"], now)
             except GrantError as error:
                 steps.append({"ok": False, "error": str(error)})
                 continue
-            steps.append(
-                {
-                    "ok": True,
-                    "effective_depth": allowed.depth,
-                    "effective_token_cap": allowed.token_cap,
-                    "remaining_after": left,
-                }
-            )
+            found = fields_of(allowed, "effective_depth=depth effective_token_cap=token_cap")
+            steps.append({"ok": True, **found, "remaining_after": left})
     lasts_ms = round((grant.expires_at - EPOCH) / timedelta(milliseconds=1))
     defaults = {"max_depth": grant.max_depth, "token_cap": grant.token_cap, "ttl_ms": lasts_ms}
     return {"defaults": defaults, "steps": steps}
@@ -166,18 +142,13 @@ def expansion_policy(case: dict[str, Any]) -> dict[str, Any]:
         depth=case.get("requested_max_depth"),
         has_messages=case["include_messages"],
     )
+    names = """
+        action normalized_max_depth=depth candidate_summary_count=candidates estimated_tokens token_cap
+        token_risk_ratio=risk_ratio token_risk_level=risk
+    """
     return {
-        "action": found.action,
-        "normalized_max_depth": found.depth,
-        "candidate_summary_count": found.candidates,
-        "estimated_tokens": found.estimated_tokens,
-        "token_cap": found.token_cap,
-        "token_risk_ratio": found.risk_ratio,
-        "token_risk_level": found.risk,
-        "indicators": {
-            "broad_time_range": found.is_over_long_time,
-            "multi_hop_retrieval": found.is_in_several_hops,
-        },
+        **fields_of(found, names),
+        "indicators": fields_of(found, "broad_time_range=is_over_long_time multi_hop_retrieval=is_in_several_hops"),
         "triggers": {
             "direct_by_no_candidates": found.candidates == 0,
             "direct_by_low_complexity_probe": found.is_simple_probe,
@@ -199,9 +170,7 @@ def _described(described: Any) -> dict[str, Any]:
         "message_ids": list(described.messages),
         "subtree": [
             {
-                "summary_id": node.place.summary_id,
-                "depth_from_root": node.place.steps,
-                "path": node.place.path,
+                **fields_of(node.place, "summary_id depth_from_root=steps path"),
                 "child_count": len(node.place.next_ids),
             }
             for node in described.subtree

@@ -30,7 +30,7 @@ from lcm.transcript.large_files import compacted, file_text
 from lcm.transcript.parts import rebuild
 from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
-from tests.golden.components import component
+from tests.golden.components import component, fields_of
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 SESSION_ID = "session"
@@ -42,6 +42,9 @@ NAMES = {
     "prune_heartbeat_ok": "prune_heartbeats",
 }
 """The vectors' name of a rule -> ours, where they differ."""
+CHECKPOINT = """
+    last_seen_size=size last_seen_mtime_ms=mtime_ms last_processed_offset=offset last_processed_entry_hash=entry_hash
+"""
 
 
 def rules(config: dict[str, Any]) -> SessionRules:
@@ -73,9 +76,7 @@ def large_file_blocks(case: dict[str, Any]) -> dict[str, Any]:
                 "start": utf16_length(text[: block.start]),
                 "end": utf16_length(text[: block.stop]),
                 "attributes": dict(block.attributes),
-                "file_name": block.name,
-                "mime_type": block.mime_type,
-                "text": block.body,
+                **fields_of(block, "file_name=name mime_type text=body"),
             }
             for block in file_blocks(text)
         ]
@@ -87,15 +88,9 @@ def large_file_refs(case: dict[str, Any]) -> dict[str, Any]:
         return {"extension": extension(case.get("file_name"), case.get("mime_type"))}
     if case["op"] == "extract_file_ids":
         return {"file_ids": file_ids_in(case["content"])}
-    file = LargeFile(
-        file_id=case["file_id"],
-        ordinal=0,
-        position=0,
-        name=case.get("file_name"),
-        mime_type=case.get("mime_type"),
-        byte_size=case["byte_size"],
-        exploration_summary=case["summary"],
-    )
+    named = (case.get("file_name"), case.get("mime_type"), case["byte_size"], case["summary"])
+    of_file = dict(zip(("name", "mime_type", "byte_size", "exploration_summary"), named, strict=True))
+    file = LargeFile(file_id=case["file_id"], ordinal=0, position=0, **of_file)
     if case["op"] == "file_reference":
         return {"text": file_reference(file)}
     return {"text": tool_output_reference(file, case["tool_name"])}
@@ -118,22 +113,15 @@ def large_file_interception(case: dict[str, Any]) -> dict[str, Any]:
             {
                 "label": file.file_id,
                 "id_ok": re.fullmatch(r"file_[0-9a-f]{16}", file.file_id) is not None,
-                "file_name": file.name,
-                "mime_type": file.mime_type,
-                "byte_size": file.byte_size,
                 "storage_basename": f"{file.file_id}.{extension(file.name, file.mime_type)}",
                 "stored": len(file_text(message, file).encode()) == file.byte_size,
-                "exploration_summary": file.exploration_summary,
+                **fields_of(file, "file_name=name mime_type byte_size exploration_summary"),
             }
             for file in message.files
         ],
         "parts": [
             {
-                "part_type": part.part_type,
-                "text_content": part.text,
-                "tool_call_id": part.tool_call_id,
-                "tool_name": part.tool_name,
-                "tool_output": part.tool_output,
+                **fields_of(part, "part_type text_content=text tool_call_id tool_name tool_output"),
                 "metadata": dict(part.metadata),
             }
             for part in stored_parts(rebuild(compacted(message)))
@@ -162,16 +150,8 @@ def bootstrap_reconciliation(case: dict[str, Any]) -> dict[str, Any]:
                 checkpoint = done.checkpoint
                 results.append(
                     {
-                        "bootstrapped": done.is_bootstrapped,
-                        "imported_messages": done.imported_messages,
-                        "reason": done.reason,
-                        "checkpoint": checkpoint
-                        and {
-                            "last_seen_size": checkpoint.size,
-                            "last_seen_mtime_ms": checkpoint.mtime_ms,
-                            "last_processed_offset": checkpoint.offset,
-                            "last_processed_entry_hash": checkpoint.entry_hash,
-                        },
+                        **fields_of(done, "bootstrapped=is_bootstrapped imported_messages reason"),
+                        "checkpoint": checkpoint and fields_of(checkpoint, CHECKPOINT),
                         "message_count": len(store.messages()),
                     }
                 )

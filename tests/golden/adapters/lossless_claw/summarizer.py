@@ -1,6 +1,5 @@
 """lossless-claw's vectors of one summary request onto our components."""
 
-import hashlib
 import os
 from collections import Counter
 from dataclasses import replace
@@ -10,12 +9,11 @@ from unittest import mock
 
 from lcm.compaction.summarizer.llm import Llm, variant
 from lcm.compaction.summarizer.target_tokens import requested_tokens
-from lcm.encoding import well_formed
 from lcm.javascript import utf16_length
 from lcm.records.summary import SummaryRequest
 from lcm.token_estimator.utf16_units import Utf16Units
 from pipelines.config import building, composition
-from tests.golden.adapters.lossless_claw.tokens import text_of
+from tests.golden.adapters.lossless_claw.tokens import digest, text_of
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 
 _LONGEST_SHOWN_UNITS = 320
@@ -50,7 +48,7 @@ def summary_extraction(case: dict[str, Any]) -> dict[str, Any]:
     return {
         "summary": result.text if utf16_length(result.text) <= _LONGEST_SHOWN_UNITS else None,
         "summary_chars": utf16_length(result.text),
-        "summary_sha256": _sha256(result.text),
+        "summary_sha256": digest(result.text),
         "calls": len(server.asked),
     }
 
@@ -63,7 +61,3 @@ def _llm() -> Any:
     built = building.build(composition.composed(chosen), "summarizer")
     assert isinstance(built, Llm)
     return built
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(well_formed(text).encode()).hexdigest()

@@ -1,7 +1,9 @@
 """lossless-claw's vectors onto our components."""
 
+import hashlib
 from typing import Any
 
+from lcm.encoding import well_formed
 from lcm.javascript import utf16_length
 from tests.golden.components import component
 
@@ -18,5 +20,12 @@ def text_of(spec: str | dict[str, Any]) -> str:
     """A text, or a unit repeated and cut to a number of UTF-16 units."""
     if isinstance(spec, str):
         return spec
-    units = (spec["unit"] * (spec["chars"] + 1)).encode("utf-16-le", "surrogatepass")[: 2 * spec["chars"]]
-    return units.decode("utf-16-le", "surrogatepass")
+    return cut(spec["unit"] * (spec["chars"] + 1), spec["chars"])
+
+
+def cut(text: str, count: int) -> str:
+    return text.encode("utf-16-le", "surrogatepass")[: 2 * count].decode("utf-16-le", "surrogatepass")
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(well_formed(text).encode()).hexdigest()
