@@ -32,6 +32,7 @@ from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import NOW, Stub, head, message
 from tests.lcm.memory.test_turns import CUT, NO_SMALLER, SMALL
+from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import LINES, system, transcript
 
 TOKENS = Utf16Units()
@@ -337,28 +338,9 @@ def test_a_plan_that_another_memory_has_overtaken_is_dropped_whole_and_made_agai
         assert_every_message_is_reached_once(one.store)
 
 
-def test_two_memories_take_turns_of_one_conversation(tmp_path: Path) -> None:
-    path = tmp_path / "talk.db"
-    with Memory.open(live(head(40)), path) as one, Memory.open(live(head(40)), path) as other:
-        turns(one, other, lines=LONG * 3)
-        one.settle()
-        other.settle()
-        assert_every_message_is_reached_once(one.store)
-        assert set(one.incidents) | set(other.incidents) <= {OVERTAKEN, CUT, NO_SMALLER}
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"hard_threshold": -0.1}, "hard_threshold must be in \\[0, 1\\], got -0.1"),
-        ({"budget_tokens": 0}, "budget_tokens must be >= 1, got 0"),
-        ({"closing_seconds": -1}, "closing_seconds must be >= 0, got -1"),
-    ],
-)
-def test_settings_out_of_range_and_a_scheduling_of_another_kind_are_refused(
-    settings: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(ValueError, match=told):
-        Asynchronous(**settings)
+def test_settings_out_of_range_and_a_scheduling_of_another_kind_are_refused() -> None:
+    assert_refused(Asynchronous, "be in [0, 1]", hard_threshold=-0.1)
+    assert_refused(Asynchronous, "be >= 1", budget_tokens=0)
+    assert_refused(Asynchronous, "be >= 0", closing_seconds=-1)
     with pytest.raises(TypeError, match="scheduling must be"):
         replace(system(), scheduling="asynchronous")

@@ -14,7 +14,6 @@ from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.summarizer.chain import Chain
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import ModelError
@@ -28,7 +27,6 @@ from lcm.records.conversation import Message, Part
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.parts import decompose
-from tests.lcm.compaction.contexts import Stub
 from tests.support.workspaces import LINES, minute, system, transcript
 
 TOKENS = Utf16Units()
@@ -95,15 +93,6 @@ def test_a_deadline_ends_compaction_between_two_passes() -> None:
         assert hurried.reason == "time limit"
         (unhurried,) = memory.compact(is_forced=True)
         assert unhurried.reason == "compacted"
-
-
-def test_a_summarizer_that_stood_in_is_counted_in_the_memory() -> None:
-    broken = Stub(lambda _: "", failure=ModelError("gone"))
-    chain = Chain({"broken": broken, "truncate": Truncate(max_units=40)}, order=["broken", "truncate"])
-    made = compacting()
-    with Memory.open(replace(made, compaction=replace(made.compaction, summarizer=chain))) as memory:  # type: ignore[type-var]
-        assert any(turns(memory, LINES * 2))
-        assert set(memory.incidents) == {"broken gave no summary: truncate stood in", CUT, NO_SMALLER}
 
 
 class _Speechless(Hashing):

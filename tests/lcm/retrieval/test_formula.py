@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from lcm.protocols.retrieval import Decay
 from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval import formula
 from lcm.retrieval.decay.exponential import Exponential
@@ -122,16 +121,3 @@ def test_every_formula_of_a_ranking_is_read_and_what_numpy_does_not_know_is_left
     assert formula._part_of(unread) is None
     assert worked_out(frame, unread, "x").equals(frame.select(x=unread)["x"])
     assert filtered(frame, pl.col("score").rank() > 1)["score"].to_list() == [0.5]
-
-
-def test_a_decay_from_outside_is_worked_out_like_any_other() -> None:
-    class Halving:
-        def multiplier(self) -> pl.Expr:
-            return pl.col("score").rank() * 0.0 + 0.5
-
-        def strength(self) -> pl.Expr:
-            return self.multiplier()
-
-    decay: Decay = Halving()
-    frame = pl.DataFrame({"query_id": ["q", "q"], "document_id": ["a", "b"], "score": [1.0, 0.5]})
-    assert decay_boost.DecayBoost(decay)(frame, documents_batch([]))["score"].to_list() == [0.5, 0.25]

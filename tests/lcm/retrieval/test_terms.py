@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.retrieval.terms import Terms, TermWords
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 TEXTS = st.text("aZ09_ éßЖ東京都かが\u0301İK -", max_size=12)
 

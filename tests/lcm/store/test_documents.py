@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.errors import StoreError
 from lcm.records.document import Document
@@ -77,16 +75,6 @@ def test_a_document_comes_back_with_all_that_was_written(store: Store) -> None:
     assert store.document("d1") == written
     metadata = store._connection.execute("SELECT metadata FROM documents").fetchall()
     assert metadata == [(r'{"why":["\ud83d",1.5]}',)]
-
-
-@given(st.text(max_size=12))
-def test_length_counts_utf16_units(text: str) -> None:
-    with Store() as store:
-        store.ingest(talk(1), TOKENS)
-        store.add_documents([document(text=text)])
-        frame = store.documents()
-    assert frame["text"].to_list() == [text]
-    assert frame["length_utf16"].to_list() == [len(text.encode("utf-16-le")) // 2]
 
 
 def test_documents_are_ordered_by_instant_then_by_adding_all_or_those_of_the_ids(store: Store) -> None:

@@ -75,25 +75,6 @@ def test_indexed_text_stays_in_step(base: Base, changes: list[tuple[str, int, st
         assert is_sound(connection)
 
 
-@pytest.mark.parametrize(
-    ("table", "query"),
-    [("messages_fts", "run"), ("summaries_fts", "run"), ("summaries_fts_cjk", '"東京で"')],
-)
-def test_each_table_finds_words_by_its_own_tokenizer(table: str, query: str) -> None:
-    content = "We were running late 来週東京で会議"
-    with Store() as store:
-        connection = store._connection
-        store.ingest(talk(1), TOKENS)
-        connection.execute("UPDATE messages SET content = ?", (content,))
-        connection.execute(
-            "INSERT INTO summaries (summary_id, conversation_id, kind, content, token_count)"
-            " VALUES ('sum_1', 1, 'leaf', ?, 0)",
-            (content,),
-        )
-        found = connection.execute(f"SELECT content FROM {table} WHERE {table} MATCH ?", (query,)).fetchall()
-    assert found == [(content,)]
-
-
 def test_deleting_a_conversation_empties_its_full_text() -> None:
     with Store() as store:
         connection = store._connection

@@ -16,12 +16,6 @@ NOISE = {
 }
 
 
-@given(before=st.text(max_size=20), after=st.text(max_size=20), denial=st.sampled_from(DENIALS))
-def test_a_denial_is_noise_wherever_it_stands_and_however_it_is_written(before: str, after: str, denial: str) -> None:
-    assert is_noise(f"{before}{denial}{after}")
-    assert is_noise(f"{before}{denial.upper()}{after}")
-
-
 _CUED = st.builds(
     str.__add__, st.text(max_size=6), st.sampled_from([FACT, *(text for texts in NOISE.values() for text in texts)])
 )

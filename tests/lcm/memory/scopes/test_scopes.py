@@ -1,7 +1,6 @@
 """Laws of scopes; the vectors of the original are in tests/golden."""
 
 import logging
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,11 +9,8 @@ from hypothesis import strategies as st
 from lcm.memory.scopes.scopes import (
     BYPASS_IDS,
     Scopes,
-    agent_scope,
-    reflection_scope,
     with_access,
     with_definition,
-    without_access,
     without_definition,
 )
 
@@ -53,26 +49,6 @@ def test_nobody_in_particular_and_reserved_ids_read_everything(settings: Scopes,
     assert not settings.is_accessible("nowhere", agent_id)
 
 
-@given(SETTINGS, IDS)
-def test_an_agent_writes_into_its_own_scope_where_it_can_reach_it_else_into_the_default(
-    settings: Scopes, agent_id: str
-) -> None:
-    own = agent_scope(agent_id)
-    expected = own if own in settings.accessible(agent_id) else settings.default
-    assert settings.default_write(agent_id) == expected
-    if agent_id == agent_id.strip():
-        bare = without_access(settings, agent_id)
-        assert bare.default_write(agent_id) in bare.accessible(agent_id)
-
-
-def test_shared_scopes_are_defined_and_read_by_everybody() -> None:
-    settings = Scopes(agent_access={"main": []}, shared=["team"])
-    assert settings.names == ("global", "team")
-    assert settings.readable("main") == ("reflection:agent:main", "team")
-    assert settings.readable("bob") == ("global", "agent:bob", "reflection:agent:bob", "team")
-    assert settings.default_write("bob") == "agent:bob"
-
-
 def test_nobody_in_particular_writes_into_the_default_and_a_reserved_id_must_name_what_it_writes_to() -> None:
     written = [Scopes(default="team", definitions={"team": None}).default_write(nobody) for nobody in (None, "", "  ")]
     assert written == ["team"] * 3
@@ -82,21 +58,14 @@ def test_nobody_in_particular_writes_into_the_default_and_a_reserved_id_must_nam
     assert Scopes().readable("system ") == ("global", "agent:system", "reflection:agent:system"), "taken as written"
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"default": "nope", "definitions": {"team": None}},
-            r"default must be one of the definitions \(global, team\), got 'nope'",
-        ),
-        ({"agent_access": {"system": ["global"]}}, "must not name a reserved id"),
+def test_settings_of_nothing_that_is_defined_are_refused() -> None:
+    for settings, message in (
+        ({"default": "nope", "definitions": {"team": None}}, r"default must be one of .*\(global, team\), got 'nope'"),
         ({"agent_access": {" undefined ": ["global"]}}, "must not name a reserved id"),
         ({"agent_access": {"main": "global"}}, "must be a list of scopes, got 'global'"),
-    ],
-)
-def test_settings_of_nothing_that_is_defined_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Scopes(**settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            Scopes(**settings)
 
 
 def test_an_entry_of_unknown_scopes_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -105,14 +74,6 @@ def test_an_entry_of_unknown_scopes_is_logged(caplog: pytest.LogCaptureFixture) 
     assert [record.getMessage() for record in caplog.records] == [
         "agent_access of 'main' names scopes that are not defined: nowhere"
     ]
-
-
-@given(SETTINGS, st.text("aA9._:-", min_size=1, max_size=100))
-def test_what_is_defined_is_valid_until_it_is_taken_back(settings: Scopes, scope: str) -> None:
-    defined = with_definition(settings, scope)
-    assert defined.is_valid(scope)
-    if scope not in settings.names:
-        assert without_definition(defined, scope) == settings
 
 
 def test_what_is_taken_back_is_no_more_defined_and_the_global_scope_and_the_default_stay() -> None:
@@ -127,23 +88,11 @@ def test_what_is_taken_back_is_no_more_defined_and_the_global_scope_and_the_defa
         with_definition(Scopes(), "x" * 101)
 
 
-@given(SETTINGS, IDS)
-def test_access_is_given_and_taken_back(settings: Scopes, agent_id: str) -> None:
-    bare = without_access(settings, agent_id)
-    given_access = with_access(bare, agent_id, ["global"])
-    assert given_access.accessible(agent_id)[:2] == ("global", reflection_scope(agent_id.strip()))
-    assert without_access(given_access, agent_id) == bare
-    assert without_access(bare, agent_id) is bare
-
-
-@pytest.mark.parametrize(
-    ("agent_id", "entry", "message"),
-    [
-        ("  ", ["global"], "agent_id must not be blank"),
-        ("system", ["global"], "must not name a reserved id"),
-        ("main", ["nowhere"], "must name defined scopes, got 'nowhere'"),
-    ],
-)
-def test_access_of_nobody_or_to_nothing_is_refused(agent_id: str, entry: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        with_access(Scopes(), agent_id, entry)
+def test_access_of_nobody_or_to_nothing_is_refused() -> None:
+    for agent_id, entry, message in (
+        ("  ", "global", "agent_id must not be blank"),
+        ("system", "global", "must not name a reserved id"),
+        ("main", "nowhere", "must name defined scopes, got 'nowhere'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            with_access(Scopes(), agent_id, [entry])

@@ -7,8 +7,8 @@ import pytest
 
 from lcm.clock import EPOCH
 from lcm.retrieval.decay.exponential import Exponential
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, rows
-from tests.lcm.retrieval.refusals import assert_refused
 
 
 def left(decay: Exponential, **columns: list[object]) -> list[float]:

@@ -5,7 +5,6 @@ import pickle
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -178,16 +177,3 @@ def test_two_processes_fill_one_cache_and_one_that_is_killed_leaves_whole_rows(t
         assert cached.embed(texts, "document").tobytes() == Hashing().embed(texts, "document").tobytes()
     with closing(sqlite3.connect(cached.path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-@pytest.mark.full
-def test_five_thousand_rows_are_read_in_three_tenths_of_a_second_of_processor_time(tmp_path: Path) -> None:
-    texts = [f"text {i}" for i in range(5000)]
-    CachedEmbedder(Hashing(), tmp_path).embed(texts, "document")
-    seconds = []
-    for _ in range(3):
-        with CachedEmbedder(Hashing(), tmp_path) as cached:
-            begin = time.process_time()
-            cached.embed(texts, "document")
-            seconds.append(time.process_time() - begin)
-    assert min(seconds) < 0.3

@@ -1,9 +1,6 @@
 """Hashing keeps the laws of an embedder and puts related texts nearer than unrelated ones."""
 
 import math
-import os
-import subprocess
-import sys
 import unicodedata
 from collections import Counter
 
@@ -13,19 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.retrieval.embedder.hashing import _WORD, Hashing, _features, _number
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
-
-
-@pytest.mark.slow
-def test_rows_are_the_same_in_another_process() -> None:
-    texts = ["I moved to Lisbon", "引っ越した"]
-    code = "from lcm.retrieval.embedder.hashing import Hashing\n"
-    code += f"print(Hashing().embed({texts}, 'query').tobytes().hex())"
-    environment = os.environ | {"PYTHONHASHSEED": "7"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == Hashing().embed(texts, "query").tobytes().hex()
 
 
 def test_a_text_without_words_gives_the_first_unit_vector_and_a_long_one_is_its_own_window() -> None:

@@ -14,11 +14,3 @@ def test_a_prefix_without_direction_stays_as_it_is() -> None:
 
 def test_no_width_is_too_small_or_too_large() -> None:
     assert [truncate(np.ones((4, 3), np.float32), width).shape[1] for width in (-1, 0, 2, 9)] == [0, 0, 2, 3]
-
-
-def test_the_argument_is_left_alone_and_rows_do_not_depend_on_each_other() -> None:
-    vectors = np.random.default_rng(0).standard_normal((5, 32)).astype(np.float32)
-    before = vectors.copy()
-    together = truncate(vectors, 20)
-    assert np.array_equal(vectors, before)
-    assert np.array_equal(np.concatenate([truncate(vectors[i : i + 1], 20) for i in range(5)]), together)

@@ -1,7 +1,6 @@
 """The real weights, exported for real: faithful, fast to find, refused when they are not the ones."""
 
 import importlib.metadata
-import json
 import os
 import pickle
 import shutil
@@ -18,8 +17,8 @@ from lcm.retrieval.embedder import export as export_module
 from lcm.retrieval.embedder import minilm as minilm_module
 from lcm.retrieval.embedder.export import Precision, models_dir
 from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256, MiniLM
-from tests.lcm.retrieval.refusals import assert_refused
-from tests.support.models import BuildModel, export_minilm
+from tests.lcm.refusals import assert_refused
+from tests.support.models import BuildModel
 
 SENTENCES = (
     *("I moved to Lisbon in March.", "She has lived in Portugal since spring.", "What time is dinner?", "Yes."),
@@ -27,16 +26,6 @@ SENTENCES = (
     *("Ich wohne seit drei Jahren in Hamburg.", "我喜欢喝绿茶。", "👍 great job!", "The stock fell by 12%."),
     *("The recipe needs 200 g of flour, two eggs and a pinch of salt.", "Photosynthesis turns light into energy."),
 )
-
-
-@pytest.mark.full
-def test_two_processes_export_once(tmp_path: Path) -> None:
-    outputs = export_minilm(tmp_path, processes=2)
-    assert len({output.splitlines()[-1] for output in outputs}) == 1
-    assert "".join(outputs).count("to ONNX (int8), once") == 1
-    [directory] = (tmp_path / "models").glob("*int8*/")
-    assert json.loads((directory / "export.json").read_text())["weights_sha256"] == WEIGHTS_SHA256
-    assert {path.name for path in directory.iterdir()} == {"model.onnx", "tokenizer.json", "config.json", "export.json"}
 
 
 @pytest.mark.slow
@@ -48,16 +37,6 @@ def test_a_published_cosine_is_reproduced(precision: Precision, off: float, mini
     np.testing.assert_allclose(
         rows @ rows.T, [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]], atol=off
     )
-
-
-@pytest.mark.full
-def test_int8_stays_near_fp32(minilm_cache: Path) -> None:
-    int8 = MiniLM().embed(SENTENCES, "document")
-    fp32 = MiniLM(precision="fp32").embed(SENTENCES, "document")
-    cosines = (int8 * fp32).sum(axis=1)
-    assert cosines.mean() > 0.985
-    assert cosines.min() > 0.95
-    assert MiniLM().name != MiniLM(precision="fp32").name
 
 
 @pytest.mark.slow

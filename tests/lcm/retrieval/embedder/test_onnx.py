@@ -3,7 +3,6 @@
 import math
 import os
 import pickle
-import shlex
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,14 +12,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hydra.utils import instantiate
 from tokenizers import Tokenizer
 
 from lcm.errors import ModelError
-from lcm.retrieval.embedder.matryoshka import truncate
 from lcm.retrieval.embedder.onnx import Onnx
-from pipelines.config.composition import composed
-from tests.lcm.retrieval.refusals import assert_refused
+from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
+from tests.lcm.refusals import assert_refused
 from tests.support.models import BuildModel
 
 
@@ -169,35 +166,16 @@ def test_settings_that_the_model_cannot_meet_are_told(build_model: BuildModel) -
         Onnx(directory, max_tokens=8, overlap_tokens=0, query_prefix="abcdef ").embed(["a"], "query")
 
 
-def documented_commands() -> list[str]:
-    page = (Path(__file__).parents[4] / "docs" / "index_tiers.md").read_text().partition("## With a model that")[2]
-    lines = [line.removeprefix("    ") for line in page.splitlines() if line.startswith("    ")]
-    return "\n".join(lines).replace("\\\n", " ").splitlines()
-
-
-@pytest.mark.parametrize(("place", "variable"), [(0, "LCM_NOMIC_DIR"), (1, "LCM_MODEL_DIR")])
-def test_the_documented_commands_cut_the_vectors_of_a_model_to_unit_length(
-    place: int, variable: str, build_model: BuildModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directory = build_model(width=768)
-    (directory / "onnx").mkdir()
-    (directory / "model.onnx").rename(directory / "onnx" / "model.onnx")
-    said, *words = shlex.split(documented_commands()[place])
-    assert said.startswith(f"{variable}=")
-    assert words[:2] == ["lcm", "evaluate"]
-    monkeypatch.setenv(variable, str(directory))
-    config = composed(words[2:])
-    embedder, tiers = (instantiate(config[group], _convert_="all") for group in ("embedder", "vector_index"))
-    assert embedder.dim == 768
-    texts = [f"letter {letter} of {number}" for number, letter in enumerate("abcdxyz")]
-    rows = embedder.embed(texts, "document")
-    index = tiers.build(768, incidents=Counter())
-    index.add(texts, rows)
-    assert index.widths == (*tiers.widths[:-1], 768)
+def test_tiers_cut_vectors_to_what_a_shorter_one_of_the_model_would_be(build_model: BuildModel) -> None:
+    directory, texts = (
+        str(build_model(width=768)),
+        [f"letter {letter} of {number}" for number, letter in enumerate("xyz")],
+    )
+    index = HnswTiers(widths=(128, 256, None)).build(768, incidents=Counter())
+    index.add(texts, Onnx(directory).embed(texts, "document"))
     for tier in index._lower.tiers:
-        cut = truncate(rows, tier.width)
-        np.testing.assert_allclose(np.linalg.norm(cut, axis=1), 1, atol=1e-6)
-        np.testing.assert_allclose(tier.rows, cut, atol=2**-12)
+        shorter = Onnx(directory, truncate_dim=tier.width).embed(texts, "document")
+        np.testing.assert_allclose(tier.rows, shorter, atol=2**-12)
 
 
 @pytest.mark.parametrize("is_link", [False, True])

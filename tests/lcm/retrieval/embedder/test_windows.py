@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lcm.retrieval.embedder.windows import cut, token_windows
+from lcm.retrieval.embedder.windows import cut
 
 
 @example(steps=[0, 0, 1, 4, 2, 0], tail=1, word_starts=set(), budget=4, overlap=1, longest=5)
@@ -44,9 +44,3 @@ def test_a_long_word_is_cut_only_where_it_must_be() -> None:
     first_of_word = [i == 0 or text[i - 1] == " " for i in starts]
     windows = cut(text, starts, first_of_word, 8, 0, fits=lambda piece: len(piece.replace(" ", "")) <= 8)
     assert windows == ["ab cd xxxx", "x" * 8 + " ", "ef"]
-
-
-def test_a_window_that_reaches_the_end_is_the_last() -> None:
-    assert token_windows(1024, 512, 256) == [(0, 512), (256, 768), (512, 1024)]
-    assert token_windows(512, 512, 256) == [(0, 512)]
-    assert token_windows(700, 0, 256) == [(0, 700)]

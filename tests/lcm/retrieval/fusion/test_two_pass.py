@@ -16,8 +16,8 @@ from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.fusion.two_pass import TwoPass, authority, keyword_coverage
 from tests.golden.components import documents_batch
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows
-from tests.lcm.retrieval.refusals import assert_refused
 
 FRESH = TwoPass(NoDecay(), recency_weight=1.0, frequency_weight=0.0, authority_weight=0.0, kappa=0.0)
 """omega is 1: what is left is the cosine."""
@@ -46,11 +46,6 @@ def test_the_floor_stands_behind_the_first_cut() -> None:
 
 def test_a_document_at_the_floor_is_near() -> None:
     assert scored(replace(FRESH, theta1=0.4), cosine=[0.4, math.nextafter(0.4, 0)]) == {"d0": 0.4}
-
-
-def test_the_second_cut_is_by_score() -> None:
-    found = scored(replace(FRESH, authority_weight=1.0, k2=1), cosine=[0.9, 0.8], authority=[0.0, 1.0])
-    assert found == {"d1": (1 + 1) / 2 * 0.8}
 
 
 def test_each_cut_tells_by_how_much_a_document_missed_it() -> None:
@@ -85,16 +80,6 @@ def test_what_is_authored_has_no_age_and_a_summary_loses_by_what_it_is_not_sure_
     columns = {"kind": ["summary", "summary", "message"], "decay_rate": [0.4, math.nan, 0.4]}
     found = scored(replace(FRESH, summary_delta=0.5), cosine=[0.6] * 3, **columns)
     assert found == {"d0": pytest.approx(0.6 * (1 - 0.5 * 0.4)), "d1": 0.6, "d2": 0.6}
-
-
-def test_words_lift_a_document_up_to_its_cosine() -> None:
-    around = batch("red kettle", ["a red kettle", "a kettle", "goats"])
-    found = scored(replace(FRESH, kappa=0.5), around, cosine=[0.6, 0.6, 0.6])
-    assert found == {
-        "d0": pytest.approx(0.6),
-        "d1": pytest.approx(0.6 * (1 + 0.5 / 2) / 1.5),
-        "d2": pytest.approx(0.6 / 1.5),
-    }
 
 
 def test_coverage_is_the_share_of_the_distinct_words_of_the_query() -> None:

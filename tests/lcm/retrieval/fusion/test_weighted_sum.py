@@ -7,7 +7,7 @@ import pytest
 
 from lcm.retrieval.fusion.weighted_sum import WeightedSum
 from tests.golden.components import documents_batch
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 
 def fused(rows: list[tuple[float | None, float | None]], **settings: float) -> list[float]:
@@ -32,7 +32,7 @@ def test_both_branches_are_weighted_and_a_strong_lexical_score_is_a_floor() -> N
 
 
 def test_scores_are_clamped_only_where_asked() -> None:
-    assert fused([(2.0, None)]) == [1.0]
+    assert fused([(2.0, None), (-1.0, 0.1)]) == [1.0, 0.0]
     assert fused([(2.0, None)], clamp=False) == [pytest.approx(1.4)]
 
 

@@ -31,7 +31,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.vector_rows import dot_products
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.extraction.steps import Steps
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system
 
 STARTED = datetime(2023, 5, 1, tzinfo=UTC)

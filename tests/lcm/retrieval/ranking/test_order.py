@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
 from lcm.retrieval.ranking.ordering import best_first, first_places, places, query_numbers, with_rank
 from lcm.retrieval.ranking.stages.neighbours import Neighbours
 from lcm.retrieval.ranking.stages.z_score import ZScore
@@ -85,25 +84,6 @@ def test_many_ties_keep_their_order(score: float | None) -> None:
     assert best_first(rows)["document_id"].to_list() == [*range(MANY), 2 * MANY - 1, *range(MANY, 2 * MANY - 1)]
 
 
-def test_a_weighted_sum_leaves_the_best_first_and_nothing_below_zero() -> None:
-    rows = pl.DataFrame(
-        {
-            "query_id": ["q"] * 3,
-            "document_id": ["words", "both", "good"],
-            "dense_score": [None, -1.0, 0.5],
-            "lexical_score": [-0.5, 0.1, 0.0],
-            "dense_rank": [None, 2, 1],
-        }
-    )
-    clamped = WeightedSum()(rows, BATCH)
-    assert clamped["document_id"].to_list() == ["good", "words", "both"]
-    assert clamped["score"].to_list() == pytest.approx([0.35, 0.0, 0.0], abs=0)
-    free = WeightedSum(clamp=False, floor_ratio=0)(rows, BATCH)
-    assert dict(free.select("document_id", "score").iter_rows()) == pytest.approx(
-        {"good": 0.35, "words": -0.5, "both": -0.67}
-    )
-
-
 @pytest.mark.parametrize("cosines", [[-0.5, -0.1], [0.3, 0.7]], ids=["all below 0", "all above 0"])
 def test_a_missing_cosine_stands_with_the_lowest_of_its_own_query(cosines: list[float]) -> None:
     def standard(column: list[float | None]) -> list[float]:
@@ -120,12 +100,6 @@ def test_a_missing_cosine_stands_with_the_lowest_of_its_own_query(cosines: list[
 def test_standard_scores_of_equal_rows_are_zero_whatever_their_mean_rounds_to(rows: int) -> None:
     equal = pl.DataFrame({"query_id": ["q"] * rows, "cosine": [0.1] * rows, "bm25": [0.3] * rows})
     assert ZScore()(equal, BATCH)["dense_score"].to_list() == [0.0] * rows
-
-
-def test_two_queries_never_lend_to_each_other() -> None:
-    assert lent(talk(query_id=["q", "r"], seq=[1, 2], dense_score=[1.0, 10.0])) == [1.0, 10.0]
-    asked_by_both = talk(query_id=["q", "q", "r", "r"], seq=[1, 2, 1, 2], dense_score=[1.0, 10.0, 100.0, 1000.0])
-    assert lent(asked_by_both) == [6.0, 10.5, 600.0, 1050.0]
 
 
 def test_two_conversations_never_lend_to_each_other_whatever_their_sessions_are_called() -> None:

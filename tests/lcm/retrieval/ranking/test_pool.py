@@ -12,7 +12,7 @@ from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import POOLED
 from lcm.retrieval.source.hybrid import Hybrid
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system
 
 STARTED = datetime(2023, 5, 1, 12, tzinfo=UTC)

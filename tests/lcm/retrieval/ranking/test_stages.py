@@ -17,7 +17,7 @@ from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
 from lcm.retrieval.ranking.stages.z_score import ZScore
 from lcm.retrieval.source.hybrid import Hybrid
 from tests.golden.components import documents_batch
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import queries, system, transcript
 
 BATCH = documents_batch([])
@@ -45,12 +45,6 @@ def test_z_scores_have_mean_zero_and_deviation_one() -> None:
     assert scored["dense_score"].to_list() == pytest.approx([-math.sqrt(1.5), 0.0, math.sqrt(1.5)])
     deviation = math.sqrt((1 + 0 + 9) / 3 - (4 / 3) ** 2)
     assert scored["lexical_score"].to_list() == pytest.approx([(x - 4 / 3) / deviation for x in (1, 0, 3)])
-
-
-def test_standard_scores_of_no_candidate_are_columns_without_rows() -> None:
-    scored = ZScore()(frame(cosine=[0.1], bm25=[1.0]).clear(), BATCH)
-    assert scored.schema["dense_score"] == scored.schema["lexical_score"] == pl.Float64
-    assert scored.is_empty()
 
 
 def test_a_stage_that_is_a_bare_dict_is_refused() -> None:

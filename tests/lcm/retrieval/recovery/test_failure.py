@@ -6,8 +6,8 @@ from typing import Any
 
 from lcm.protocols.retrieval import Signals
 from lcm.retrieval.recovery.failure import FailureRule
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import DIM, turn
-from tests.lcm.retrieval.refusals import assert_refused
 
 
 def signals(*answer: Any, has_session: bool = True, **settings: Any) -> Signals:

@@ -25,8 +25,8 @@ from lcm.retrieval.source.lexical import Lexical
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.writing.extraction.steps import Steps
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import overlay
-from tests.lcm.retrieval.refusals import assert_refused
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 
 HERE, ELSEWHERE = "talk:session 0", "another session"

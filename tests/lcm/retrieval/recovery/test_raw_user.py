@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lcm.retrieval.recovery.raw_user import RawUserRanking, RawUserScore
 from lcm.retrieval.terms import Terms
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import NOW, turn, turns
-from tests.lcm.retrieval.refusals import assert_refused
 
 QUESTION = "Where did Ada hide the copper kettle?"
 
@@ -17,13 +17,6 @@ QUESTION = "Where did Ada hide the copper kettle?"
 def score(text: str, question: str = QUESTION, words: Terms | None = None, **fields: float) -> RawUserScore:
     (found,) = RawUserRanking().scores(question, [turn(text, **fields)], NOW, words or Terms())
     return found
-
-
-def test_it_weighs_cosine_words_and_age() -> None:
-    found = score("Ada likes tea", score=0.6, age_s=50_000)
-    # of where, did, ada, hide, the, copper, kettle one is said
-    assert found.coverage == 1 / 7
-    assert found.score == pytest.approx(0.2 * 0.6 + 0.7 * 1 / 7 + 0.1 * math.exp(-1e-5 * 50_000))
 
 
 def test_ties_go_to_the_words_then_the_cosine_then_the_id() -> None:

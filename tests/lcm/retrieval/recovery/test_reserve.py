@@ -2,13 +2,10 @@
 
 import math
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from lcm.protocols.retrieval import Signals
 from lcm.retrieval.recovery.reserve import Reserve
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import overlay
-from tests.lcm.retrieval.refusals import assert_refused
 
 FAILED = Signals(False, False, True, False)
 FINE = Signals(True, False, False, False)
@@ -27,11 +24,6 @@ def test_only_a_failed_answer_has_one() -> None:
     assert overlay().reserve_tokens("who is it?", FAILED, 500) == 50
     assert overlay().reserve_tokens("who is it?", Signals(False, False, False, True), 500) == 50
     assert overlay().reserve_tokens(COMPARISON, FAILED, 500) == 90  # ceil(1.8 * 50)
-
-
-@given(st.text(), st.integers(-5, 10_000), st.tuples(*[st.booleans()] * 4))
-def test_it_never_takes_more_than_the_budget(prompt: str, budget: int, said: tuple[bool, bool, bool, bool]) -> None:
-    assert 0 <= overlay().reserve_tokens(prompt, Signals(*said), budget) <= max(0, budget)
 
 
 def test_settings_out_of_range_are_refused() -> None:

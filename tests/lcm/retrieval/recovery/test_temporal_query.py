@@ -12,8 +12,8 @@ from lcm.retrieval.recovery.temporal_query import TemporalQueries
 from lcm.retrieval.recovery.vocabulary import anchor_density
 from lcm.retrieval.terms import Terms
 from pipelines.config import building, composition
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import read
-from tests.lcm.retrieval.refusals import assert_refused
 
 
 def slots(question: str, **settings: Any) -> list[str]:

@@ -10,8 +10,8 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.recovery.semantic_slots import SemanticSlots
 from lcm.retrieval.recovery.temporal_ranking import TemporalOrder, TemporalRanking
 from lcm.retrieval.terms import Terms
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import NOW, read, turn, turns
-from tests.lcm.retrieval.refusals import assert_refused
 
 DAYS_BETWEEN = "How many days between the regatta and the harvest supper?"
 COMPARISON = "Which did I do earlier, the copper kettle or the garden gate?"

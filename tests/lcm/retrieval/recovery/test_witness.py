@@ -7,7 +7,7 @@ import pytest
 
 from lcm.retrieval.recovery.witness import Witness, Witnesses, best_pair, fewest_tokens, sides
 from lcm.retrieval.terms import Terms
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 SIDES = (("copper", "kettle"), ("garden", "gate"))
 

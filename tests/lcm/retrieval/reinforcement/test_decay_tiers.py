@@ -5,11 +5,10 @@ import math
 import polars as pl
 
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
-from tests.lcm.retrieval.refusals import assert_refused
 
 AT_CORE = {"decay_tier": "working", "access_count": 10, "strength": 0.7, "importance": 0.8}
-AT_WORKING = {"decay_tier": "peripheral", "access_count": 3, "strength": 0.4}
 
 
 def step(strength: float | None, tiers: DecayTiers | None = None, **columns: object) -> str | None:

@@ -13,8 +13,8 @@ from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.retrieval.reinforcement.recall import Recall
 from lcm.retrieval.reinforcement.use import USE_SCHEMA
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
-from tests.lcm.retrieval.refusals import assert_refused
 
 LONG_AGO = days_ago(5)
 

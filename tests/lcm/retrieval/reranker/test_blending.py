@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.retrieval.reranker.blending import Blend, RerankItem, first, with_replies
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
 
 TWO_ROWS = frame(("q0", "kettle", 0.8, None), ("q0", "goats", 0.5, None))
@@ -15,13 +15,6 @@ ANY = st.floats(allow_nan=True, allow_infinity=True) | st.none()
 
 def blended(*replied: RerankItem, rows: pl.DataFrame) -> pl.DataFrame:
     return with_replies(rows, {"q0": replied}, Blend())
-
-
-def test_a_returned_row_takes_six_tenths_of_the_reranker_and_four_of_its_score() -> None:
-    after = scores(blended(RerankItem(0, 0.5), RerankItem(1, 1.0), rows=TWO_ROWS))
-    assert after == pytest.approx({"goats": 0.6 * 1.0 + 0.4 * 0.5, "kettle": 0.6 * 0.5 + 0.4 * 0.8})
-    assert list(after) == ["goats", "kettle"]
-    assert scores(blended(RerankItem(0, 3.0), rows=frame(("q0", "tea", 0.5, None)))) == {"tea": 1.0}
 
 
 def test_a_floor_keeps_a_share_of_the_score() -> None:
@@ -49,13 +42,6 @@ def test_equal_scores_stand_in_the_order_of_the_reply_and_unreturned_ones_last()
     assert after["score"].to_list() == pytest.approx([0.4] * 3)
     assert after["score"].n_unique() == 1
     assert after["document_id"].to_list() == ["tea", "goats", "kettle"]
-
-
-def test_indexes_count_the_rows_of_their_own_query() -> None:
-    after = with_replies(TWO_QUERIES, {"q0": [RerankItem(2, 1.0)], "q1": [RerankItem(2, 1.0)]}, Blend())
-    assert scores(after)["tea"] == pytest.approx(0.6 + 0.4 * 0.4)
-    assert scores(after, "q1")["lamp"] == pytest.approx(0.6 + 0.4 * 0.6)
-    assert after["query_id"].to_list() == ["q0"] * 3 + ["q1"] * 3
 
 
 @given(score=ANY, lexical=ANY, items=st.lists(st.tuples(ANY.filter(lambda x: x is not None and math.isfinite(x)), ANY)))

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from lcm.errors import ModelError
 from lcm.retrieval.reranker.blending import Blend
 from lcm.retrieval.reranker.cross_encoder import CrossEncoder
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, scores
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz,?"

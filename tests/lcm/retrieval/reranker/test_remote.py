@@ -8,7 +8,7 @@ import pytest
 from lcm.retrieval.reranker.blending import Blend, RerankItem
 from lcm.retrieval.reranker.cosine import Cosine
 from lcm.retrieval.reranker.remote import Remote, rerank_items, rerank_request
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import QUERIES, TEXTS, TWO_QUERIES, batch, frame, scores
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 

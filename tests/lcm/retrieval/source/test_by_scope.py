@@ -13,7 +13,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.by_scope import ByScope, pooled
 from lcm.retrieval.source.candidates import branch, describe
 from lcm.retrieval.source.dense import Dense
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.support import kinds
 
 WHOLE = ByScope(*[None] * 6)

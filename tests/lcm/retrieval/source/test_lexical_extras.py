@@ -16,7 +16,7 @@ from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical, with_containment
 from lcm.retrieval.source.query_expansion import QueryExpansion
 from lcm.retrieval.source.tagged import Tagged
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import minute, queries, system, transcript
 
 

@@ -3,7 +3,7 @@
 import math
 
 from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 
 def test_nothing_is_opened_once_nothing_is_left() -> None:

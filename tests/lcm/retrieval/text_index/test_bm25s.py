@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from lcm.retrieval.text_index.bm25s import Bm25s
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 
 def bm25(documents: dict[str, list[str]], query: list[str], k1: float, b: float) -> dict[str, float]:

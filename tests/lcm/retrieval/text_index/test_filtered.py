@@ -7,7 +7,7 @@ these texts, `create_fts_index("text", use_tantivy=False)` without options, five
 import pytest
 
 from lcm.retrieval.text_index.filtered import Filtered
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 TEXTS = [
     "the cat sat on the mat",

@@ -78,30 +78,6 @@ def test_without_a_list_stop_words_count() -> None:
         assert index.search(["the goat"], 9)[0][0] == expected
 
 
-N = 50
-IDS = [f"d{(17 * i) % N:02}" for i in range(N)]  # in no order by name
-
-
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        ("a goat by the river", "goat river"),
-        ("私は東京で会議をします", "東京で会議"),
-        ("私は東京で会議をします", "会議"),
-        ("a goat 東京で会議", "goat 東京で会議 会"),
-    ],
-    ids=["words", "cjk trigrams", "short cjk run", "both"],
-)
-def test_fifty_equal_documents_keep_the_order_of_adding(text: str, query: str) -> None:
-    index = Fts5().build()
-    index.add(["other", *IDS[:30]], ["moss and fern", *[text] * 30])
-    index.add(IDS[30:], [text] * 20)
-    ids, scores = index.search([query], N + 1)[0]
-    assert ids == IDS
-    assert len(set(scores)) == 1
-    assert index.search([query], 7, allowed=sorted(IDS[5:]))[0][0] == IDS[5:12]
-
-
 def test_ties_among_different_runs_keep_the_order_of_adding_not_of_the_query() -> None:
     index = Fts5().build()
     index.add(["first", "second", *"vwxyz"], ["中文", "学文", *["山河"] * 5])

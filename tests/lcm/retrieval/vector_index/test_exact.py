@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.retrieval.vector_index.exact import _ROUGH_FROM, Exact, cosines, to_grid
 
@@ -16,16 +14,6 @@ def unit(count: int, dim: int, seed: int) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_the_product_is_the_exact_sum() -> None:
-    rows, queries = to_grid(unit(30, 384, 0), 384), to_grid(unit(5, 384, 1), 384)
-    scale = 2**26
-    whole_rows, whole_queries = (
-        [[int(x * scale) for x in row.astype(float)] for row in part] for part in (rows, queries)
-    )
-    expected = [[sum(a * b for a, b in zip(q, d, strict=True)) / scale**2 for d in whole_rows] for q in whole_queries]
-    assert cosines(queries, rows).tolist() == expected
-
-
 @pytest.mark.parametrize("dim", [16, 768])
 def test_the_grid_moves_a_cosine_less_than_float32_rounding_does(dim: int) -> None:
     rows, queries = unit(500, dim, 0), unit(50, dim, 1)
@@ -33,16 +21,6 @@ def test_the_grid_moves_a_cosine_less_than_float32_rounding_does(dim: int) -> No
     ours = np.abs(cosines(to_grid(queries, dim), to_grid(rows, dim)) - truth).max()
     assert ours < np.abs(queries @ rows.T - truth).max()
     assert np.abs(cosines(to_grid(rows, dim), to_grid(rows, dim))).max() <= 1
-
-
-@given(st.lists(st.floats(-1, 1, width=32), min_size=2, max_size=9).filter(lambda row: sum(x * x for x in row) > 1e-6))
-def test_a_rounded_vector_is_rounded_once_and_for_all(row: list[float]) -> None:
-    vector = np.array([row])
-    vector = (vector / np.linalg.norm(vector)).astype(np.float32)
-    once = to_grid(vector, len(row))
-    assert once.dtype == np.float32
-    assert np.array_equal(to_grid(once, len(row)), once)
-    assert np.abs(once - vector).max() <= 2**-27
 
 
 @pytest.mark.parametrize(("windows", "share"), [(1, 1.0), (3, 0.7), (1, 0.3)])

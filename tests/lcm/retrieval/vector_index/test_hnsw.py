@@ -9,14 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.exact import Exact, ExactIndex
 from lcm.retrieval.vector_index.hnsw import Hnsw, HnswIndex
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 DIM = 8
 ALWAYS_GRAPH = Hnsw(ef=20, exact_below=0)
@@ -45,37 +43,6 @@ def test_settings_out_of_range_are_refused() -> None:
     assert_refused(Hnsw, "be in [0, 4294967296)", seed=[-1, 2**32])
     assert_refused(Hnsw, "be >= 0", exact_below=-1)
     assert_refused(Hnsw, "be in (0, 1]", largest_share=[0.0, 1.5])
-
-
-@given(
-    st.integers(0, 2**16),
-    st.lists(st.tuples(st.sampled_from(["add", "remove", "search"]), st.integers(1, 300)), min_size=3, max_size=12),
-)
-def test_whatever_happens_the_graph_returns_living_ids_with_exact_cosines(
-    seed: int, changes: list[tuple[str, int]]
-) -> None:
-    rng = np.random.default_rng(seed)
-    index, oracle = both_with(400)
-    living = set(names(400))
-    for number, (change, size) in enumerate(changes):
-        if change == "add":
-            ids = [f"d{i}" for i in rng.integers(0, 800, size)]
-            index.add(ids, unit(size, seed + number))
-            oracle.add(ids, unit(size, seed + number))
-            living.update(ids)
-        elif change == "remove":
-            ids = sorted(living)[: min(size, len(living))]
-            index.remove(ids)
-            oracle.remove(ids)
-            living.difference_update(ids)
-        allowed = None if number % 2 else [f"d{i}" for i in range(0, 800, 1 + size % 3)]
-        query = unit(1, number)
-        answer, cosines = index.search(query, 8, allowed)[0]
-        exact_ids, exact_cosines = oracle.search(query, len(living), allowed)[0]
-        truth = dict(zip(exact_ids, exact_cosines, strict=True))
-        assert len(answer) == len(set(answer)) == min(8, len(truth))
-        assert cosines == [truth[document_id] for document_id in answer]
-        assert cosines == sorted(cosines, reverse=True)
 
 
 def test_exact_below_0_means_that_the_graph_always_answers_and_a_filter_costs_no_recall() -> None:
@@ -170,14 +137,3 @@ def test_an_index_saved_without_a_graph_can_be_searched_by_one(tmp_path: Path) -
     saved.save(tmp_path / "index")
     loaded.load(tmp_path / "index")
     assert [ids[0] for ids, _ in loaded.search(unit(900, 5)[:20], 1)] == names(20)
-
-
-def test_many_queries_at_once_are_answered_as_each_with_its_ids_named() -> None:
-    """Where no id is disallowed the candidates are scored together; the bits and the order of ties are the same."""
-    index = Hnsw(ef=50, exact_below=0).build(DIM, incidents=Counter())
-    vectors = unit(900, 0)
-    vectors[100:130] = vectors[40]
-    index.add(names(900), vectors)
-    queries = np.concatenate([unit(60, 1), vectors[30:60]])
-    for k in (1, 7, 40, 400):
-        assert index.search(queries, k) == index.search(queries, k, allowed=names(900))

@@ -5,8 +5,6 @@ import re
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.records.rules import Rules
 from lcm.writing.admission.gating_signals import Familiarity, Patterns, evidence, load_patterns
@@ -65,14 +63,6 @@ def test_what_the_page_does_not_show_fires_in_these_sets(text: str, pattern: str
     assert {name for name in get_args(Rules) if pattern in fired(name, text)} == sets
 
 
-@given(st.text(), st.integers(1, 500))
-def test_loads_are_bounded(text: str, tokens: int) -> None:
-    for patterns in map(load_patterns, get_args(Rules)):
-        loads = patterns.loads(patterns.matches(text), tokens)
-        assert all(value >= 0 for value in loads)
-        assert all(value <= 1 for value in loads[1:])
-
-
 def test_nothing_fires_in_an_empty_text(patterns: Patterns) -> None:
     assert patterns.matches("") == {}
     assert patterns.loads({}, 0) == (0, 0, 0, 0, 0)
@@ -106,10 +96,3 @@ def test_every_weight_names_a_pattern_and_the_sets_differ_in_patterns_alone() ->
 
 def test_a_cosine_that_is_no_number_or_above_one_does_no_harm() -> None:
     assert evidence([math.nan], [math.nan, 1.0000001], **BOUNDS) == Familiarity(h=1 - 1 / 2, f=0, s=1 / 3)
-
-
-def test_the_patterns_are_packaged_as_they_stand() -> None:
-    folder = ROOT / "lcm" / "writing" / "admission" / "gating_patterns"
-    assert sorted(path.stem for path in folder.iterdir()) == sorted(get_args(Rules))
-    for path in folder.iterdir():
-        assert re.match(r"# \S", path.read_text())

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from lcm.writing.deduplication.judge_rule import RuleJudge
 from lcm.writing.deduplication.merge_rule import LineMerge
 from lcm.writing.deduplication.nearest import NearestDocuments
 from lcm.writing.deduplication.none import KeepAll
+from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import (
     TOWARDS,
     UNEMBEDDABLE,
@@ -65,15 +67,6 @@ def take_all(
     return Intake(admission or AdmitAll(), deduplication).take_in(
         candidates, [TOWARDS] * count, [NOW] * count, around(table, *said), incidents=Counter()
     )
-
-
-def test_what_is_created_is_the_candidates_document() -> None:
-    taken = take(KeepAll(), candidate("Editor: emacs"), Table())
-    (created,) = taken.changes
-    assert isinstance(created, DocumentCreated)
-    assert (created.document.text, created.document.created_at) == ("Editor: emacs", NOW)
-    assert created.vector is TOWARDS
-    assert (taken.decision.action, taken.decision.document_id) == ("create", created.document.document_id)
 
 
 @pytest.mark.parametrize("action", ["merge", "supersede"])
@@ -262,9 +255,7 @@ def test_what_is_made_of_a_candidate_takes_the_place_that_it_names_and_no_other(
 
 
 def test_a_confidence_out_of_range_is_refused() -> None:
-    for confidence in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match=r"merged_confidence must be in \[0, 1\]"):
-            Intake(AdmitAll(), KeepAll(), confidence)
+    assert_refused(partial(Intake, AdmitAll(), KeepAll()), "be in [0, 1]", merged_confidence=[-0.1, 1.1, float("nan")])
 
 
 @dataclass

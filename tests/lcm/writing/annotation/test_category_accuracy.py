@@ -15,12 +15,12 @@ from lcm.writing.annotation.rules import UNCATEGORISED, categories_of
 LABELS = Path(__file__).parent / "category_labels.csv"
 
 
-def pairs(held_out: bool) -> Iterator[tuple[str, str]]:
-    """(label, what the rule says) of each message of one half."""
+def held_out() -> Iterator[tuple[str, str]]:
+    """(label, what the rule says) of each message of the half that is held out."""
     texts = {m.message_id: m.content for transcript in Sample().load().transcripts for m in transcript.messages}
     with LABELS.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            if int(row["message_id"][-1], 16) % 2 == held_out:
+            if int(row["message_id"][-1], 16) % 2:
                 (category,) = categories_of([texts[row["message_id"]]])
                 yield row["category"], category or UNCATEGORISED
 
@@ -38,7 +38,7 @@ RIGHT_SAID_LABELLED = {
 
 
 def test_the_rule_is_right_on_92_of_153_held_out_messages() -> None:
-    found = list(pairs(held_out=True))
+    found = list(held_out())
     assert {
         category: (
             sum(pair == (category, category) for pair in found),
@@ -47,8 +47,3 @@ def test_the_rule_is_right_on_92_of_153_held_out_messages() -> None:
         )
         for category in RIGHT_SAID_LABELLED
     } == RIGHT_SAID_LABELLED
-
-
-def test_the_half_that_the_cues_were_written_by_flatters_it() -> None:
-    seen = list(pairs(held_out=False))
-    assert (sum(label == said for label, said in seen), len(seen)) == (112, 160)  # .70 against .60

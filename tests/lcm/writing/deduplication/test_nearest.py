@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,7 @@ from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Candidate
 from lcm.writing.deduplication.merge_rule import LineMerge
 from lcm.writing.deduplication.nearest import NearestDocuments, cosine_of_score, score_of_cosine
+from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document
 
 
@@ -60,21 +62,14 @@ def test_without_a_merging_nothing_is_merged() -> None:
     assert NearestDocuments(Skipping(), LineMerge()).merge(document("d", "a"), candidate("b")) == ("b\na", "", "")
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"batch_threshold": 2.0}, r"batch_threshold must be in \[-1, 1\], got 2.0"),
-        ({"min_score": 0.0}, r"min_score must be in \(0, 1\], got 0.0"),
-        ({"min_score": float("nan")}, r"min_score must be in \(0, 1\], got nan"),
-        ({"profile_min_score": 1.1}, r"profile_min_score must be in \(0, 1\], got 1.1"),
-        ({"pool_size": 0}, "pool_size must be >= 1, got 0"),
-        ({"shown": 0}, "shown must be >= 1, got 0"),
+def test_a_setting_out_of_range_and_a_part_that_cannot_do_its_work_are_refused() -> None:
+    build = partial(NearestDocuments, Skipping())
+    assert_refused(build, "be in [-1, 1]", batch_threshold=2.0)
+    assert_refused(build, "be in (0, 1]", min_score=[0.0, float("nan")], profile_min_score=1.1)
+    assert_refused(build, "be >= 1", pool_size=0, shown=0)
+    for settings, message in (
         ({"judging": "model"}, "judging must have judge"),
-        ({"merging": "model"}, "merging must have merge"),
-    ],
-)
-def test_a_setting_out_of_range_and_a_part_that_cannot_do_its_work_are_refused(
-    settings: dict[str, object], message: str
-) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        NearestDocuments(**{"judging": Skipping(), **settings})
+        ({"merging": "model"}, "merging must"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            NearestDocuments(**{"judging": Skipping(), **settings})  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Candidate
 from lcm.writing.deduplication.judge_rule import RuleJudge
 from lcm.writing.deduplication.merge_rule import LineMerge
+from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import candidate, document
 
 LINES = st.lists(st.text("ab c", max_size=6), max_size=4).map("\n".join)
@@ -62,10 +63,9 @@ def test_a_fact_key_that_was_kept_goes_before_one_that_is_derived() -> None:
 
 
 def test_a_threshold_out_of_range_is_refused() -> None:
-    for name in ("same_cosine", "same_words", "topic_cosine", "refined_words", "merge_cosine"):
-        for value in (1.1, -1.1, float("nan")):
-            with pytest.raises(ValueError, match=f"{name} must be in "):
-                RuleJudge(**{name: value})
+    bad = [1.1, -1.1, float("nan")]
+    assert_refused(RuleJudge, "be in [-1, 1]", same_cosine=bad, topic_cosine=bad, merge_cosine=bad)
+    assert_refused(RuleJudge, "be in [0, 1]", same_words=bad, refined_words=bad)
 
 
 def test_the_newer_lines_stand_first_and_none_is_said_twice() -> None:

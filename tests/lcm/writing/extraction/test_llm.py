@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from lcm.errors import ModelError
 from lcm.records.document import Candidate
 from lcm.writing.extraction.llm import Llm
+from tests.lcm.refusals import assert_refused
 from tests.support.language_models import Failing, Quoting, Replying
 from tests.support.workspaces import minute, transcript
 
@@ -155,8 +157,6 @@ def test_a_lone_surrogate_reaches_no_model() -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    for name in ("max_chars", "min_messages", "max_memories"):
-        with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
-            Llm(Quoting(), **{name: 0})  # type: ignore[arg-type]
+    assert_refused(partial(Llm, Quoting()), "be >= 1", max_chars=0, min_messages=0, max_memories=0)
     with pytest.raises(ValueError, match="roles must be some of"):
         Llm(Quoting(), roles=["robot"])  # type: ignore[list-item]

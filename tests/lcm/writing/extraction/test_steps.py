@@ -201,17 +201,6 @@ def test_at_each_instant_a_memory_shows_once_what_was_said_until_then(
             assert sorted(told) == sorted(m.message_id for m in messages if m.created_at <= now)  # type: ignore[operator]
 
 
-def test_a_query_asked_before_the_result_sees_the_call_alone() -> None:
-    with Memory.open(system(extraction=Steps())) as memory:
-        memory.ingest(agent_talk())
-        seen = [memory.search("call river", minute(at))["text"][0] for at in (1, 2, 3)]
-        step = memory.search("river", minute(3))["document_id"][0]
-        history = memory.history(step)
-    assert [text.count("found") for text in seen] == [0, 1, 2]
-    assert [document.source_message_ids[1:] for document in history] == [(), ("first",), ("first", "second")]
-    assert [document.invalidated_at for document in history] == [minute(2), minute(3), None]
-
-
 @pytest.mark.parametrize(
     ("refused", "expected"),
     [(1, [("call", "first", "second")]), (2, [("call", "first", "second")]), (3, [("call", "first")])],

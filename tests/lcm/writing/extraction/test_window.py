@@ -7,14 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lcm.records.conversation import Message, Part
 from lcm.records.document import Candidate
 from lcm.writing.annotation.rules import Rules
 from lcm.writing.extraction.verbatim import Verbatim
 from lcm.writing.extraction.window import Window
+from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import LINES, transcript
 
 
@@ -63,21 +62,7 @@ def test_a_window_is_rated_as_said_with_its_last_message() -> None:
     assert candidate.valid_until == second.created_at + timedelta(hours=18)
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "words"])), max_size=12),
-    st.integers(1, 4),
-    st.data(),
-)
-def test_piece_by_piece_gives_the_same_as_all_at_once(
-    said: list[tuple[str, str]], size: int, data: st.DataObject
-) -> None:
-    messages = [Message(f"m{i}", "user", words, session_id=session) for i, (session, words) in enumerate(said)]
-    cut = data.draw(st.integers(0, len(messages)))
-    piece_by_piece = extracted(messages[:cut], size=size) + extracted(messages, cut, size=size)
-    assert piece_by_piece == extracted(messages, size=size)
-
-
-@pytest.mark.parametrize(("settings", "message"), [({"size": 0}, "size must be >= 1, got 0"), ({"roles": []}, "roles")])
-def test_settings_out_of_range_are_refused(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Window(**settings)  # type: ignore[arg-type]
+def test_settings_out_of_range_are_refused() -> None:
+    assert_refused(Window, "be >= 1", size=0)
+    with pytest.raises(ValueError, match="roles"):
+        Window(roles=[])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lcm.retrieval.ranking.stages.crowding import Crowding
 from tests.golden.components import documents_batch
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 
 BATCH = documents_batch([])
 HALF, OF_SESSION = Crowding(0.5), Crowding(0.5, within="session")

@@ -15,8 +15,8 @@ from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
 from tests.golden.components import documents_batch
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows
-from tests.lcm.retrieval.refusals import assert_refused
 
 ANGLES = {"a": 0, "a2": 5, "b": 90, "b2": 85, "c": 180}
 """Documents as directions in degrees: cos 5 = 0.996, cos 85 = 0.087."""
@@ -59,14 +59,6 @@ def by_hand(ids: Sequence[str], angles: Mapping[str, float | None], threshold: f
 
 def _float32(*degrees: float) -> list[np.ndarray]:
     return [np.array(_direction(angle), dtype=np.float32) for angle in degrees]
-
-
-def test_near_duplicates_step_back_in_their_order() -> None:
-    after = Diversity()(ranked(list(ANGLES)), unit(ANGLES))
-    assert after.select("document_id", "deferred").rows() == [
-        *(("a", False), ("b", False), ("c", False), ("a2", True), ("b2", True)),
-    ]
-    assert after.drop("deferred").sort("document_id").equals(ranked(list(ANGLES)).sort("document_id"))
 
 
 def test_near_is_strictly_above_the_threshold() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight
 from tests.golden.components import documents_batch
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import rows, scored
-from tests.lcm.retrieval.refusals import assert_refused
 
 
 def test_importance_scales_the_score() -> None:

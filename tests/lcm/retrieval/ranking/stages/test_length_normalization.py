@@ -6,8 +6,8 @@ import pytest
 
 from lcm.retrieval.ranking.stages.length_normalization import LengthNormalization
 from tests.golden.components import documents_batch
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import rows, scored
-from tests.lcm.retrieval.refusals import assert_refused
 
 
 def test_only_what_is_longer_than_the_anchor_loses() -> None:
@@ -21,10 +21,6 @@ def test_the_short_come_first_among_equals_and_an_anchor_of_zero_switches_it_off
     frame, around = rows(length_utf16=[900, 800]), documents_batch([])
     assert LengthNormalization()(frame, around)["document_id"].to_list() == ["d1", "d0"]
     assert LengthNormalization(anchor=0)(frame, around).equals(frame)
-
-
-def test_no_score_leaves_the_unit_interval() -> None:
-    assert scored(LengthNormalization(), score=[1.5, math.nan, -1.0], length_utf16=[1, 1, 1]) == [1.0, 0.0, 0.0]
 
 
 def test_a_bad_number_is_refused() -> None:

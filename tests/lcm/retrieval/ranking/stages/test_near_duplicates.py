@@ -16,7 +16,7 @@ from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
 from lcm.retrieval.source.hybrid import Hybrid
 from pipelines.config import building
-from tests.lcm.retrieval.refusals import assert_refused
+from tests.lcm.refusals import assert_refused
 from tests.support import chat
 from tests.support.composing import composed
 from tests.support.workspaces import minute, system

@@ -7,18 +7,14 @@ import pytest
 from lcm.clock import EPOCH
 from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
 from tests.golden.components import documents_batch
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows, scored
-from tests.lcm.retrieval.refusals import assert_refused
 
 
 def test_the_bonus_shrinks_with_age_and_an_unknown_time_is_now() -> None:
     found = scored(RecencyBoost(), created_at=[days_ago(0), days_ago(14), days_ago(28), None, EPOCH])
     assert found == pytest.approx([0.6, 0.5 + 0.1 / math.e, 0.5 + 0.1 / math.e**2, 0.6, 0.6])
     assert scored(RecencyBoost(weight=-0.2), created_at=[days_ago(14)]) == [pytest.approx(0.5 - 0.2 / math.e)]
-
-
-def test_no_score_leaves_the_unit_interval() -> None:
-    assert scored(RecencyBoost(), score=[0.97, -0.5, math.nan, None]) == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_the_future_gets_more_than_the_bonus_unless_clamped() -> None:

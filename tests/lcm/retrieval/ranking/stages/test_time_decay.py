@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lcm.clock import EPOCH
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay, effective_half_life
 from tests.golden.components import documents_batch
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows, scored
-from tests.lcm.retrieval.refusals import assert_refused
 
 
 def test_half_of_the_score_is_lost_with_age() -> None:
@@ -38,10 +38,6 @@ def test_the_future_is_lifted_unless_clamped() -> None:
     tomorrow = {"score": [0.5], "created_at": [days_ago(-30)]}
     assert scored(TimeDecay(), **tomorrow) == [pytest.approx(0.5 * (0.5 + 0.5 * math.exp(0.5)))]
     assert scored(TimeDecay(clamp_future=True), **tomorrow) == [0.5]
-
-
-def test_no_score_leaves_the_unit_interval() -> None:
-    assert scored(TimeDecay(), score=[1.5, -0.5, math.nan, None]) == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_the_older_steps_back_and_zero_switches_it_off() -> None:
