@@ -5,17 +5,15 @@ on it until that ends, makes room, runs it again, and prints a line of JSON: the
 said, and whether the answer is that of an undisturbed run.
 """
 
-import contextlib
-import io
 import itertools
 import json
-import logging
 import random
 import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +23,11 @@ from tests.faults.written_files import (
     EVALUATE,
     SWEEP,
     TUNE,
+    ask,
     at,
     compacted,
     lcm,
+    lcm_or_raise,
     numbers,
     swept,
     tuned,
@@ -70,14 +70,14 @@ def main(folder: Path, names: Sequence[str]) -> None:
     inputs = folder / "inputs"
     inputs.mkdir()
     write_talks(inputs)
-    with at(inputs), _quiet():
-        assert lcm("questions", "make", "talks", "into=questions.jsonl") == 0
+    with at(inputs):
+        lcm_or_raise("questions", "make", "talks", "into=questions.jsonl")
     shutil.rmtree(inputs / "cache", ignore_errors=True)
     for name in names:
         command, answer = COMMANDS[name]
         place = _mounted(folder / f"whole-{name}", inputs, _ROOM_KIB)
-        with at(place), _quiet():
-            assert lcm(*command) == 0
+        with at(place):
+            lcm_or_raise(*command)
             size = rng.randrange(_LEAST_KIB, shutil.disk_usage(place).used // 1024)
             whole = repr(answer())
         _unmounted(place)
@@ -97,20 +97,19 @@ def _tried(place: Path, inputs: Path, name: str, whole: str, size: int | None, l
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     if left is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (_limit_that_leaves(left), limits[1]))
-    with at(place), _quiet() as said:
-        first = lcm(*command)
+    with at(place):
+        first = ask(partial(lcm, *command))
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        text = said.getvalue()
         _mount("-o", f"remount,rw,size={_ROOM_KIB}k", str(place))
-        second = lcm(*command)
-        if first == 0 and name.startswith("evaluate"):  # it is complete, and not run again
-            second = 0
-        found = repr(answer()) if second == 0 else None
+        second = ask(partial(lcm, *command))
+        if first.answer == 0 and name.startswith("evaluate"):  # it is complete, and not run again
+            second.answer = 0
+        found = repr(answer()) if second.answer == 0 else None
     _unmounted(place)
-    told = [line for line in text.splitlines() if line.startswith("lcm: ")]
     return {
-        "first": first, "second": second, "is_equal": found == whole, "told": told[-3:],
-        "is_raw": "Traceback" in text or "a defect" in text, "again": said.getvalue()[len(text) :][-400:],
+        "first": first.answer, "second": second.answer, "is_equal": found == whole, "again": second.text[-400:],
+        "told": [line for line in first.text.splitlines() if line.startswith("lcm: ")][-3:],
+        "is_raw": first.is_raw or "a defect" in first.text,
     }  # fmt: skip
 
 
@@ -118,20 +117,6 @@ def _limit_that_leaves(n: int) -> int:
     used = {int(one.name) for one in Path("/proc/self/fd").iterdir()}
     free = (number for number in range(max(used) + n + 1) if number not in used)
     return 1 + list(itertools.islice(free, n))[-1]
-
-
-@contextlib.contextmanager
-def _quiet() -> Any:
-    """What is said, instead of being shown."""
-    said = io.StringIO()
-    told = logging.StreamHandler(said)
-    told.setFormatter(logging.Formatter("lcm: %(message)s"))
-    logging.getLogger().addHandler(told)
-    try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-            yield said
-    finally:
-        logging.getLogger().removeHandler(told)
 
 
 def _mounted(place: Path, inputs: Path, size_kib: int) -> Path:

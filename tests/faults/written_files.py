@@ -291,7 +291,7 @@ def ask(door: Callable[[], Any]) -> Said:
     logging.getLogger().addHandler(told)
     answer, error, is_raw = None, None, False
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
             answer = door()
     except CommandError as ended:
         error, is_raw = said.getvalue() + ended.text, ended.code == 70

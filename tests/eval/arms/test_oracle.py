@@ -168,16 +168,6 @@ def test_evidence_of_another_workspace_with_the_same_ids_is_left_alone() -> None
     assert set(rows.select("workspace_id", "query_id").rows()) == {("default", "here"), ("other", "there")}
 
 
-def test_no_other_arm_finds_more_than_the_oracle_and_the_whole_history_everything_at_the_cost_of_all_tokens() -> None:
-    found = outcome(dataset({"q0": ["0", "6"], "q1": ["2", "7"], "q2": ["4"]}))
-    bound = found.values.filter(arm="oracle").select("query_id", "measure", bound="value")
-    compared = found.values.join(bound, on=["query_id", "measure"]).filter(pl.col("measure") != "tokens")
-    assert compared.filter(pl.col("value") > pl.col("bound")).is_empty()
-    whole = means(found, "whole_history")
-    assert whole["recall"] == 1
-    assert whole["tokens"] == found.documents["tokens"].sum() > means(found, "oracle")["tokens"]
-
-
 def test_the_whole_history_is_all_that_existed_newest_first_whatever_is_asked(memory: Memory) -> None:
     asked = [Query("early", "goats", minute(3)), *queries()]
     found = memory.rank(asked, Ranking(Recent(pool_size=None))).join(memory.documents, on="document_id")

@@ -211,25 +211,20 @@ def test_what_works_through_a_ranking_is_told_where_no_answer_holds_what_it_foun
         assert ("summary_documents" in idle) == is_named
 
 
-@pytest.mark.parametrize(
-    ("compares", "filled", "acted", "is_named"),
-    [
-        (False, ["recovery"], [], True),
-        (False, ["recovery"], ["recovery"], False),
-        (False, [], [], False),
-        (True, ["recovery"], [], False),
-    ],
-)
-def test_an_embedder_that_only_idle_parts_would_ask_is_named(
-    compares: bool, filled: list[str], acted: list[str], is_named: bool, nothing: Outcome
-) -> None:
-    class Words(Filled):
-        compares_vectors = compares
-        slots = tuple(filled)
+def test_an_embedder_that_only_idle_parts_would_ask_is_named(nothing: Outcome) -> None:
+    for compares, filled, acted, is_named in (
+        (False, ("recovery",), ["recovery"], False),
+        (False, ("recovery",), [], True),
+        (False, (), [], False),
+        (True, ("recovery",), [], False),
+    ):
 
-    words = replace(system(), ranking=Words(ranking().source))
-    told = flags_of_parts(words, acted, ANSWERS, nothing.documents, nothing.decisions)
-    assert any("embedder (" in flag for flag in told) == is_named
+        class Words(Filled):
+            compares_vectors, slots = compares, filled
+
+        words = replace(system(), ranking=Words(ranking().source))
+        told = flags_of_parts(words, acted, ANSWERS, nothing.documents, nothing.decisions)
+        assert any("embedder (" in flag for flag in told) == is_named
 
 
 def test_a_ranking_says_whether_it_compares_vectors() -> None:

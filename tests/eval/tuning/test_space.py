@@ -81,11 +81,9 @@ def test_true_is_not_the_number_one_and_a_node_that_is_null_is_left_out() -> Non
     [
         ({}, "space is empty"),
         ({"a": {"low": 1}}, "space.a: needs low and high"),
-        ({"a": {}}, "space.a: needs low and high"),
         ({"a": 3}, "space.a must be a map"),
         ({"a": {"low": 2.0, "high": 1.0}}, "space.a: low must be < high, got 2.0 and 1.0"),
         ({"a": {"low": float("nan"), "high": 1.0}}, "space.a: low must be a finite number, got nan"),
-        ({"a": {"low": "1", "high": 2}}, "space.a: low must be a finite number, got '1'"),
         ({"a": {"low": True, "high": 2}}, "space.a: low must be a finite number, got True"),
         ({"a": {"low": 0.0, "high": 1.0, "log": True}}, "space.a: low must be > 0 where log is true"),
         ({"a": {"low": 0, "high": 1, "log": "yes"}}, "space.a: log must be true or false, got 'yes'"),
@@ -94,7 +92,6 @@ def test_true_is_not_the_number_one_and_a_node_that_is_null_is_left_out() -> Non
         ({"a": {"low": 0.0, "high": 1.0, "step": 0.3}}, "space.a: high must be low plus a number of steps of 0.3"),
         ({"a": {"low": 0.0, "high": 1.0, "step": 0}}, "space.a: step must be > 0, got 0"),
         ({"a": {"choices": []}}, "space.a: choices must be a list of one or more"),
-        ({"a": {"choices": "xy"}}, "space.a: choices must be a list of one or more"),
         ({"a": {"choices": ["x", "x"]}}, "space.a: choices must differ"),
         ({"a": {"choices": ["x", [1]]}}, "space.a: choices must be text, numbers, true, false or null, got [1]"),
         ({"a": {"choices": ["x", "y"], "low": 1}}, "space.a: needs low and high"),
@@ -107,7 +104,6 @@ def test_true_is_not_the_number_one_and_a_node_that_is_null_is_left_out() -> Non
             {"dataset": {"evidence": {"choices": ["a", "b"]}}},
             "space.dataset.evidence: dataset decides what is measured",
         ),
-        ({"means": {"seed": {"low": 0, "high": 1}}}, "space.means.seed: means decides what is measured"),
     ],
 )
 def test_what_is_no_space_is_refused_by_its_key(settings: dict[str, Any], told: str) -> None:
