@@ -120,9 +120,7 @@ def test_haystacks_of_evidence_alone_are_noted(tmp_path: Path) -> None:
 
 def test_only_a_part_is_read_and_no_further_than_needed(tmp_path: Path) -> None:
     records = [published(f"q{n}") for n in range(4)]
-    whole = loaded(tmp_path, *records)
-    part = loaded(tmp_path, *records, only=["q2", "q1"])
-    assert (part.transcripts, part.queries) == (whole.transcripts[1:3], whole.queries[1:3])
+    assert loaded(tmp_path, *records, only=["q2", "q1"]).workspaces == ["q1", "q2"]
     file = tmp_path / "longmemeval_s"
     file.write_bytes(file.read_bytes()[:-40])
     assert LongMemEval(str(tmp_path), only=["q1"]).load().workspaces == ["q1"]

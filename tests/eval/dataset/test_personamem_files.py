@@ -121,7 +121,6 @@ def test_lengths_lie_side_by_side_and_one_is_named(tmp_path: Path) -> None:
 QUESTION_FAULTS = (
     (question(all_options="['(a) x'"), "record 1: 'all_options' is no Python list"),
     (question(all_options="open('x')"), "record 1: 'all_options' is no Python list"),
-    (question(all_options="3"), "'all_options' must be a list, got 3"),
     (question(all_options="['(a) x', 4]"), "'all_options[1]' must be text, got 4"),
     (question(all_options="['x', '(b) y']"), "'all_options' must hold options as '(a) words', each letter once"),
     (question(all_options="['(b) x', '(b) y']"), "each letter once"),
@@ -129,11 +128,9 @@ QUESTION_FAULTS = (
     (question(correct_answer="b"), "'correct_answer' must be a letter as (c), got 'b'"),
     (question(end_index_in_shared_context="0"), "must be a whole number >= 1, got '0'"),
     (question(end_index_in_shared_context="3.0"), "must be a whole number >= 1, got '3.0'"),
-    (question(end_index_in_shared_context="-2"), "must be a whole number >= 1, got '-2'"),
     (question(shared_context_id="cy"), "'shared_context_id' 'cy' is no context"),
 )
 CONTEXT_FAULTS = (
-    ({"ada": "x"}, "record 1: 'ada' must be a list, got 'x'"),
     ({"ada": [{"role": "user"}]}, "record 1: ada[0]: 'content' is missing"),
     ({"ada": [{"role": "bot", "content": "x"}]}, "ada[0]: 'role' must be one of system, user, assistant, got 'bot'"),
     ({"ada": ["x"]}, "record 1: 'ada[0]' must be an object, got 'x'"),
