@@ -20,9 +20,8 @@ from pipelines.config import conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.component_results import Given, result
 from tests.support.knobs.changed import CHANGED, profiles
-from tests.support.knobs.families import SERVER, TINY
 from tests.support.knobs.frames import FRAMES
-from tests.support.knobs.knob import KNOBS, PLACES, SMALL, Knob
+from tests.support.knobs.knob import KNOBS, PLACES, Knob
 from tests.support.knobs.reasons import REASONS
 from tests.support.knobs.small_datasets import SMALL_DATASETS
 
@@ -57,46 +56,6 @@ def turn(place: dict[str, Any], yaml: str, tmp_path: Path, monkeypatch: pytest.M
 
 KEEPING_MODELS = ("embedder/minilm", "summarizer/t5")
 """Whose exports lie in one cache for all tests."""
-OFFLINE = (
-    *("admission", "annotation", "answerer", "arms", "assembly", "authored", "compaction", "decay", "deduplication"),
-    *(
-        "extraction",
-        "fusion",
-        "guidance",
-        "kinds",
-        "ranking",
-        "recall",
-        "recovery",
-        "reinforcement",
-        "replay",
-        "session",
-    ),
-    *("source", "summarizer", "summary_documents", "summary_expansion", "text_index", "token_estimator"),
-)
-"""Groups whose every choice runs without a foreign server, and without a file but a run that is recorded."""
-AROUND: Mapping[str, Mapping[str, Any]] = {
-    "answerer": SERVER,
-    "fusion": {"ranking": "unified"},
-    "kinds": SERVER,
-    "ranking": FRAMES["ranking/libravdb:stages.hops.eta"] | {"decay": "weibull"},  # without these they agree
-    "reinforcement": {"decay": "weibull"},
-    "replay": {**TINY, "measures": "[retrieval,compression]"},
-    "summarizer": SERVER,
-    "summarizer/routed": FRAMES["summarizer/routed"],  # without a model it is the other one
-}
-"""Group, or one of its choices -> settings around it that tell its choices apart."""
-
-
-@pytest.mark.parametrize("group", OFFLINE)
-def test_no_two_choices_of_a_group_give_the_same(group: str, tmp_path: Path) -> None:
-    around = {**SMALL, **AROUND.get(group, {})}
-    own = {**AROUND, "arms/recorded_run": {"arms.recorded.file": recorded_run(tmp_path)}}
-    results = [
-        tuple(_result(group, around | own.get(f"{group}/{choice}", {}) | {group: choice}))
-        for choice in conf_folder.groups()[group]
-        if (group, choice) != ("ranking", "external")  # which has no stages to set: tests/eval/external
-    ]
-    assert len(set(results)) == len(results)
 
 
 @pytest.mark.parametrize("table", [REASONS, CHANGED, FRAMES], ids=["reasons", "changed", "frames"])

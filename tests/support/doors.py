@@ -62,7 +62,6 @@ def attempts(asker: Asker) -> Iterator[Attempt]:
     yield from _bridge(asker)
     yield from _recall(asker)
     yield from _tools(asker)
-    yield from _agent_tools(asker)
 
 
 def _ranked(asker: Asker) -> Iterator[Attempt]:
@@ -126,31 +125,52 @@ def _recall(asker: Asker) -> Iterator[Attempt]:
 
 
 def _tools(asker: Asker) -> Iterator[Attempt]:
+    """The tools of recall, and those that an agent has over MCP, in the hands of the asker and of whom it lends to."""
     world, scopes = asker.world, asker.scopes
     configured = recall(max_expand_tokens=_MOST)
     reader = configured.on(world.memory.store, asker.host.reads_conversation)
-    conversations = range(1, len(world.talks) + 1)
     summaries = [one for one in world.ids if one.startswith("sum_")]
-    calls: list[tuple[str, dict[str, Any], str]] = []
-    for place in ({"allConversations": True}, *({"conversationId": number} for number in conversations)):
-        calls += [
-            ("lcm_grep", {"pattern": EVERYWHERE, "mode": "full_text", **place}, ""),
-            ("lcm_expand", {"query": EVERYWHERE, "includeMessages": True, **place}, ""),
-            ("lcm_expand_query", {"prompt": EVERYWHERE, "query": EVERYWHERE, **place}, ""),
-        ]
-    for one in (*summaries, "msg#1", "msg#4"):
-        calls += [
-            ("lcm_describe", {"id": one, "allConversations": True}, one),
-            ("lcm_expand", {"summaryIds": [one], "includeMessages": True, "allConversations": True}, one),
-            ("lcm_expand_query", {"prompt": EVERYWHERE, "summaryIds": [one], "allConversations": True}, one),
-        ]
+    numbers = range(1, len(world.talks) + 1)
     for one_reader in (reader, *_lent(world, configured, reader, summaries)):
         tools = Tools(configured, one_reader, lambda: START, world.talks[0])
-        for tool, given, asked in calls:
-            yield Attempt(tool, scopes, lambda t=tools, n=tool, g=given: _reply(t, n, g), asked)
-    for number in conversations:
+        for tool, given, asked in _calls_of_recall(numbers, summaries):
+            yield Attempt(tool, scopes, partial(_reply, tools, tool, given), asked)
+        agents = AgentTools(configured, one_reader, _Open(world.memory), asker.host, lambda: ASKED_AT)
+        for tool, given, asked in _calls_of_agents((*world.talks, *map(str, (*numbers, len(numbers) + 1))), summaries):
+            yield Attempt(f"mcp {tool}", scopes, partial(agents.call, tool, given), asked)
+    for number in numbers:
         ask = partial(configured.expand_query, reader, EVERYWHERE, lambda: START, query=EVERYWHERE, conversation=number)
         yield Attempt("Recall.expand_query", scopes, ask)
+
+
+Call = tuple[str, dict[str, Any], str]
+"""A tool, its arguments, and what these name."""
+_ASKED = {"prompt": EVERYWHERE, "query": EVERYWHERE}
+
+
+def _calls_of_recall(conversations: Sequence[int], summaries: Sequence[str]) -> Iterator[Call]:
+    everywhere = {"allConversations": True}
+    for place in (everywhere, *({"conversationId": number} for number in conversations)):
+        yield "lcm_grep", {"pattern": EVERYWHERE, "mode": "full_text", **place}, ""
+        yield "lcm_expand", {"query": EVERYWHERE, "includeMessages": True, **place}, ""
+        yield "lcm_expand_query", {**_ASKED, **place}, ""
+    for one in (*summaries, "msg#1", "msg#4"):
+        yield "lcm_describe", {"id": one, **everywhere}, one
+        yield "lcm_expand", {"summaryIds": [one], "includeMessages": True, **everywhere}, one
+        yield "lcm_expand_query", {"prompt": EVERYWHERE, "summaryIds": [one], **everywhere}, one
+
+
+def _calls_of_agents(places: Sequence[str], summaries: Sequence[str]) -> Iterator[Call]:
+    yield "search", {"query": EVERYWHERE, "limit": 200}, ""
+    yield "search", {"query": DREAMS}, ""
+    yield from (("context", {"conversation": one, "query": EVERYWHERE}, one) for one in places)
+    for place in ({}, *({"conversation": one} for one in places)):
+        yield "grep", {"pattern": EVERYWHERE, **place}, str(place)
+        yield "expand_query", {**_ASKED, **place}, str(place)
+    for one in (*summaries, "msg#1", "msg#4"):
+        yield "describe", {"id": one}, one
+        yield "expand", {"ids": [one]}, one
+        yield "expand_query", {"prompt": EVERYWHERE, "ids": [one]}, one
 
 
 @dataclass(frozen=True)
@@ -161,34 +181,6 @@ class _Open:
 
     def current(self) -> Memory:
         return self.memory
-
-
-def _agent_tools(asker: Asker) -> Iterator[Attempt]:
-    world, scopes = asker.world, asker.scopes
-    configured = recall(max_expand_tokens=_MOST)
-    reader = configured.on(world.memory.store, asker.host.reads_conversation)
-    summaries = [one for one in world.ids if one.startswith("sum_")]
-    places = (*world.talks, *map(str, range(1, len(world.talks) + 2)))
-    calls: list[tuple[str, dict[str, Any], str]] = [
-        ("search", {"query": EVERYWHERE, "limit": 200}, ""),
-        ("search", {"query": DREAMS}, ""),
-        *(("context", {"conversation": one, "query": EVERYWHERE}, one) for one in places),
-    ]
-    for place in ({}, *({"conversation": one} for one in places)):
-        calls += [
-            ("grep", {"pattern": EVERYWHERE, **place}, str(place)),
-            ("expand_query", {"prompt": EVERYWHERE, "query": EVERYWHERE, **place}, str(place)),
-        ]
-    for one in (*summaries, "msg#1", "msg#4"):
-        calls += [
-            ("describe", {"id": one}, one),
-            ("expand", {"ids": [one]}, one),
-            ("expand_query", {"prompt": EVERYWHERE, "ids": [one]}, one),
-        ]
-    for one_reader in (reader, *_lent(world, configured, reader, summaries)):
-        tools = AgentTools(configured, one_reader, _Open(world.memory), asker.host, lambda: ASKED_AT)
-        for tool, given, asked in calls:
-            yield Attempt(f"mcp {tool}", scopes, partial(tools.call, tool, given), asked)
 
 
 def _reply(tools: Tools, name: str, given: Mapping[str, Any]) -> str:

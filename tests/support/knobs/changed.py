@@ -41,34 +41,13 @@ def _copy(name: str, here: Path) -> str:
     return str(shutil.copytree(here / name, here / "copy"))
 
 
-def _another_talk(here: Path) -> str:
-    path = here / "another.json"
-    talk = RECORD | {"qa": [{"question": "What is lovely?", "category": 4, "evidence": ["D1:2"]}]}
-    path.write_text(json.dumps([talk]))
-    return str(path)
-
-
 def _another_file(records: Sequence[object], here: Path) -> str:
-    path = here / "another.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return str(path)
-
-
-def _published_haystack(here: Path) -> str:
-    path = here / "longmemeval_s"
-    path.write_text(json.dumps([published("q1")]))
-    return str(path)
+    return _written(here / "another.jsonl", "".join(json.dumps(record) + "\n" for record in records))
 
 
 def _another_context(here: Path) -> str:
     here.joinpath("another").mkdir()
     return str(personamem.write_published(here / "another", [personamem.QUESTION]))
-
-
-def _ledger(here: Path) -> str:
-    path = here / "ledger.jsonl"
-    path.write_text(ledger_text([Correction("conv-1/0", ("D2:1",), ("D1:2",), False, "wrong", "knobs", "1")]))
-    return str(path)
 
 
 def _written(path: Path, text: str) -> str:
@@ -82,9 +61,22 @@ def profiles(path: Path, old: str, **others: str) -> str:
     return str(path)
 
 
+ANOTHER_TALK = RECORD | {"qa": [{"question": "What is lovely?", "category": 4, "evidence": ["D1:2"]}]}
+ONE_OF_TWO = {
+    "beam": "beam-100K-2",
+    "locomo": "conv-1",
+    "longmemeval": "hay1",
+    "dialogsum": "two",
+    "lmeb": "scene_1",
+    "personamem": "bo",
+    "qmsum": "meeting-1",
+}
+"""Dataset -> one of the two conversations of its small copy."""
+LEDGER = ledger_text([Correction("conv-1/0", ("D2:1",), ("D1:2",), False, "wrong", "knobs", "1")])
 TEMPORAL_PATTERNS = (
     *("how many days", "how long", "before or after", "since or between", "first or earlier", "when did"),
 )
+ANOTHER_MODEL = {"directory": lambda here: str(here / "another"), "file": "another.onnx", "threads": 1}
 LIMITED = {"limit": {"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 3}}
 
 CHANGED: Mapping[str, Any] = {
@@ -115,16 +107,10 @@ CHANGED: Mapping[str, Any] = {
     **{f"annotation/{name}:fallback": "patterns" for name in ("rules", "lancedb_pro_tuned")},
     "arms/recorded_run:recorded.file": lambda here: _written(here / "run", "q0 Q0 m3 1 2.5 theirs\n"),
     **{f"replay/{name}:haystack": "pooled" for name in ("bulk", "per_turn")},
-    "arms/controls:bm25.order": [],
+    **{f"arms/controls:{arm}.order": [] for arm in ("bm25", "dense", "last_n", "random", "whole_history")},
+    **{f"arms/controls:{arm}.stages": LIMITED for arm in ("last_n", "random", "whole_history")},
     "arms/controls:bm25.stages.score.column": "cosine",
-    "arms/controls:dense.order": [],
     "arms/controls:dense.stages.score.column": "bm25",
-    "arms/controls:last_n.order": [],
-    "arms/controls:last_n.stages": LIMITED,
-    "arms/controls:random.order": [],
-    "arms/controls:random.stages": LIMITED,
-    "arms/controls:whole_history.order": [],
-    "arms/controls:whole_history.stages": LIMITED,
     "arms/controls:whole_history.source.pool_size": 7,
     **{
         f"authored/{name}:{key}": value
@@ -183,29 +169,23 @@ CHANGED: Mapping[str, Any] = {
     "executor/ray:runtime_env": {"env_vars": {"WEATHER": "fair"}},
     **{f"dataset/{name}:directory": partial(_copy, name) for name in SMALL_DATASETS},
     "measures/retention:retention.rouge_threshold": 1.0,
+    **{f"dataset/{name}:only": [one] for name, one in ONE_OF_TWO.items()},
     "dataset/beam:chats": "truncated",
     "dataset/beam:file": "another/data/table.parquet",
-    "dataset/beam:only": ["beam-100K-2"],
     "dataset/beam:size": "500K",
     "dataset/beir:split": "dev",
     "dataset/beir:subset": "tiny",
     "dataset/locomo:evidence": "repaired",
-    "dataset/locomo:file": _another_talk,
-    "dataset/locomo:ledger": _ledger,
-    "dataset/locomo:only": ["conv-1"],
-    "dataset/longmemeval:file": _published_haystack,
-    "dataset/longmemeval:only": ["hay1"],
+    "dataset/locomo:file": lambda here: _written(here / "another.json", json.dumps([ANOTHER_TALK])),
+    "dataset/locomo:ledger": lambda here: _written(here / "ledger.jsonl", LEDGER),
+    "dataset/longmemeval:file": lambda here: _written(here / "longmemeval_s", json.dumps([published("q1")])),
     "dataset/longmemeval:protocol": "all",
     "dataset/dialogsum:file": partial(_another_file, dialogsum.RECORDS[:1]),
-    "dataset/dialogsum:only": ["two"],
-    "dataset/lmeb:only": ["scene_1"],
     "dataset/lmeb:subsets": ["temporal"],
     "dataset/lmeb:task": "Other",
     "dataset/personamem:file": _another_context,
-    "dataset/personamem:only": ["bo"],
     "dataset/qmsum:file": partial(_another_file, [qmsum.ANOTHER]),
     "dataset/qmsum:marks": "keep",
-    "dataset/qmsum:only": ["meeting-1"],
     "dataset/sample:directory": lambda here: str(bundled_directory()),
     "dataset/sample_long:directory": lambda here: str(bundled_directory("sample_long")),
     "dataset/own:format": "chat",
@@ -222,16 +202,11 @@ CHANGED: Mapping[str, Any] = {
     "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
     "embedder/minilm:precision": "fp32",
     "embedder/minilm:threads": 1,
-    "embedder/nomic:directory": lambda here: str(here / "another"),
-    "embedder/nomic:file": "another.onnx",
-    "embedder/nomic:pooling": "cls",
-    "embedder/nomic:threads": 1,
-    "embedder/nomic:truncate_dim": 8,
-    "embedder/onnx:directory": lambda here: str(here / "another"),
-    "embedder/onnx:file": "another.onnx",
-    "embedder/onnx:pooling": "cls",
-    "embedder/onnx:threads": 1,
-    "embedder/onnx:truncate_dim": 8,
+    **{
+        f"embedder/{name}:{key}": value
+        for name in ("nomic", "onnx")
+        for key, value in {**ANOTHER_MODEL, "pooling": "cls", "truncate_dim": 8}.items()
+    },
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},
     **{f"extraction/{name}:passage_characters": 120 for name in ("passages", "steps")},
     **{f"extraction/{name}:exchange_characters": most for name, most in (("passages", None), ("steps", 120))},
@@ -295,11 +270,10 @@ CHANGED: Mapping[str, Any] = {
     "recovery/libravdb:queries.events.extra_stop_words": ["came"],
     "reinforcement/recall:maintained": 10,
     **{f"reranker/{name}:window": 2 for name in ("cosine", "cross_encoder", "remote")},
-    "reranker/cross_encoder:activation": "none",
-    "reranker/cross_encoder:directory": lambda here: str(here / "another"),
-    "reranker/cross_encoder:file": "another.onnx",
-    "reranker/cross_encoder:max_tokens": 16,
-    "reranker/cross_encoder:threads": 1,
+    **{
+        f"reranker/cross_encoder:{key}": value
+        for key, value in {**ANOTHER_MODEL, "activation": "none", "max_tokens": 16}.items()
+    },
     # Both leave 0.8 to a weak document that is not returned, so less of one of them alone shows in nothing.
     "reranker/remote:blend.unreturned_weight": 0.9,
     "reranker/remote:blend.weak_floor_unreturned": 0.9,
@@ -335,12 +309,8 @@ CHANGED: Mapping[str, Any] = {
         f"source/{path}text_index": {"_target_": "lcm.retrieval.text_index.bm25s.Bm25s"}
         for path in ("lexical:", "branches:branches.lexical.", "branches:branches.session.branch.")
     },
-    "source/dense:pool_size": 7,
-    "source/hybrid:dense_pool_size": 7,
-    "source/hybrid:lexical_pool_size": 7,
-    "source/lexical:pool_size": 7,
-    "source/recent:pool_size": 7,
-    "source/shuffled:pool_size": 7,
+    **{f"source/{name}:pool_size": 7 for name in ("dense", "lexical", "recent", "shuffled")},
+    **{f"source/hybrid:{path}_pool_size": 7 for path in ("dense", "lexical")},
     "summarizer/chain:order": ["truncate"],
     "summarizer/extractive:code_share": 1.0,
     "summarizer/extractive:previous_share": 1.0,
