@@ -31,13 +31,6 @@ def ids(found: Context) -> list[str]:
     return [item.item_id for item in found.items]
 
 
-def test_the_newest_items_stay_up_to_the_first_that_does_not_fit() -> None:
-    long = user("x" * 400, "long")  # 100 tokens
-    found = context(OURS, [said(0), long, said(1), said(2), said(3)], 45)
-    assert ids(found) == ["m1", "m2", "m3"]
-    assert (found.tokens, found.evicted, found.budget_tokens) == (3 * 10, 2, 45)
-
-
 def test_the_most_relevant_stay_and_what_does_not_fit_is_passed_over() -> None:
     items = [said(0, "cache"), said(1), said(2), said(3, "cache cache"), said(4)]
     assert ids(context(BY_PROMPT, items, 30, "the cache")) == ["m0", "m3", "m4"]

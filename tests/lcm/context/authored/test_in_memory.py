@@ -58,13 +58,6 @@ def test_variants_are_found_and_what_is_shown_anyway_is_not(rules: Path) -> None
     assert (row["document_id"], row["authority"], row["source_message_ids"]) == ("AGENTS.md#000003", 1.0, [])
 
 
-def test_hard_text_reaches_the_store_whole(rules: Path) -> None:
-    long = " ".join(f"word{n}" for n in range(20_000))
-    rules.write_text(f"- {long}\n")
-    with Memory.open(parts(rules)) as memory:
-        assert hard(memory) == [long]
-
-
 def test_an_edited_file_is_read_when_the_workspace_is_opened_again(tmp_path: Path, rules: Path) -> None:
     """An edited block is found by its new words, though its id is the old one."""
     for _ in range(2):

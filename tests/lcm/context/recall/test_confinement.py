@@ -104,51 +104,48 @@ def test_what_a_grant_sees_does_not_change_with_what_it_does_not_see(wanted: Any
     assert seen[0] == seen[1]
 
 
-def test_a_grant_of_summaries_shows_what_lies_beneath_them_alone() -> None:
-    with Store() as store:
-        talk(store, "anna", [f"word{i} shared" for i in range(4)])
-        first, second = fold_all(store, "anna", [(0, 2), (1, 2)])
-        (top,) = fold_all(store, "anna", [(0, 2)])
-        reader = lent(recall(), store, summary_ids=[first])
-        found = reader.grep("shared", mode="full_text")
-        assert {hit.number for hit in found.messages} == {1, 2}
-        described = reader.describe(first)
-        assert described.derived_ids == ()  # type: ignore[union-attr]
-        assert [said.number for said in reader.expand([first], has_messages=True).roots[0].messages] == [1, 2]
-        for outside in (second, top):
-            with pytest.raises(GrantError, match="does not cover"):
-                reader.describe(outside)
-            with pytest.raises(GrantError, match="does not cover"):
-                reader.expand([outside])
-        with pytest.raises(GrantError, match="does not cover 'msg#3'"):
-            reader.messages([3])
+def test_a_grant_of_summaries_shows_what_lies_beneath_them_alone(store: Store) -> None:
+    talk(store, "anna", [f"word{i} shared" for i in range(4)])
+    first, second = fold_all(store, "anna", [(0, 2), (1, 2)])
+    (top,) = fold_all(store, "anna", [(0, 2)])
+    reader = lent(recall(), store, summary_ids=[first])
+    found = reader.grep("shared", mode="full_text")
+    assert {hit.number for hit in found.messages} == {1, 2}
+    described = reader.describe(first)
+    assert described.derived_ids == ()  # type: ignore[union-attr]
+    assert [said.number for said in reader.expand([first], has_messages=True).roots[0].messages] == [1, 2]
+    for outside in (second, top):
+        with pytest.raises(GrantError, match="does not cover"):
+            reader.describe(outside)
+        with pytest.raises(GrantError, match="does not cover"):
+            reader.expand([outside])
+    with pytest.raises(GrantError, match="does not cover 'msg#3'"):
+        reader.messages([3])
 
 
-def test_messages_of_another_conversation_beneath_a_leaf_are_not_shown() -> None:
+def test_messages_of_another_conversation_beneath_a_leaf_are_not_shown(store: Store) -> None:
     """A store whose edges are wrong; nothing that writes makes them so."""
-    with Store() as store:
-        talk(store, "anna", ["anna speaks"])
-        talk(store, "berta", ["berta whispers a secret"])
-        (leaf,) = fold_all(store, "anna", [(0, 1)])
-        store._connection.execute("INSERT INTO summary_messages VALUES (?, 2, 1)", (leaf,))
-        reader = lent(recall(), store)
-        found = reader.expand([leaf], has_messages=True)
-        assert [said.text for said in found.roots[0].messages] == ["anna speaks"]
-        assert found.tokens == TOKENS.count(["anna speaks"])[0]
-        owner = recall().on(store).expand([leaf], has_messages=True)
-        assert [said.number for said in owner.roots[0].messages] == [1, 2]
+    talk(store, "anna", ["anna speaks"])
+    talk(store, "berta", ["berta whispers a secret"])
+    (leaf,) = fold_all(store, "anna", [(0, 1)])
+    store._connection.execute("INSERT INTO summary_messages VALUES (?, 2, 1)", (leaf,))
+    reader = lent(recall(), store)
+    found = reader.expand([leaf], has_messages=True)
+    assert [said.text for said in found.roots[0].messages] == ["anna speaks"]
+    assert found.tokens == TOKENS.count(["anna speaks"])[0]
+    owner = recall().on(store).expand([leaf], has_messages=True)
+    assert [said.number for said in owner.roots[0].messages] == [1, 2]
 
 
-def test_what_fits_is_marked_by_what_the_grant_has_left() -> None:
-    with Store() as store:
-        talk(store, "anna", ["one"])
-        (leaf,) = fold_all(store, "anna", [(0, 1)])
-        configured = recall(max_expand_tokens=100)
-        reader = lent(configured, store)
-        for wanted, budget in ((40, 40), (1000, 96)):  # a look at the summary, 15 characters, costs 4 tokens
-            described = reader.describe(leaf, token_cap=wanted)
-            assert isinstance(described, DescribedSummary)
-            assert described.budget_tokens == budget
+def test_what_fits_is_marked_by_what_the_grant_has_left(store: Store) -> None:
+    talk(store, "anna", ["one"])
+    (leaf,) = fold_all(store, "anna", [(0, 1)])
+    configured = recall(max_expand_tokens=100)
+    reader = lent(configured, store)
+    for wanted, budget in ((40, 40), (1000, 96)):  # a look at the summary, 15 characters, costs 4 tokens
+        described = reader.describe(leaf, token_cap=wanted)
+        assert isinstance(described, DescribedSummary)
+        assert described.budget_tokens == budget
 
 
 def test_an_unknown_item_is_refused_in_the_words_of_one_outside() -> None:
@@ -183,18 +180,17 @@ def test_a_grant_that_has_ended_refuses_every_path() -> None:
                 assert "refused: " in text or '"error"' in text
 
 
-def test_reading_is_paid_for() -> None:
-    with Store() as store:
-        talk(store, "anna", ["kettle " * 40, "kettle " * 40])
-        configured = recall(max_expand_tokens=100)
-        reader = lent(configured, store)
-        found = reader.grep("[kettl ]+")
-        assert len(found.messages) == 1
-        assert "no tokens" in found.notes[-1]
-        assert reader.remaining_tokens == 100 - TOKENS.count(["kettle " * 40])[0]
-        with pytest.raises(LcmError, match="does not cover"):
-            reader.messages([7])
-        left = reader.remaining_tokens
-        (said,) = reader.messages([1])
-        assert said.is_clipped
-        assert reader.remaining_tokens == left - said.tokens >= 0
+def test_reading_is_paid_for(store: Store) -> None:
+    talk(store, "anna", ["kettle " * 40, "kettle " * 40])
+    configured = recall(max_expand_tokens=100)
+    reader = lent(configured, store)
+    found = reader.grep("[kettl ]+")
+    assert len(found.messages) == 1
+    assert "no tokens" in found.notes[-1]
+    assert reader.remaining_tokens == 100 - TOKENS.count(["kettle " * 40])[0]
+    with pytest.raises(LcmError, match="does not cover"):
+        reader.messages([7])
+    left = reader.remaining_tokens
+    (said,) = reader.messages([1])
+    assert said.is_clipped
+    assert reader.remaining_tokens == left - said.tokens >= 0

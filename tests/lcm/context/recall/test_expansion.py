@@ -36,25 +36,23 @@ def test_an_expansion_keeps_to_its_cap_and_says_so(messages, wanted, cap, depth)
         assert capped.is_truncated or capped == whole
 
 
-def test_words_are_told_in_full_and_ids_alone_as_the_original_does() -> None:
-    with Store() as store:
-        talk(store, "talk", ["the port is 8443", "and the host is kettle"])
-        leaf = fold(store, "talk", 0, 2, "where the service listens")
-        store._connection.execute("UPDATE messages SET token_count = 0 WHERE message_id = 1")  # it is counted then
-        found = recall().on(store).expand([leaf], has_messages=True)
-        words, ids = (distilled_text(found, rules) for rules in ("corrected", "original"))
-        assert "[msg#1] (user, 4 tokens)\nthe port is 8443" in words
-        assert "and the host is kettle" in words
-        assert "msg#1 (user, 4 tokens), msg#2 (user, 6 tokens)" in ids
-        assert "8443" not in ids
+def test_words_are_told_in_full_and_ids_alone_as_the_original_does(store: Store) -> None:
+    talk(store, "talk", ["the port is 8443", "and the host is kettle"])
+    leaf = fold(store, "talk", 0, 2, "where the service listens")
+    store._connection.execute("UPDATE messages SET token_count = 0 WHERE message_id = 1")  # it is counted then
+    found = recall().on(store).expand([leaf], has_messages=True)
+    words, ids = (distilled_text(found, rules) for rules in ("corrected", "original"))
+    assert "[msg#1] (user, 4 tokens)\nthe port is 8443" in words
+    assert "and the host is kettle" in words
+    assert "msg#1 (user, 4 tokens), msg#2 (user, 6 tokens)" in ids
+    assert "8443" not in ids
 
 
-def test_a_store_that_is_no_dag_ends() -> None:
-    with Store() as store:
-        talk(store, "talk", ["one", "two"])
-        first, second = fold(store, "talk", 0, 1, "one"), fold(store, "talk", 1, 1, "two")
-        top = fold(store, "talk", 0, 2, "top")
-        store._connection.execute("UPDATE summaries SET kind = 'condensed' WHERE summary_id = ?", (first,))
-        store._connection.execute("INSERT INTO summary_parents VALUES (?, ?, 0)", (first, top))
-        found = recall().on(store).expand([top], depth=100, token_cap=10**9)
-        assert [child.summary_id for child in found.roots[0].children] == [first, second]
+def test_a_store_that_is_no_dag_ends(store: Store) -> None:
+    talk(store, "talk", ["one", "two"])
+    first, second = fold(store, "talk", 0, 1, "one"), fold(store, "talk", 1, 1, "two")
+    top = fold(store, "talk", 0, 2, "top")
+    store._connection.execute("UPDATE summaries SET kind = 'condensed' WHERE summary_id = ?", (first,))
+    store._connection.execute("INSERT INTO summary_parents VALUES (?, ?, 0)", (first, top))
+    found = recall().on(store).expand([top], depth=100, token_cap=10**9)
+    assert [child.summary_id for child in found.roots[0].children] == [first, second]

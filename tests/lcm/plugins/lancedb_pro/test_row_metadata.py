@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.plugins.lancedb_pro.row_metadata import access, build, is_active, is_expired, lifecycle, parse, reinforced
+from lcm.plugins.lancedb_pro.row_metadata import access, build, lifecycle, parse, reinforced
 
 NOW = 1_775_000_000_000
 HOUR = 3_600_000
@@ -76,40 +76,6 @@ def test_what_is_taken_as_empty_is_logged(caplog: pytest.LogCaptureFixture) -> N
     ]
 
 
-def test_what_is_absent_null_or_not_finite_has_a_default() -> None:
-    assert parsed({"confidence": None})["confidence"] == 0
-    assert parsed({})["confidence"] == 0.7
-    assert parsed({"last_accessed_at": None})["last_accessed_at"] == 0
-    assert parsed({}, stamp=NOW - HOUR)["last_accessed_at"] == NOW - HOUR
-    assert parsed(stamp=float("nan"))["valid_from"] == NOW
-
-
-def test_the_layer_follows_source_then_state_then_the_rows_own_category() -> None:
-    assert parsed({"source": "reflection", "state": "archived"})["memory_layer"] == "reflection"
-    assert parsed({"state": "archived"}, category="preference")["memory_layer"] == "archive"
-    assert parsed({"memory_category": "cases"}, category="preference")["memory_layer"] == "durable"
-    assert parsed({"memory_category": "preferences"})["memory_layer"] == "working"
-
-
-def built(metadata: dict[str, Any], patch: dict[str, Any], text: str = "a", category: str = "other") -> dict[str, Any]:
-    return build(metadata, patch, text=text, category=category, timestamp_ms=NOW, now_ms=NOW)
-
-
-def test_a_patch_clears_a_time_that_is_none_and_keeps_what_it_does_not_name() -> None:
-    stored = {"valid_until": NOW + HOUR, "invalidated_at": NOW + HOUR, "tier": "core", "source_session": "s1"}
-    found = built(stored, {"valid_until": None, "source_session": 5})
-    assert "valid_until" not in found
-    assert (found["invalidated_at"], found["tier"], found["source_session"]) == (NOW + HOUR, "core", "s1")
-    assert built(stored, {"source_session": "s2"})["source_session"] == "s2"
-
-
-def test_a_patched_key_comes_before_the_stored_one_and_the_stored_before_a_derived_one() -> None:
-    row = {"text": "Editor: vim", "category": "preference"}
-    assert built({}, {"l0_abstract": "Shell: fish"}, **row)["fact_key"] == "preferences:editor"
-    assert built({}, {"fact_key": "k"}, **row)["fact_key"] == "k"
-    assert built({"memory_category": "cases"}, {"memory_category": "entities"}, **row)["fact_key"] == "entities:editor"
-
-
 @given(OBJECTS, st.integers(-3, 5))
 def test_an_access_is_read_back_under_both_spellings(metadata: dict[str, Any], delta: int) -> None:
     before, _ = access(metadata)
@@ -120,12 +86,6 @@ def test_an_access_is_read_back_under_both_spellings(metadata: dict[str, Any], d
     assert {key: value for key, value in after.items() if "ccess" not in key} == {
         key: value for key, value in metadata.items() if "ccess" not in key
     }
-
-
-def test_camel_case_goes_first_unless_it_is_null_and_a_negative_access_is_none() -> None:
-    assert access({"accessCount": 0, "access_count": 5}) == (0, 0)
-    assert access({"accessCount": None, "access_count": 5}) == (5, 0)
-    assert access({"lastAccessedAt": -5, "last_accessed_at": NOW}) == (0, 0)
 
 
 def test_the_lifecycle_falls_back_to_the_rows_own_instant() -> None:
@@ -143,10 +103,3 @@ def test_the_lifecycle_falls_back_to_the_rows_own_instant() -> None:
     }
     now = lifecycle(parsed({"memory_temporal_type": "dynamic"}), importance=0.0, timestamp_ms=float("inf"), now_ms=NOW)
     assert (now["created_at_ms"], now["importance"], now["temporal_type"]) == (NOW, 0.0, "dynamic")
-
-
-def test_a_document_stands_from_its_beginning_to_just_before_its_end_and_expires_at_its_last_instant() -> None:
-    assert [is_active(10, 20, at) for at in (9, 10, 19, 20)] == [False, True, True, False]
-    assert is_active(10, None, 10**15) and is_active(10, 0, 10**15)
-    assert [is_expired(20, at) for at in (19, 20, 21)] == [False, True, True]
-    assert (is_expired(None, 10**15), is_expired(0, 1)) == (False, True)

@@ -7,35 +7,30 @@ import pytest
 from lcm.context.assembly.continuity import Continuity
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
-from lcm.plugins.libravdb.daemon_environment import daemon_environment
-from lcm.plugins.libravdb.memory_search import Bridge, durable_namespace, read_file
+from lcm.plugins.libravdb.memory_search import Bridge, read_file
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import LINES, minute, system, transcript
 
 LATER = minute(60)
 
 
-def test_results_cite_documents_that_can_be_read_back() -> None:
-    with Memory.open(system()) as memory:
-        memory.ingest(transcript())
-        found = Bridge().search(memory, {"query": "goats", "k": 2, "user_id": "u/1"}, LATER)
-        assert len(found) == 2
-        assert {result["snippet"].partition(": ")[2] for result in found} == {LINES[2], LINES[7]}
-        first = found[0]
-        assert (first["source"], first["startLine"], first["endLine"]) == ("memory", 1, 1)
-        assert first["path"].startswith("user%3Au%2F1::doc_")
-        assert first["citation"] == "user:u/1:" + first["path"].partition("::")[2]
-        assert read_file(memory, first["path"]) == first["snippet"]
-        assert read_file(memory, first["path"], 2) == ""
+def test_results_cite_documents_that_can_be_read_back(memory: Memory) -> None:
+    found = Bridge().search(memory, {"query": "goats", "k": 2, "user_id": "u/1"}, LATER)
+    assert len(found) == 2
+    assert {result["snippet"].partition(": ")[2] for result in found} == {LINES[2], LINES[7]}
+    first = found[0]
+    assert (first["source"], first["startLine"], first["endLine"]) == ("memory", 1, 1)
+    assert first["path"].startswith("user%3Au%2F1::doc_")
+    assert first["citation"] == "user:u/1:" + first["path"].partition("::")[2]
+    assert read_file(memory, first["path"]) == first["snippet"]
+    assert read_file(memory, first["path"], 2) == ""
 
 
-def test_the_askers_session_is_named_and_nothing_later_is_seen() -> None:
-    with Memory.open(system()) as memory:
-        memory.ingest(transcript())
-        found = Bridge().search(memory, {"q": "goats", "session_id": "talk"}, minute(4))
-        assert {result["source"] for result in found} == {"sessions"}
-        assert all(LINES[7] not in result["snippet"] for result in found)
-        assert Bridge(searches_summaries=True).search(memory, {"q": "goats", "session_id": "talk"}, LATER) == []
+def test_the_askers_session_is_named_and_nothing_later_is_seen(memory: Memory) -> None:
+    found = Bridge().search(memory, {"q": "goats", "session_id": "talk"}, minute(4))
+    assert {result["source"] for result in found} == {"sessions"}
+    assert all(LINES[7] not in result["snippet"] for result in found)
+    assert Bridge(searches_summaries=True).search(memory, {"q": "goats", "session_id": "talk"}, LATER) == []
 
 
 def test_only_scopes_that_may_be_read_are_searched_and_read_back() -> None:
@@ -52,16 +47,14 @@ def test_only_scopes_that_may_be_read_are_searched_and_read_back() -> None:
             read_file(memory, first["path"], host=memory.identity("bo"))
 
 
-def test_what_asks_or_cites_nothing_has_no_results_or_is_refused() -> None:
-    with Memory.open(system()) as memory:
-        memory.ingest(transcript())
-        for params in ({}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}):
-            assert Bridge().search(memory, params, LATER) == []
-        for path in ("", "user:u1", "::doc_1"):
-            with pytest.raises(LcmError, match="path must be COLLECTION::ID"):
-                read_file(memory, path)
-        with pytest.raises(LcmError, match="doc_unknown"):
-            read_file(memory, "user%3Au1::doc_unknown")
+def test_what_asks_or_cites_nothing_has_no_results_or_is_refused(memory: Memory) -> None:
+    for params in ({}, {"query": ""}, {"k": 3}, {"query": None, "text": ""}):
+        assert Bridge().search(memory, params, LATER) == []
+    for path in ("", "user:u1", "::doc_1"):
+        with pytest.raises(LcmError, match="path must be COLLECTION::ID"):
+            read_file(memory, path)
+    with pytest.raises(LcmError, match="doc_unknown"):
+        read_file(memory, "user%3Au1::doc_unknown")
 
 
 def test_a_long_document_is_read_in_windows() -> None:
@@ -111,23 +104,5 @@ def test_the_recall_of_a_session_leaves_its_newest_turns_out() -> None:
         assert found and not found & set(LINES[-4:])
 
 
-def test_what_is_no_text_names_nobody() -> None:
-    with Memory.open(system()) as memory:
-        memory.ingest(transcript())
-        assert Bridge().search(memory, {"query": "goats", "session_id": 5, "user_id": 7, "agent_id": []}, LATER)
-
-
-def test_a_namespace_is_the_first_name_that_is_not_blank() -> None:
-    assert durable_namespace(" u ", "k", "a") == "u"
-    assert durable_namespace(" ", "k", "a") == "session-key:k"
-    assert durable_namespace(None, "", "a") == "agent-id:a"
-    assert durable_namespace(None, None, None, "session:s") == "session:s"
-    assert durable_namespace(None, None, None) == "default"
-
-
-def test_a_tuned_gate_reaches_the_daemon() -> None:
-    config = {"gatingWeights": {"w1c": 0.5, "w2c": True}, "gatingTechNorm": 2.0, "ingestionGateThreshold": 0, "topK": 8}
-    assert daemon_environment(config) == {
-        "LIBRAVDB_GATING_W1C": "0.5", "LIBRAVDB_GATING_TECH_NORM": "2", "LIBRAVDB_GATING_THRESHOLD": "0",
-    }  # fmt: skip
-    assert replace(Bridge(), top_k=3.5).route({"query": "x"}).k == 3  # type: ignore[union-attr]
+def test_what_is_no_text_names_nobody(memory: Memory) -> None:
+    assert Bridge().search(memory, {"query": "goats", "session_id": 5, "user_id": 7, "agent_id": []}, LATER)

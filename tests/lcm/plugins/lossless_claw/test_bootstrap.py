@@ -34,14 +34,13 @@ def hear(store: Store, *texts: str) -> None:
     ingest(store, messages, preparer(), NOW, "s", "key")
 
 
-def test_a_file_that_did_not_change_changes_nothing(path: Path) -> None:
+def test_a_file_that_did_not_change_changes_nothing(store: Store, path: Path) -> None:
     write(path, chain("a", "b"))
-    with Store() as store:
-        assert boot(store, path).imported_messages == 2
-        before = dump(store)
-        report = boot(store, path)
-        assert (report.is_bootstrapped, report.reason) == (False, "already bootstrapped")
-        assert dump(store) == before
+    assert boot(store, path).imported_messages == 2
+    before = dump(store)
+    report = boot(store, path)
+    assert (report.is_bootstrapped, report.reason) == (False, "already bootstrapped")
+    assert dump(store) == before
 
 
 @settings(max_examples=20)
@@ -82,55 +81,50 @@ def test_the_first_import_takes_the_newest_within_its_bound_and_the_last_message
             assert said(store, "key")[-1] == "c" * 40
 
 
-def test_what_was_heard_live_is_known_again_by_its_words(path: Path) -> None:
-    with Store() as store:
-        hear(store, "a")
-        report = boot(store, write(path, chain("a", "b")))
-        assert (report.imported_messages, report.reason) == (1, "reconciled missing session messages")
-        assert said(store, "key") == ["a", "b"]
+def test_what_was_heard_live_is_known_again_by_its_words(store: Store, path: Path) -> None:
+    hear(store, "a")
+    report = boot(store, write(path, chain("a", "b")))
+    assert (report.imported_messages, report.reason) == (1, "reconciled missing session messages")
+    assert said(store, "key") == ["a", "b"]
 
 
-def test_a_fork_hides_what_was_left_and_going_back_shows_it_again(path: Path) -> None:
+def test_a_fork_hides_what_was_left_and_going_back_shows_it_again(store: Store, path: Path) -> None:
     common, left = chain("a", "b"), chain("c", "d", parent="e-b")
     other = chain("x", "y", parent="e-b")
     back = chain("z", parent="e-d")
-    with Store() as store:
-        write(path, [*common, *left], 1)
-        boot(store, path)
-        write(path, [*common, *left, *other], 2)
-        report = boot(store, path)
-        assert (report.imported_messages, report.hidden_messages) == (2, 2)
-        assert shown(store, "key") == ["a", "b", "x", "y"]
-        assert said(store, "key") == ["a", "b", "c", "d", "x", "y"]
-        assert len(store.retired("key")) == 2
-        write(path, [*common, *left, *other, *back], 3)
-        boot(store, path)
-        assert shown(store, "key") == ["a", "b", "c", "d", "z"]
+    write(path, [*common, *left], 1)
+    boot(store, path)
+    write(path, [*common, *left, *other], 2)
+    report = boot(store, path)
+    assert (report.imported_messages, report.hidden_messages) == (2, 2)
+    assert shown(store, "key") == ["a", "b", "x", "y"]
+    assert said(store, "key") == ["a", "b", "c", "d", "x", "y"]
+    assert len(store.retired("key")) == 2
+    write(path, [*common, *left, *other, *back], 3)
+    boot(store, path)
+    assert shown(store, "key") == ["a", "b", "c", "d", "z"]
 
 
-def test_a_fork_hides_what_was_heard_live_too(path: Path) -> None:
-    with Store() as store:
-        hear(store, *"abcd")
-        boot(store, write(path, [*chain("a", "b", "c", "d"), *chain("x", parent="e-b")]))
-        assert shown(store, "key") == ["a", "b", "x"]
+def test_a_fork_hides_what_was_heard_live_too(store: Store, path: Path) -> None:
+    hear(store, *"abcd")
+    boot(store, write(path, [*chain("a", "b", "c", "d"), *chain("x", parent="e-b")]))
+    assert shown(store, "key") == ["a", "b", "x"]
 
 
-def test_rewritten_words_of_a_known_entry_change_no_message(path: Path) -> None:
+def test_rewritten_words_of_a_known_entry_change_no_message(store: Store, path: Path) -> None:
     entries = chain("a", "b")
-    with Store() as store:
-        write(path, entries, 1)
-        boot(store, path)
-        entries[0]["message"]["content"] = "shorter"
-        write(path, [*entries, *chain("c", parent="e-b")], 2)
-        assert boot(store, path).imported_messages == 1
-        assert said(store, "key") == ["a", "b", "c"]
+    write(path, entries, 1)
+    boot(store, path)
+    entries[0]["message"]["content"] = "shorter"
+    write(path, [*entries, *chain("c", parent="e-b")], 2)
+    assert boot(store, path).imported_messages == 1
+    assert said(store, "key") == ["a", "b", "c"]
 
 
-def test_by_content_branches_are_read_in_the_order_of_the_file(path: Path) -> None:
+def test_by_content_branches_are_read_in_the_order_of_the_file(store: Store, path: Path) -> None:
     write(path, [*chain("a", "b"), *chain("x", parent="e-a")])
-    with Store() as store:
-        boot(store, path, preparer(**FAITHFUL))
-        assert said(store, "key") == ["a", "b", "x"]
+    boot(store, path, preparer(**FAITHFUL))
+    assert said(store, "key") == ["a", "b", "x"]
 
 
 def test_too_many_missing_messages_are_not_imported_under_a_cap(path: Path) -> None:
@@ -145,12 +139,11 @@ def test_too_many_missing_messages_are_not_imported_under_a_cap(path: Path) -> N
             assert boot(store, write(path, chain(*texts[:length])), preparer(**rules)).reason == reason
 
 
-def test_what_is_only_appended_needs_no_anchor_and_has_no_cap(path: Path) -> None:
-    with Store() as store:
-        write(path, chain("a", "b"), 1)
-        boot(store, path, preparer(**FAITHFUL))
-        write(path, [*chain("a", "b"), *chain(*[f"m{i}" for i in range(80)], parent="e-b")], 2)
-        assert boot(store, path, preparer(**FAITHFUL)).imported_messages == 80
+def test_what_is_only_appended_needs_no_anchor_and_has_no_cap(store: Store, path: Path) -> None:
+    write(path, chain("a", "b"), 1)
+    boot(store, path, preparer(**FAITHFUL))
+    write(path, [*chain("a", "b"), *chain(*[f"m{i}" for i in range(80)], parent="e-b")], 2)
+    assert boot(store, path, preparer(**FAITHFUL)).imported_messages == 80
 
 
 def test_a_line_that_cannot_be_read_is_told_and_the_others_are_kept(
@@ -164,35 +157,32 @@ def test_a_line_that_cannot_be_read_is_told_and_the_others_are_kept(
     assert "1 lines of the session file cannot be read" in caplog.text
 
 
-def test_an_empty_file_and_one_that_is_not_there(path: Path) -> None:
-    with Store() as store:
-        with pytest.raises(TranscriptError, match="cannot read the session file"):
-            boot(store, path)
-        for text in ("", json.dumps(HEADER) + "\n"):
-            path.write_text(text)
-            assert boot(store, path).reason == "no leaf-path messages in session"
+def test_an_empty_file_and_one_that_is_not_there(store: Store, path: Path) -> None:
+    with pytest.raises(TranscriptError, match="cannot read the session file"):
+        boot(store, path)
+    for text in ("", json.dumps(HEADER) + "\n"):
+        path.write_text(text)
+        assert boot(store, path).reason == "no leaf-path messages in session"
 
 
-def test_excluded_and_stateless_sessions_leave_the_store_alone(path: Path) -> None:
+def test_excluded_and_stateless_sessions_leave_the_store_alone(store: Store, path: Path) -> None:
     write(path, chain("a"))
-    with Store() as store:
-        before = dump(store)
-        assert boot(store, path, preparer(ignore_patterns=["key"])).reason == "session excluded by pattern"
-        assert boot(store, path, preparer(stateless_patterns=["key"])).reason == "stateless session"
-        assert dump(store) == before
+    before = dump(store)
+    assert boot(store, path, preparer(ignore_patterns=["key"])).reason == "session excluded by pattern"
+    assert boot(store, path, preparer(stateless_patterns=["key"])).reason == "stateless session"
+    assert dump(store) == before
 
 
-def test_heartbeats_of_a_file_are_hidden_where_asked_for_and_not_imported_again(path: Path) -> None:
+def test_heartbeats_of_a_file_are_hidden_where_asked_for_and_not_imported_again(store: Store, path: Path) -> None:
     asked = entry("h1", "e-a", "read HEARTBEAT.md")
     answered = entry("h2", "h1", "HEARTBEAT_OK", "assistant")
     write(path, [*chain("a"), asked, answered], 1)
-    with Store() as store:
-        assert boot(store, path).hidden_messages == 0
-        write(path, [*chain("a"), asked, answered, *chain("b", parent="h2")], 2)
-        report = boot(store, path, preparer(prune_heartbeats=True))
-        assert (report.imported_messages, report.hidden_messages) == (1, 2)
-        assert shown(store, "key") == ["a", "b"]
-        assert len(said(store, "key")) == 4
+    assert boot(store, path).hidden_messages == 0
+    write(path, [*chain("a"), asked, answered, *chain("b", parent="h2")], 2)
+    report = boot(store, path, preparer(prune_heartbeats=True))
+    assert (report.imported_messages, report.hidden_messages) == (1, 2)
+    assert shown(store, "key") == ["a", "b"]
+    assert len(said(store, "key")) == 4
 
 
 def test_of_a_file_with_several_conversations_the_first_is_the_session(

@@ -37,14 +37,6 @@ def items(store: Store) -> list[str]:
     return [entry.item_id for entry in store.context("key")]
 
 
-@pytest.mark.parametrize(("depth", "left"), [(-1, ["S4", "S3", "key:4"]), (0, ["S4", "S3"]), (1, ["S4"]), (2, [])])
-def test_a_new_session_keeps_the_summaries_of_at_least_the_depth(store: Store, depth: int, left: list[str]) -> None:
-    before_reset(store, SessionRules(new_session_retain_depth=depth), NOW, "new", "s", "key")
-    assert items(store) == left
-    assert said(store, "key") == ["a", "b", "c", "d"]
-    assert len(store.summaries("key")) == 4
-
-
 def test_a_reset_begins_an_empty_conversation_and_the_old_one_is_read_by_its_own_id(store: Store) -> None:
     before_reset(store, SessionRules(), NOW, "reset", "s", "key")
     ingest(store, [user("e")], preparer(), NOW, "s", "key")

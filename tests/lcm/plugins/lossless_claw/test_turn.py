@@ -38,55 +38,48 @@ def test_a_host_that_hands_over_everything_again_adds_only_what_is_new(turns: li
             assert not turns or said(store, "key") == everything
 
 
-def test_a_turn_that_says_nothing_new_is_still_looked_at_by_compaction() -> None:
-    with Store() as store:
-        turn(store, user("a", "b"))
-        assert turn(store, user("a", "b")) == TurnReport("key", 0, 0, is_compaction_due=True)
-        assert not ingest_turn(store, [], preparer(), NOW, "other").is_compaction_due
+def test_a_turn_that_says_nothing_new_is_still_looked_at_by_compaction(store: Store) -> None:
+    turn(store, user("a", "b"))
+    assert turn(store, user("a", "b")) == TurnReport("key", 0, 0, is_compaction_due=True)
+    assert not ingest_turn(store, [], preparer(), NOW, "other").is_compaction_due
 
 
-def test_the_hosts_own_summary_comes_first_as_said_by_the_user() -> None:
-    with Store() as store:
-        turn(store, user("a"), summary="earlier: much")
-        assert said(store, "key") == ["earlier: much", "a"]
+def test_the_hosts_own_summary_comes_first_as_said_by_the_user(store: Store) -> None:
+    turn(store, user("a"), summary="earlier: much")
+    assert said(store, "key") == ["earlier: much", "a"]
 
 
-def test_an_acknowledged_heartbeat_is_hidden_and_stays_in_the_store() -> None:
-    with Store() as store:
-        turn(store, user("a"))
-        report = turn(store, heartbeat())
-        assert (report.stored_messages, report.hidden_messages, report.is_compaction_due) == (2, 2, False)
-        assert shown(store, "key") == ["a"]
-        assert said(store, "key") == ["a", "see HEARTBEAT.md", " HEARTBEAT_OK "]
-        assert len(store.retired("key")) == 2
+def test_an_acknowledged_heartbeat_is_hidden_and_stays_in_the_store(store: Store) -> None:
+    turn(store, user("a"))
+    report = turn(store, heartbeat())
+    assert (report.stored_messages, report.hidden_messages, report.is_compaction_due) == (2, 2, False)
+    assert shown(store, "key") == ["a"]
+    assert said(store, "key") == ["a", "see HEARTBEAT.md", " HEARTBEAT_OK "]
+    assert len(store.retired("key")) == 2
 
 
-def test_heartbeats_stay_where_nobody_asked_for_pruning_and_a_flagged_turn_is_not_stored() -> None:
-    with Store() as store:
-        assert ingest_turn(store, heartbeat(), preparer(), NOW, "s", "key", is_heartbeat=True).stored_messages == 0
-        ingest_turn(store, heartbeat(), preparer(), NOW, "s", "key")
-        assert len(shown(store, "key")) == 2
+def test_heartbeats_stay_where_nobody_asked_for_pruning_and_a_flagged_turn_is_not_stored(store: Store) -> None:
+    assert ingest_turn(store, heartbeat(), preparer(), NOW, "s", "key", is_heartbeat=True).stored_messages == 0
+    ingest_turn(store, heartbeat(), preparer(), NOW, "s", "key")
+    assert len(shown(store, "key")) == 2
 
 
-def test_excluded_and_stateless_sessions_are_not_stored() -> None:
-    with Store() as store:
-        for rules in (preparer(ignore_patterns=["key"]), preparer(stateless_patterns=["k*"])):
-            assert ingest_turn(store, user("a"), rules, NOW, "s", "key") == TurnReport(None, 0)
-        assert store.conversations().height == 0
+def test_excluded_and_stateless_sessions_are_not_stored(store: Store) -> None:
+    for rules in (preparer(ignore_patterns=["key"]), preparer(stateless_patterns=["k*"])):
+        assert ingest_turn(store, user("a"), rules, NOW, "s", "key") == TurnReport(None, 0)
+    assert store.conversations().height == 0
 
 
-def test_a_session_keeps_its_conversation_when_its_id_changes_or_a_key_comes_later() -> None:
-    with Store() as store:
-        ingest_turn(store, user("a"), preparer(), NOW, "s")
-        ingest_turn(store, user("b"), preparer(), NOW, "s", "key")
-        ingest_turn(store, user("c"), preparer(), NOW, "t", "key")
-        ingest_turn(store, user("d"), preparer(), NOW, "t")
-        assert store.conversations()["conversation_id"].to_list() == ["key"]
-        assert said(store, "key") == ["a", "b", "c", "d"]
+def test_a_session_keeps_its_conversation_when_its_id_changes_or_a_key_comes_later(store: Store) -> None:
+    ingest_turn(store, user("a"), preparer(), NOW, "s")
+    ingest_turn(store, user("b"), preparer(), NOW, "s", "key")
+    ingest_turn(store, user("c"), preparer(), NOW, "t", "key")
+    ingest_turn(store, user("d"), preparer(), NOW, "t")
+    assert store.conversations()["conversation_id"].to_list() == ["key"]
+    assert said(store, "key") == ["a", "b", "c", "d"]
 
 
-def test_ids_given_by_the_host_are_kept_and_numbered_where_they_are_taken() -> None:
+def test_ids_given_by_the_host_are_kept_and_numbered_where_they_are_taken(store: Store) -> None:
     named = [live_message({"role": "user", "content": text}, "s", NOW, "id") for text in "ab"]
-    with Store() as store:
-        turn(store, named)
-        assert [message.message_id for message in store.messages("key")] == ["id", "id#2"]
+    turn(store, named)
+    assert [message.message_id for message in store.messages("key")] == ["id", "id#2"]

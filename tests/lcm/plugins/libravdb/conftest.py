@@ -1,0 +1,14 @@
+from collections.abc import Iterator
+
+import pytest
+
+from lcm.memory.memory import Memory
+from tests.support.workspaces import system, transcript
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    """It has heard a conversation of eight turns."""
+    with Memory.open(system()) as opened:
+        opened.ingest(transcript())
+        yield opened
