@@ -1,7 +1,10 @@
 """Which tests are slow is recorded by processor time, and what is recorded is there."""
 
+import os
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from tests.support.cost import Bill, is_slow, slow_tests
 
@@ -30,3 +33,10 @@ def test_a_test_is_slow_by_itself_or_where_what_its_file_shares_is() -> None:
     slow = bill.recorded({"a.py::one", "c.py", "c.py::one", *kept})
     assert slow == {"a.py::two[x@y]", "b.py", *kept}
     assert [is_slow(nodeid, slow) for nodeid in ("a.py::one", "a.py::two[x@y]", "b.py::other")] == [False, True, True]
+
+
+@pytest.mark.xdist_group("one worker")
+def test_a_group_of_tests_stays_in_one_worker(request: pytest.FixtureRequest) -> None:
+    """Else each worker makes for itself what the tests of a group share."""
+    is_shared_out = "PYTEST_XDIST_WORKER" in os.environ
+    assert request.node.nodeid.endswith("@one worker") == is_shared_out
