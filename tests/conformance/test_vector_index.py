@@ -97,16 +97,6 @@ def test_scores_are_the_exact_ones_bit_for_bit(choice: VectorIndexChoice, count:
         assert cosines == [exact[document_id] for document_id in answer]
 
 
-@pytest.mark.parametrize("count", [1, 3, 64, 701, 1500])
-def test_a_query_is_answered_alike_alone_and_in_any_batch(choice: VectorIndexChoice, count: int) -> None:
-    index, ids, _ = filled(choice, count)
-    queries = unit(np.random.default_rng(1), 33)
-    for allowed in (None, ids[::2]):
-        together = index.search(queries, 7, allowed)
-        assert [index.search(queries[i : i + 1], 7, allowed)[0] for i in range(33)] == together
-        assert index.search(queries[5:9], 7, allowed) == together[5:9]
-
-
 def test_ties_come_in_the_order_of_adding(choice: VectorIndexChoice) -> None:
     index = choice.build(DIM, incidents=Counter())
     base = unit(np.random.default_rng(0), 250)

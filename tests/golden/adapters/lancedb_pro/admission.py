@@ -19,9 +19,13 @@ from lcm.records.document import Candidate, Document
 from lcm.writing.admission.amac import Amac, max_similarity, recency_gap
 from lcm.writing.admission.confidence import common_length, f1, spans, support, tokens
 from lcm.writing.admission.utility import Utility
-from tests.golden.components import component, milliseconds
+from tests.golden.components import component, fields_of, milliseconds
 
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+SHOWN = """
+    preset enabled=is_enabled utility_mode reject_threshold admit_threshold
+    novelty_candidate_pool_size=novelty_pool_size audit_metadata persist_rejected_audits
+"""
 CHOICE_OF_PRESET = {"balanced": "balanced", "conservative": "conservative", "high-recall": "high_recall"}
 
 
@@ -71,15 +75,8 @@ def admission_config(case: dict[str, Any]) -> dict[str, Any]:
 
 def admission_presets(case: dict[str, Any]) -> dict[str, Any]:
     amac: Amac = component(f"admission={CHOICE_OF_PRESET[case['preset']]}", "admission")
-    configured = PluginAdmission(
-        preset=case["preset"],
-        weights=amac.weights,
-        reject_threshold=amac.reject_threshold,
-        admit_threshold=amac.admit_threshold,
-        novelty_pool_size=amac.novelty_pool_size,
-        recency_half_life_days=amac.recency_half_life_days,
-        type_priors=amac.type_priors,
-    )
+    names = "weights reject_threshold admit_threshold novelty_pool_size recency_half_life_days type_priors"
+    configured = PluginAdmission(preset=case["preset"], **fields_of(amac, names))
     return {**_shown(configured), "type_prior_scores": dict(amac.type_priors)}
 
 
@@ -98,19 +95,14 @@ def admission_evaluate(case: dict[str, Any]) -> dict[str, Any]:
         instant(case["now_ms"]),
         incidents=Counter(),
     )
+    audit, names = found.audit, ("decision", "hint", "max_similarity", "thresholds", "weights", "version")
     return {
-        "decision": found.audit["decision"],
-        "hint": found.audit["hint"],
         "score": found.score,
         "feature_scores": dict(found.features),
-        "max_similarity": found.audit["max_similarity"],
-        "matched_ids": found.audit["matched_existing_memory_ids"],
-        "compared_ids": found.audit["compared_existing_memory_ids"],
-        "thresholds": found.audit["thresholds"],
-        "weights": found.audit["weights"],
-        "has_utility_reason": bool(found.audit["utility_reason"]),
-        "evaluated_at": milliseconds(datetime.fromisoformat(found.audit["evaluated_at"])),
-        "version": found.audit["version"],
+        **{name: audit[name] for name in names},
+        **{f"{kind}_ids": audit[f"{kind}_existing_memory_ids"] for kind in ("matched", "compared")},
+        "has_utility_reason": bool(audit["utility_reason"]),
+        "evaluated_at": milliseconds(datetime.fromisoformat(audit["evaluated_at"])),
     }
 
 
@@ -153,13 +145,8 @@ def compared(vector: list[Any], rows: list[dict[str, Any]]) -> list[Neighbour]:
 
 
 def candidate_of(row: dict[str, Any]) -> Candidate:
-    return Candidate(
-        row["abstract"],
-        source_message_ids=("m",),
-        category=row["category"],
-        overview=row["overview"],
-        content=row["content"],
-    )
+    fields = {key: row[key] for key in ("category", "overview", "content")}
+    return Candidate(row["abstract"], source_message_ids=("m",), **fields)
 
 
 def document_of(document_id: str, text: str, category: str, timestamp_ms: float) -> Document:
@@ -185,17 +172,10 @@ def _component(value: Any) -> float:
 
 def _shown(settings: PluginAdmission) -> dict[str, Any]:
     shown = {
-        "preset": settings.preset,
-        "enabled": settings.is_enabled,
-        "utility_mode": settings.utility_mode,
+        **fields_of(settings, SHOWN),
         "weights": dict(settings.weights),
-        "reject_threshold": settings.reject_threshold,
-        "admit_threshold": settings.admit_threshold,
-        "novelty_candidate_pool_size": settings.novelty_pool_size,
         "recency": {"half_life_days": settings.recency_half_life_days},
         "type_priors": dict(settings.type_priors),
-        "audit_metadata": settings.audit_metadata,
-        "persist_rejected_audits": settings.persist_rejected_audits,
     }
     path = settings.rejected_audit_file_path
     return shown if path is None else {**shown, "rejected_audit_file_path": path}

@@ -4,7 +4,6 @@ The plugin changes rows in place, we let them end: a merge, here a new document 
 the updates of the old row.
 """
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from lcm.errors import ModelError
 from lcm.plugins.lancedb_pro import row_metadata as plugin_metadata
 from lcm.plugins.lancedb_pro.admission_settings import normalised
 from lcm.protocols.models import Vectors
@@ -31,6 +29,7 @@ from lcm.writing.lifecycle.fact_key import fact_key
 from lcm.writing.lifecycle.relations import appended
 from tests.golden.adapters.lancedb_pro.admission import (
     Listed,
+    Replying,
     candidate_of,
     cosine,
     document_of,
@@ -123,20 +122,6 @@ def process_candidate(case: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _TwoReplies:
-    """A language model that tells the question of the judge from that of the merging."""
-
-    judged: Any
-    merged: Any
-
-    def reply(self, system: str, prompt: str, is_usable: object = None) -> str:
-        decoded = self.merged if "new" in json.loads(prompt) else self.judged
-        if decoded == "throw":
-            raise ModelError("the provider failed")
-        return "" if decoded is None else json.dumps(decoded)
-
-
-@dataclass(frozen=True, slots=True)
 class _Rows:
     """The plugin's table: the best of it first. Admission compares vectors, deduplication takes the search's scores."""
 
@@ -159,12 +144,8 @@ class _Rows:
 
 def _by_model(judged: Any, merged: Any) -> NearestDocuments:
     nearest: NearestDocuments = component("deduplication=model", "deduplication")
-    model = _TwoReplies(judged, merged)
-    return replace(
-        nearest,
-        judging=replace(nearest.judging, language_model=model),  # type: ignore[type-var]
-        merging=replace(nearest.merging, language_model=model),  # type: ignore[type-var]
-    )
+    asked = {"judging": Replying(judged), "merging": Replying(merged)}
+    return replace(nearest, **{part: replace(getattr(nearest, part), language_model=asked[part]) for part in asked})
 
 
 def _admission(raw: Any) -> Admission:

@@ -1,21 +1,17 @@
 """lossless-claw's integrity scan and marks of cut summaries onto our doctor."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
-from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import Summary
 from lcm.store.doctor import Numbering, mark_of, scan
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.token_estimator.utf16_units import Utf16Units
+from tests.golden.adapters.lossless_claw.recall import fill
 from tests.support.workspaces import minute
 
 ORIGINAL = Numbering(first_seq=0, has_dense_ordinals=True)
 """The original's rule, which every healthy conversation breaks: it numbers messages from 1."""
-
-_TOKENS = Utf16Units()
 
 
 def doctor_markers(case: dict[str, Any]) -> dict[str, str | None]:
@@ -46,17 +42,8 @@ _NAMES = {
 
 
 def _stored(store: Store, dag: dict[str, Any], context: list[str]) -> int:
-    messages = [Message(f"m{m['seq']}", m["role"], m["content"], "s", minute(m["seq"])) for m in dag["messages"]]
-    store.ingest(Transcript("talk", tuple(messages)), _TOKENS)
+    fill(store, dag)
     conversation = store.conversation_row("talk")
-    blank = Summary("", "talk", "leaf", 0, "", 0, minute(1000))
-    for node in dag["leaves"]:
-        sources = tuple(f"m{seq}" for seq in node["message_seqs"])
-        leaf = replace(blank, summary_id=node["id"], content=node["content"], source_ids=sources)
-        insert_summary(store._connection, conversation, leaf)
-    for node in dag["condensed"]:
-        words = replace(blank, summary_id=node["id"], content=node["content"], source_ids=tuple(node["sources"]))
-        insert_summary(store._connection, conversation, replace(words, kind="condensed", depth=node["depth"]))
     store._connection.execute("DELETE FROM context_items")
     for ordinal, summary_id in enumerate(context):
         _put(store, conversation, ordinal, summary_id)

@@ -44,7 +44,7 @@ def full_text_search(case: dict[str, Any]) -> dict[str, Any]:
     messages = [{"role": "user", "content": text} for text in case["documents"]]
     leaves = [{"id": f"sum_{i}", "content": text, "message_seqs": []} for i, text in enumerate(case["documents"])]
     with Store() as store:
-        _fill(store, messages, leaves, [])
+        fill(store, {"messages": messages, "leaves": leaves, "condensed": []})
         found = recall().on(store).grep(case["query"], mode="full_text")
     return {
         "summary_hits": sorted(int(hit.summary_id.removeprefix("sum_")) for hit in found.summaries),
@@ -54,7 +54,7 @@ def full_text_search(case: dict[str, Any]) -> dict[str, Any]:
 
 def grep_tool(case: dict[str, Any]) -> dict[str, Any]:
     with Store() as store:
-        _fill_dag(store, case["dag"])
+        fill(store, case["dag"])
         tools = Tools(recall(), recall().on(store), lambda: EPOCH, "talk")
         reply = tools.call("lcm_grep", case["params"])
     return {"text": reply.text, "details": {_snake(key): value for key, value in reply.details.items()}}
@@ -62,7 +62,7 @@ def grep_tool(case: dict[str, Any]) -> dict[str, Any]:
 
 def retrieval_expand(case: dict[str, Any]) -> dict[str, Any]:
     with Store() as store:
-        _fill_dag(store, case["dag"])
+        fill(store, case["dag"])
         reader = recall().on(store)
         if case["op"] == "describe":
             return _described(reader.describe(case["id"]))
@@ -178,18 +178,14 @@ def _described(described: Any) -> dict[str, Any]:
     }
 
 
-def _fill_dag(store: Store, dag: dict[str, Any]) -> None:
-    _fill(store, dag["messages"], dag["leaves"], dag["condensed"])
-
-
-def _fill(store: Store, messages: list[dict[str, Any]], leaves: list[Any], condensed: list[Any]) -> None:
+def fill(store: Store, dag: dict[str, Any]) -> None:
     said = [
         Message(f"m{i}", one["role"], one["content"], "session", _SAID_FROM + timedelta(minutes=7 * i))
-        for i, one in enumerate(messages, start=1)
+        for i, one in enumerate(dag["messages"], start=1)
     ]
     store.ingest(Transcript("talk", tuple(said)), _TOKENS)
-    made = [(one, "leaf", 0, [f"m{seq}" for seq in one["message_seqs"]]) for one in leaves]
-    made += [(one, "condensed", one["depth"], one["sources"]) for one in condensed]
+    made = [(one, "leaf", 0, [f"m{seq}" for seq in one["message_seqs"]]) for one in dag["leaves"]]
+    made += [(one, "condensed", one["depth"], one["sources"]) for one in dag["condensed"]]
     with store.writing() as connection:
         for i, (one, kind, depth, sources) in enumerate(made, start=1):
             summary = Summary(
