@@ -62,6 +62,11 @@ imported = partial(lcm_or_raise, "import", "preset/lancedb_pro.json")
 checked = partial(lcm_or_raise, "questions", "check", "questions.jsonl", "talks")
 
 
+def stage(name: str, pattern: str, door: Callable[[], Any]) -> Kind:
+    """One kind of file of the stage cache."""
+    return Kind(f"stage cache, {name}", f"cache/stages/{pattern}", door, is_together=True, told_in="runs/again")
+
+
 KINDS = (
     Kind("logs of SQLite while a file is open", r".*\.(db|sqlite)-(wal|shm)", None),
     Kind("store", r"memory\.db", of_store, is_dated=True),
@@ -74,19 +79,13 @@ KINDS = (
     Kind("embedding cache of commands", r"cache/embeddings/.*", reembedded, told_in="runs/again"),
     Kind("lock of the embedding cache", r"cache/vectors/\w+\.sqlite\.lock", embedded),
     Kind("recorded reply", r"cache/replies/.*", replied),
-    Kind("stage cache, measures", r"cache/stages/measured/.*", evaluated, is_together=True, told_in="runs/again"),
-    Kind("stage cache, entry",
-         r"cache/stages/(facts|values|ranked|pools)/.*", ranked, is_together=True, told_in="runs/again"),
-    Kind("stage cache, store of a checkpoint",
-         r"cache/stages/checkpoints/.*\.db", replayed, is_together=True, told_in="runs/again"),
-    Kind("stage cache, vectors of a checkpoint",
-         r"cache/stages/checkpoints/.*\.vectors", replayed, is_together=True, told_in="runs/again"),
-    Kind("stage cache, words of a checkpoint",
-         r"cache/stages/checkpoints/.*\.words", replayed, is_together=True, told_in="runs/again"),
-    Kind("stage cache, list of checkpoints",
-         r"cache/stages/checkpoints/.*\.json", replayed, is_together=True, told_in="runs/again"),
-    Kind("stage cache, sums",
-         r"cache/stages/checkpoints/.*/SHA256SUMS", replayed, is_together=True, told_in="runs/again"),
+    stage("measures", r"measured/.*", evaluated),
+    stage("entry", r"(facts|values|ranked|pools)/.*", ranked),
+    stage("store of a checkpoint", r"checkpoints/.*\.db", replayed),
+    stage("vectors of a checkpoint", r"checkpoints/.*\.vectors", replayed),
+    stage("words of a checkpoint", r"checkpoints/.*\.words", replayed),
+    stage("list of checkpoints", r"checkpoints/.*\.json", replayed),
+    stage("sums", r"checkpoints/.*/SHA256SUMS", replayed),
     Kind("run, summary", r"runs/\w+/summary\.json", compared),
     Kind("run, configuration", r"runs/\w+/config\.yaml", exported),
     Kind("run, values", r"runs/\w+/per_query\.parquet", compared),

@@ -59,28 +59,20 @@ def test_a_number_that_both_lack_is_no_difference(tmp_path: Path) -> None:
     assert require_comparable(ours, theirs, ["recall@10", "MRR"]) == ["recall@10"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"kind": "comparison", "name": "old"}, "old is a comparison, not a run: name a folder that `lcm evaluate` wr"),
-        (
-            {"definitions": "left out"},
-            "old does not say by which definitions its measures were made: run `lcm evaluate`",
-        ),
-    ],
-)
-def test_a_folder_that_cannot_be_compared_says_why(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(LcmError, match=f"^{re.escape(message)}"):
-        read_side(write_run_folder(tmp_path / "old", **SAME, **changed), "old")
+def test_a_folder_that_cannot_be_compared_says_why(tmp_path: Path) -> None:
+    comparison = write_run_folder(tmp_path / "old", **SAME, kind="comparison", name="old")
+    with pytest.raises(LcmError, match=r"^old is a comparison, not a run: name a folder that `lcm evaluate` wr"):
+        read_side(comparison, "old")
+    undefined = write_run_folder(tmp_path / "older", **SAME, definitions="left out")
+    with pytest.raises(LcmError, match=r"^older does not say by which definitions its measures were made: run `lcm e"):
+        read_side(undefined, "older")
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("queries.parquet", "no parquet"),
-        ("per_query.parquet", "no parquet"),
-        ("config.yaml", "a: [1"),
-        ("config.yaml", "- 1"),
+        *((f"{name}.parquet", "no parquet") for name in ("queries", "per_query")),
+        *(("config.yaml", content) for content in ("a: [1", "- 1")),
     ],
 )
 def test_a_missing_or_damaged_file_is_one_line(tmp_path: Path, name: str, content: str) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eval.measures.names import EXTERNAL_MEMORY
 from eval.regression.gate import GatedComparison
@@ -164,13 +162,6 @@ def test_queries_of_a_workspace_may_count_as_one_and_are_drawn_as_one(compare: A
     assert (row(clustered)["low"], row(clustered)["high"]) == (-0.5, 0.5)
     alone = row(compare(before, after, workspaces=four))
     assert -0.25 < alone["low"] < 0 < alone["high"] < 0.25
-
-
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=10, max_size=40), st.integers(0, 3))
-def test_a_run_against_itself_is_fine(tmp_path_factory: Any, values: list[float], seed: int) -> None:
-    folder = tmp_path_factory.mktemp("run")
-    same = side(folder / "same", {"recall@10": values})
-    assert Regression(measures=LIMITS, resamples=50, seed=seed).compare(same, same).gate == "fine"
 
 
 def test_a_measure_that_judges_some_queries_is_compared_on_these_and_one_that_neither_has_is_told(compare: Any) -> None:
