@@ -147,23 +147,10 @@ def test_a_server_that_is_not_there_is_said_at_once(pauses: list[float]) -> None
     assert pauses == []
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (None, "no key for .*: set the environment variable MODEL_KEY$"),
-        (" ", "no key for .*: set the environment variable MODEL_KEY$"),
-        ("with\nline", "no key for .*: the environment variable MODEL_KEY holds characters that no header can carry$"),
-        ("schlüssel", "no key for .*: the environment variable MODEL_KEY holds characters that no header can carry$"),
-    ],
-)
-def test_a_key_that_is_missing_or_broken_is_named_by_its_variable(
-    value: str | None, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MODEL_KEY")
-    if value is not None:
-        monkeypatch.setenv("MODEL_KEY", value)
     error, requests = asked(YES)
-    assert re.search(message, str(error))
+    assert re.search("no key for .*: set the environment variable MODEL_KEY$", str(error))
     assert requests == []
 
 
@@ -264,13 +251,6 @@ def test_a_key_that_is_refused_leaves_the_request_to_the_next(tmp_path: Path, ca
     assert caplog.text.count("trying the next key") == 3
     for key in tried:
         assert key not in caplog.text
-
-
-def test_keys_are_not_part_of_what_the_model_says_of_itself(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text("sk-file\n")
-    shown = OpenAiCompatible(base_url="http://localhost/v1", api_key_env="MODEL_KEY", api_key_file=str(path))
-    assert "sk-" not in f"{shown!r} {shown.identity} {shown._credentials()!r}"
 
 
 def test_a_netrc_does_not_replace_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

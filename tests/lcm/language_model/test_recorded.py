@@ -10,9 +10,7 @@ import pytest
 from lcm.errors import ModelError
 from lcm.faults import counting
 from lcm.language_model.none import NoModel
-from lcm.language_model.openai_compatible import OpenAiCompatible
 from lcm.language_model.recorded import Recorded
-from tests.lcm.retrieval.reranker.loopback import Answer, serving
 
 
 class Counting:
@@ -54,19 +52,6 @@ def test_a_replay_gives_what_was_recorded_and_never_asks(tmp_path: Path) -> None
     ):
         recorded(tmp_path, silent, "replay").reply("s", "another")
     assert silent.asked == []
-
-
-def test_a_replay_needs_neither_network_nor_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MODEL_KEY", "sk-secret")
-    with serving(lambda _: Answer({"choices": [{"message": {"content": "yes"}}]})) as server:
-        model = OpenAiCompatible(base_url=server.url, api_key_env="MODEL_KEY")
-        assert recorded(tmp_path, model).reply("s", "p") == "yes"
-    monkeypatch.delenv("MODEL_KEY")
-    elsewhere = OpenAiCompatible(base_url="http://127.0.0.1:9/v1", api_key_env="MODEL_KEY")
-    assert recorded(tmp_path, elsewhere, "replay").reply("s", "p") == "yes"
-    kept = only_file(tmp_path).read_text()
-    assert "sk-secret" not in kept
-    assert server.url not in kept
 
 
 def test_live_always_asks_and_keeps_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """OpenAI-style chat in each of its shapes."""
 
-import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,11 +74,6 @@ def test_a_session_over_many_lines_keeps_what_stands_behind_its_messages(tmp_pat
     assert transcript.events == (Event("session", header, 0), Event("tools", {"name": "ls"}, 2))
 
 
-def test_recorded_ids_that_repeat_get_a_number(tmp_path: Path) -> None:
-    said = messages(tmp_path, HELLO | {"id": "x"}, HELLO | {"id": "x"}, HELLO | {"id": 4}, REPLY, HELLO | {"id": "x#2"})
-    assert [m.message_id for m in said] == ["talk:x", "talk:x#2", "talk:4", "talk:4#2", "talk:x#2#2"]
-
-
 def test_a_session_dates_its_first_message_unless_that_has_its_own_instant(tmp_path: Path) -> None:
     start, own = "2026-01-05T09:00:00Z", "2026-01-06T09:00:00Z"
     said = messages(
@@ -89,12 +83,6 @@ def test_a_session_dates_its_first_message_unless_that_has_its_own_instant(tmp_p
     )
     monday, tuesday = datetime(2026, 1, 5, 9, tzinfo=UTC), datetime(2026, 1, 6, 9, tzinfo=UTC)
     assert [m.created_at for m in said] == [monday, None, tuesday]
-
-
-def test_gzip_is_read_by_content_not_by_name(tmp_path: Path) -> None:
-    for name, message_id in (("talk.jsonl.gz", "talk:1"), ("other.jsonl", "other:1")):
-        (tmp_path / name).write_bytes(gzip.compress(json.dumps(HELLO).encode()))
-        assert read_one(tmp_path / name, READER).messages[0].message_id == message_id
 
 
 def test_a_byte_order_mark_and_line_separators_inside_text_are_no_trouble(tmp_path: Path) -> None:

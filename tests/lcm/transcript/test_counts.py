@@ -1,21 +1,20 @@
-"""Real recordings of every format, counted by plain Python as a line of jq would, and by the readers.
+"""Real recordings of every format: every record, as `json.loads` reads it, comes back from the store exactly.
 
-Every record comes back exactly after a trip through the store. Needs LCM_DATASETS_DIR.
+Needs LCM_DATASETS_DIR.
 """
 
 import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from lcm.store.store import Store
-from lcm.transcript.parts import rebuild_record, tool_calls
-from lcm.transcript.reading import READERS, read_pieces, reader_of
+from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reading import read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.store.contents import TOKENS
 
@@ -30,19 +29,9 @@ FORMATS = {
     "swe_agent": ["swe_agent/*.traj", "swe_agent/*.traj.gz"],
     "tau_bench": ["openai_chat_tools/*"],
 }
-AGENTS = ("claude_code", "codex", "gemini", "openclaw")
 CASES = [
     (name, path) for name, globs in FORMATS.items() for pattern in globs for path in sorted(TRANSCRIPTS.glob(pattern))
 ]
-FOREIGN = sorted(
-    path
-    for folder in ("copilot", "droid", "hermes", "kimi", "qwen")
-    for path in (TRANSCRIPTS / "multi_agent_fixtures" / folder).rglob("*.json*")
-) + sorted(
-    path
-    for folder in ("markdown_chat", "multi_party", "openai_chat_tools", "sharegpt", "swe_agent")
-    for path in (TRANSCRIPTS / folder).glob("*")
-)
 
 NO_INSTANT = "an instant must be ISO 8601 text or an epoch number, got '[trimmed for fixture]'"
 PUT_ASIDE = {
@@ -58,11 +47,6 @@ PUT_ASIDE = {
     ),
 }
 """What is put aside, and why: lines broken on purpose, and messages whose instant was taken out of the fixture."""
-
-
-class Counted(NamedTuple):
-    roles: Counter[str]
-    calls: int
 
 
 def records(path: Path) -> list[tuple[str, int, Any]]:
@@ -88,89 +72,9 @@ def unfolded(session: dict[str, Any]) -> list[Any]:
     return [session | dict.fromkeys(lists), *(element for held in lists.values() for element in held)]
 
 
-def count_claude_code(found: list[Any]) -> Counted:
-    told = [record for record in found if record.get("type") in ("user", "assistant")]
-    contents = [record["message"].get("content") for record in told]
-    blocks = [block for content in contents if isinstance(content, list) for block in content]
-    return Counted(
-        Counter(record["message"].get("role", record["type"]) for record in told),
-        sum(isinstance(block, dict) and block["type"] == "tool_use" for block in blocks),
-    )
-
-
-CODEX_EVENTS = (
-    "session_meta", "event_msg", "turn_context", "compacted", "world_state", "inter_agent_communication_metadata"
-)  # fmt: skip
-
-
-def count_codex(found: list[Any]) -> Counted:
-    items = [record.get("payload", record) for record in found if record.get("type") not in CODEX_EVENTS]
-    kinds = [item.get("type", "message") for item in items]
-    outputs = sum(kind.endswith(("_output", "_result")) for kind in kinds)
-    calls = sum(kind.endswith("_call") for kind in kinds)
-    roles = Counter(item["role"] for item in items if "role" in item)
-    others = calls + sum(kind in ("reasoning", "agent_message") for kind in kinds)
-    return Counted(roles + Counter(assistant=others, tool=outputs), calls)
-
-
-def count_gemini(found: list[Any]) -> Counted:
-    names = {"user": "user", "gemini": "assistant", "model": "assistant"}
-    told = [record for record in found if "content" in record or "parts" in record]
-    return Counted(
-        Counter(names.get(record.get("type", record.get("role")), "system") for record in told),
-        sum(len(record.get("toolCalls", [])) for record in told),
-    )
-
-
-def count_openclaw(found: list[Any]) -> Counted:
-    names = {"toolResult": "tool", "bashExecution": "assistant"}
-    told = [record["message"] for record in found if record["type"] == "message"]
-    blocks = [block for message in told if isinstance(message.get("content"), list) for block in message["content"]]
-    return Counted(
-        Counter(names.get(message["role"], message["role"]) for message in told),
-        sum(block["type"] == "toolCall" for block in blocks),
-    )
-
-
-def count_chat(found: list[Any]) -> Counted:
-    names = {"human": "user", "gpt": "assistant"}
-    told = [record for record in found if "role" in record or "from" in record]
-    return Counted(
-        Counter(record.get("role") or names[record["from"]] for record in told),
-        sum(len(record.get("tool_calls") or []) for record in told),
-    )
-
-
-COUNT: dict[str, Callable[[list[Any]], Counted]] = {
-    "claude_code": count_claude_code,
-    "codex": count_codex,
-    "gemini": count_gemini,
-    "openclaw": count_openclaw,
-    **dict.fromkeys(("chat", "sharegpt", "swe_agent", "tau_bench"), count_chat),
-}
-
-
 def test_there_are_sessions_of_every_format() -> None:
     cases = Counter(name for name, _ in CASES)
     assert [cases[name] for name in FORMATS] == [11, 8, 8, 5, 2, 1, 12, 1]
-    assert len(FOREIGN) > 30
-
-
-def test_known_files_are_of_their_known_size() -> None:
-    """The counting itself, once against figures of the datasets' own description."""
-    known = {"sharegpt_test_7uOhOjo.json.gz": 916, "mini_local.traj.json": 6, "tau_airline_dev.jsonl.gz": 3136}
-    counted = {
-        path.name: COUNT[name]([value for *_, value in records(path)]).roles.total()
-        for name, path in CASES
-        if path.name in known
-    }
-    assert counted == known
-
-
-def test_no_markup_is_among_the_words_of_a_reply() -> None:
-    file = RecordedFile(next(path for name, path in CASES if name == "sharegpt"))
-    said = [m for transcript in read_pieces(file, reader_of(file)) for m in transcript.messages]
-    assert not any("</" in m.content or "<p>" in m.content for m in said if m.role == "assistant")
 
 
 @pytest.mark.parametrize(("name", "path"), CASES, ids=[str(path.relative_to(TRANSCRIPTS)) for _, path in CASES])
@@ -192,12 +96,5 @@ def test_a_recorded_session_is_read_whole(name: str, path: Path) -> None:
     }
     kept = [record for part, line, record in found if (part, line) not in lost]
     assert len(messages) + len(events) + len(lost) == len(found)
-    assert Counted(Counter(m.role for m in messages), sum(map(tool_calls, messages))) == COUNT[name](kept)
     given_back = [rebuild_record(message) for message in messages] + [event.native for event in events]
     assert Counter(map(json.dumps, given_back)) == Counter(map(json.dumps, kept))
-
-
-@pytest.mark.parametrize("path", FOREIGN, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_no_agents_reader_takes_another_format(path: Path) -> None:
-    file = RecordedFile(path)
-    assert [reader.name for reader in READERS if reader.name in AGENTS and reader.detects(file)] == []

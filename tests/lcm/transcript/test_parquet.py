@@ -153,17 +153,6 @@ def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
     assert read(tmp_path / "t.parquet") == ([], [])
 
 
-def test_a_table_of_another_is_read(tmp_path: Path) -> None:
-    path = table(tmp_path / "them.parquet", role=["user", "assistant"], content=["hello", "hi"])
-    assert READER.detects(RecordedFile(path))
-    ((transcript,), aside) = read(path)
-    assert (transcript.conversation_id, aside) == ("them", [])
-    assert [(m.message_id, m.session_id, rebuild_record(m)) for m in transcript.messages] == [
-        ("them:1", "them", {"role": "user", "content": "hello"}),
-        ("them:2", "them", {"role": "assistant", "content": "hi"}),
-    ]
-
-
 def test_optional_columns_are_used(tmp_path: Path) -> None:
     path = table(
         tmp_path / "them.parquet",
@@ -213,12 +202,6 @@ def test_tool_calls_are_a_list_or_json_text(tmp_path: Path) -> None:
     for odd in ("search(pens)", "7", "null", "[" * 5000):
         row = {"role": "assistant", "content": "words", "tool_calls": odd}
         assert rebuild_record(read_row(tmp_path / "t.parquet", **row)) == row
-
-
-def test_blocks_may_be_lists_of_structs(tmp_path: Path) -> None:
-    row = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
-    message = read_row(tmp_path / "t.parquet", **row)
-    assert (message.content, rebuild_record(message)) == ("a\nb", row)
 
 
 def test_unknown_columns_are_kept_as_json(tmp_path: Path) -> None:

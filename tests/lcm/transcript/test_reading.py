@@ -11,29 +11,11 @@ from lcm.records.conversation import Message, Transcript
 from lcm.transcript import reading
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.reader import RecordedItem
-from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
+from lcm.transcript.reading import joined, read_pieces, read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
 
 CHAT = json.dumps({"role": "user", "content": "hello"})
 OPENCLAW = json.dumps({"type": "session", "id": "0a1b"})
-
-
-@pytest.mark.parametrize(("text", "conversation_id"), [(CHAT, "notes"), (OPENCLAW, "0a1b")])
-def test_a_format_is_recognised_by_content(tmp_path: Path, text: str, conversation_id: str) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text(text)
-    (transcript,) = read_transcripts(path)
-    assert (transcript.conversation_id, transcript.workspace_id) == (conversation_id, "default")
-    assert read_transcripts(path, workspace_id="w1")[0].workspace_id == "w1"
-    assert reader_of(RecordedFile(path)).name in ("chat", "openclaw")
-
-
-@pytest.mark.parametrize("text", ['{"task": 1, "traj": 2}', "# Notes\n", "", "7", "[]", "{}"])
-def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text(text)
-    with pytest.raises(TranscriptError, match=r"notes\.txt: .*; lcm reads: chat, .*openclaw"):
-        read_transcripts(path)
 
 
 def test_a_format_can_be_named_but_not_one_that_the_file_is_clearly_not(tmp_path: Path) -> None:
