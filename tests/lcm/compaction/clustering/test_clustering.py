@@ -161,13 +161,6 @@ def test_shards_and_summary_are_written_together_or_not_at_all(monkeypatch: pyte
     assert (shards_of(store), len(store.summaries())) == (["c-m1"], 1)
 
 
-def test_a_model_failure_keeps_the_cluster_and_its_guidance() -> None:
-    store = conversation(["!never push on friday", *TALK[:20]])
-    before = store.context("c")
-    report = compacted(clustering(Stub(lambda _: "", ModelError("gone")), Marked()), store)
-    assert (report.reason, report.failure, store.context("c")) == ("gone", "gone", before)
-
-
 def test_a_run_of_guidance_alone_leaves_shards_and_no_summary_and_a_single_message_stays() -> None:
     store = conversation(["!never push", "!always test", *TALK[:4]])
     compaction = clustering(guidance=Marked(), target_cluster_size=2, min_turns=4, tail_budget_tokens=1)

@@ -100,15 +100,6 @@ def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, bea
     assert unsure >= 10  # a model that is sure of all would agree with much that is wrong
 
 
-def test_batch_of_sixteen_equals_one_at_a_time(tiny_t5):
-    texts = [*TEXTS, " ", " ".join(example.text for example in HELD_OUT[:9]), "decision"]
-    batched = T5(str(tiny_t5.trained), precision="int8", beams=2, batch_size=32, threads=1)
-    single = T5(str(tiny_t5.trained), precision="int8", beams=2, batch_size=1, threads=2)
-    together = told(batched, texts)
-    same(together, [told(single, [text])[0] for text in texts])
-    same(together[::-1], told(batched, texts[::-1]))
-
-
 def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
     sizes = []
 
