@@ -132,18 +132,16 @@ def _logged(config: DictConfig) -> object:
     return database.name, client.get_experiment(run.info.experiment_id).name
 
 
+WORKSPACES = ((lived_in, questions), (kinds.workspace, kinds.questions), (talk.workspace, talk.questions))
+OF_CHAT = (chat.workspace, chat.questions)
+
+
 def _ranked(config: DictConfig) -> object:
     """What the ranking answers over a long life, and of every kind of document; one of several paths also without its
     lexical branch."""
     ranking = building.build(config, "ranking")
     ways = [ranking, replace(ranking, mode="vector")] if isinstance(ranking, RoutedRanking) else [ranking]
-    asked_of = (
-        (_life(), questions()),
-        (_kinds(), kinds.questions()),
-        (_talk(), talk.questions()),
-        (_chat(), chat.questions()),
-    )
-    return [memory.rank(asked, way).rows() for memory, asked in asked_of for way in ways]
+    return [_opened(make).rank(asked(), way).rows() for make, asked in (*WORKSPACES, OF_CHAT) for way in ways]
 
 
 def _answered_by_arms(config: DictConfig) -> object:
@@ -151,7 +149,7 @@ def _answered_by_arms(config: DictConfig) -> object:
     recorded = [
         one.ranking(dataset()) for one in building.build(config, "arms").values() if isinstance(one, RecordedRun)
     ]
-    ranked = [(name, _life().rank(questions(), arm).rows()) for name, arm in arms.items()]
+    ranked = [(name, _opened(lived_in).rank(questions(), arm).rows()) for name, arm in arms.items()]
     return ranked, [one.source.run.rows() for one in recorded]
 
 
@@ -159,29 +157,14 @@ def _candidates(config: DictConfig) -> object:
     source = building.build(config, "source")
     return [
         source.candidates(part).rows()
-        for memory, asked in ((_life(), questions()), (_kinds(), kinds.questions()), (_talk(), talk.questions()))
-        for part in memory.batches(asked, Ranking(source), None)
+        for make, asked in WORKSPACES
+        for part in _opened(make).batches(asked(), Ranking(source), None)
     ]
 
 
 @cache
-def _life() -> Memory:
-    return lived_in()
-
-
-@cache
-def _talk() -> Memory:
-    return talk.workspace()
-
-
-@cache
-def _chat() -> Memory:
-    return chat.workspace()
-
-
-@cache
-def _kinds() -> Memory:
-    return kinds.workspace()
+def _opened(make: Callable[[], Memory]) -> Memory:
+    return make()
 
 
 RERANKED = (

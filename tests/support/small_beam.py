@@ -15,39 +15,22 @@ from tests.support.releases import know
 
 Json = dict[str, Any]
 
+
+def _asked(number: int, content: str, index: str, anchor: str = "") -> Json:
+    dated = {"time_anchor": anchor} if anchor else {}
+    return (
+        {"role": "user", "id": number, "content": content} | dated | {"index": index, "question_type": "main_question"}
+    )
+
+
+def _told(number: int, content: str) -> Json:
+    return {"role": "assistant", "id": number, "content": content}
+
+
 NATIVE: tuple[tuple[Json, ...], ...] = (
-    (
-        {
-            "role": "user",
-            "id": 0,
-            "content": "I keep bees ->-> 1,2",
-            "time_anchor": "November-05-2023",
-            "index": "1,2",
-            "question_type": "main_question",
-        },
-        {"role": "assistant", "id": 1, "content": "Write a ->-> b for the arrow"},
-    ),
-    (
-        {
-            "role": "user",
-            "id": 2,
-            "content": "How many hives?\nTell me.  ->-> 1,N/A (no bullet)",
-            "index": "1,N/A",
-            "question_type": "main_question",
-        },
-        {"role": "assistant", "id": 3, "content": "Four"},
-    ),
-    (
-        {
-            "role": "user",
-            "id": 4,
-            "content": "Five hives now",
-            "time_anchor": "March-15-2024",
-            "index": "2,1",
-            "question_type": "main_question",
-        },
-        {"role": "assistant", "id": 5, "content": "Noted"},
-    ),
+    (_asked(0, "I keep bees ->-> 1,2", "1,2", "November-05-2023"), _told(1, "Write a ->-> b for the arrow")),
+    (_asked(2, "How many hives?\nTell me.  ->-> 1,N/A (no bullet)", "1,N/A"), _told(3, "Four")),
+    (_asked(4, "Five hives now", "2,1", "March-15-2024"), _told(5, "Noted")),
 )
 """Three groups of messages: two in the first batch, one in the second."""
 

@@ -27,6 +27,12 @@ from tests.support.knobs.families import (
 OTHERS = {"distractors.transcripts.paths": [str(bundled_directory() / "transcripts")]}
 """Where distractors may come from."""
 
+LEAVING_OUT = {
+    "source": "libravdb",  # leaves something out that can be added
+    "recovery": "libravdb",
+    "recovery.failure.min_top_k": 1,
+    "recovery.failure.min_mean_confidence": 1.0,
+}
 FRAMES: Mapping[str, Mapping[str, Any]] = {
     "external/stdio": {"external.command": stand_in("honest")},
     "external/stdio:environment": {"external.command": stand_in("surroundings")},
@@ -111,27 +117,12 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for key in keys
     },
     **{
-        f"ranking/{name}:stages.{stage}": {
-            "source": "libravdb",  # leaves something out that can be added
-            "recovery": "libravdb",
-            "recovery.failure.min_top_k": 1,
-            "recovery.failure.min_mean_confidence": 1.0,
-            "ranking.stages.limit.n": 100,
-        }
-        for name, stage in (
-            *(("libravdb", stage) for stage in ("hops.eta", "hops.theta_hop")),
-            *((name, "recovery.user_k") for name in RANKINGS),
+        f"ranking/{name}:stages.{stage}": {**LEAVING_OUT, "ranking.stages.limit.n": n}
+        for name, stage, n in (
+            *(("libravdb", stage, 100) for stage in ("hops.eta", "hops.theta_hop")),
+            *((name, "recovery.user_k", 100) for name in RANKINGS),
+            *((name, "recovery.session_k", 2) for name in RANKINGS),  # what the answer holds is fetched anew beside it
         )
-    },
-    **{
-        f"ranking/{name}:stages.recovery.session_k": {
-            "source": "libravdb",
-            "recovery": "libravdb",
-            "recovery.failure.min_top_k": 1,
-            "recovery.failure.min_mean_confidence": 1.0,
-            "ranking.stages.limit.n": 2,  # what the answer holds is fetched anew beside it
-        }
-        for name in RANKINGS
     },
     **{
         f"recovery/{name}:{key}": value
