@@ -14,8 +14,6 @@ def test_the_sample_is_as_large_as_promised() -> None:
     assert len(dataset.transcripts) == 4
     assert sum(len(t.messages) for t in dataset.transcripts) == 414
     assert len(dataset.queries) == 102
-    categories = Counter(query.category for query in dataset.queries)
-    assert categories["unanswerable"] == 11
     judged = set(dataset.qrels["query_id"])
     assert {q.category for q in dataset.queries if q.query_id not in judged} == {"unanswerable"}
 

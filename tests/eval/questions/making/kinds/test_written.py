@@ -1,9 +1,7 @@
 """Written questions: a model asks without the words of the message, or the question is dropped."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from eval.questions.making.kinds.written import Written
 from eval.questions.making.question_set import make_questions
@@ -21,7 +19,6 @@ class Scripted:
     """Gives its replies one after another, and keeps what it was asked."""
 
     replies: list[str]
-    identity: Mapping[str, Any] = field(default_factory=lambda: {"model": "scripted"})
     asked: list[str] = field(default_factory=list)
 
     def reply(self, system: str, prompt: str, is_usable: object = None, **_: object) -> str:
