@@ -116,7 +116,7 @@ def test_a_variable_without_its_key_is_passed_over_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = composed(SYSTEM)
-    monkeypatch.setenv("LCM_CUSTOM_INSTRUCTIONS")  # of summarizer=llm
+    monkeypatch.setenv("LCM_CUSTOM_INSTRUCTIONS", "Name every ship.")  # of summarizer=llm
     with caplog.at_level(logging.WARNING):
         assert composed(SYSTEM) == before
     assert "summarizer.custom_instructions" in caplog.text

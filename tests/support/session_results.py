@@ -26,6 +26,7 @@ from tests.support.workspaces import system
 
 Entries = list[dict[str, Any]]
 KEYS = ("agent:main:main", "agent:main:cron:nightly", "agent:main:subagent:1", "")
+SAID = {"role": "user", "content": "a"}
 HEARTBEAT = (
     {"role": "user", "content": "Read HEARTBEAT.md and act on it"},
     {"role": "assistant", "content": [{"type": "text", "text": "HEARTBEAT_OK"}]},
@@ -95,7 +96,7 @@ def _heard(preparer: MessagePreparer) -> object:
     found = []
     for key in KEYS:
         with Store() as store:
-            stored = ingest(store, [live_message({"role": "user", "content": "a"}, "s", NOW)], preparer, NOW, "s", key)
+            stored = ingest(store, [live_message(SAID, "s", NOW)], preparer, NOW, "s", key)
             found.append((stored, preparer.rules.ignores("s", key), preparer.rules.is_stateless(key)))
     return found
 
@@ -121,12 +122,8 @@ def _large(preparer: MessagePreparer) -> object:
 
 def _heartbeat(preparer: MessagePreparer) -> object:
     with Store() as store:
-        turns = ([{"role": "user", "content": "a"}], HEARTBEAT)
-        reports = [
-            ingest_turn(store, [live_message(native, "s", NOW) for native in turn], preparer, NOW, "s", "key")
-            for turn in turns
-        ]
-        return reports, _kept(store, "key")
+        turns = [[live_message(native, "s", NOW) for native in turn] for turn in ([SAID], HEARTBEAT)]
+        return [ingest_turn(store, turn, preparer, NOW, "s", "key") for turn in turns], _kept(store, "key")
 
 
 def _noted(rules: SessionRules) -> object:
