@@ -41,14 +41,6 @@ def test_an_agent_reads_what_its_entry_names_what_is_shared_and_its_own_reflecti
     assert len(found) - len(set(found)) == len(repeated) - len(set(repeated))
 
 
-@given(SETTINGS, st.sampled_from([None, "", "  ", *BYPASS_IDS]))
-def test_nobody_in_particular_and_reserved_ids_read_everything(settings: Scopes, agent_id: str | None) -> None:
-    assert settings.readable(agent_id) is None
-    assert settings.accessible(agent_id) == settings.names
-    assert all(settings.is_accessible(scope, agent_id) for scope in settings.names)
-    assert not settings.is_accessible("nowhere", agent_id)
-
-
 def test_nobody_in_particular_writes_into_the_default_and_a_reserved_id_must_name_what_it_writes_to() -> None:
     written = [Scopes(default="team", definitions={"team": None}).default_write(nobody) for nobody in (None, "", "  ")]
     assert written == ["team"] * 3

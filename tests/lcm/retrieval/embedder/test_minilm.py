@@ -20,13 +20,6 @@ from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256, MiniLM
 from tests.lcm.refusals import assert_refused
 from tests.support.models import BuildModel
 
-SENTENCES = (
-    *("I moved to Lisbon in March.", "She has lived in Portugal since spring.", "What time is dinner?", "Yes."),
-    *("def add(a, b): return a + b", "SELECT name FROM users WHERE id = 7", "Turn left after the second bridge."),
-    *("Ich wohne seit drei Jahren in Hamburg.", "我喜欢喝绿茶。", "👍 great job!", "The stock fell by 12%."),
-    *("The recipe needs 200 g of flour, two eggs and a pinch of salt.", "Photosynthesis turns light into energy."),
-)
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "off"), [("int8", 0.05), pytest.param("fp32", 1e-4, marks=pytest.mark.full)])
@@ -59,7 +52,7 @@ def test_an_export_serves_without_torch_and_where_nothing_is_installed(
 @pytest.mark.slow
 def test_windows_are_as_long_as_the_model_reads(minilm_cache: Path) -> None:
     embedder = MiniLM()
-    [windows, short] = embedder.windows([" ".join(SENTENCES) * 6, "short"])
+    [windows, short] = embedder.windows(["Ich wohne in Hamburg. 我喜欢喝绿茶。 a + b. " * 60, "short"])
     tokenizer = Tokenizer.from_file(str(next(models_dir().glob("*int8*/tokenizer.json"))))
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -146,15 +146,6 @@ def test_what_contradicts_a_replaceable_truth_in_general_supersedes_it(label: st
     assert (taken.decision.action, taken.decision.matched_id) == (action, "old")
 
 
-def test_what_could_not_be_embedded_is_stored_without_being_compared() -> None:
-    table = known("other")
-    taken = take(deciding("skip"), candidate("Editor: vim"), table, vector=None)
-    (created,) = taken.changes
-    assert isinstance(created, DocumentCreated)
-    assert created.vector is None
-    assert table.asked == []
-
-
 def test_a_twin_is_told_by_its_text_alone_and_only_the_first_is_taken_in() -> None:
     same = [candidate("aaaa", content="x", source="m0"), candidate("aaaa", content="completely else", source="m1")]
     vectors = [at_cosine(1.0), at_cosine(0.0)]

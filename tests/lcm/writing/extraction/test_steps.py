@@ -16,7 +16,6 @@ from lcm.protocols.writing import Assessment
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
 from lcm.writing.extraction.steps import Steps
-from lcm.writing.extraction.wording import words_of
 from lcm.writing.new_document import document_id
 from tests.lcm.writing.admission.tables import Deciding
 from tests.support.agent_talk import agent_talk, answering, calling, said
@@ -116,17 +115,10 @@ def test_a_conversation_that_grows_is_not_read_from_its_start() -> None:
     assert read.times < 40
 
 
-def test_a_result_whose_call_is_not_there_has_nothing_else_told_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-
-    def words(message: Message, **settings: Any) -> str:
-        told.append(message.message_id)
-        return words_of(message, **settings)
-
-    monkeypatch.setattr("lcm.writing.extraction.steps.words_of", words)
-    messages = [calling("c", ["1"]), *(said(f"u{i}", "user", "go") for i in range(2000)), answering("r", "elsewhere")]
-    (lost,) = extracted(messages, len(messages) - 1)
-    assert (lost.source_message_ids, told) == (("r",), ["r"])
+def test_a_result_whose_call_is_not_there_has_nothing_else_told_anew() -> None:
+    read = Read([calling("c", ["1"]), *(said(f"u{i}", "user", "go") for i in range(2000)), answering("r", "elsewhere")])
+    assert [lost.source_message_ids for lost in extracted(read, len(read) - 1)] == [("r",)]
+    assert read.times < 1.5 * len(read)  # sought from behind, and no message told on the way
 
 
 def test_a_result_of_several_calls_stays_with_its_own_when_the_next_comes_later() -> None:

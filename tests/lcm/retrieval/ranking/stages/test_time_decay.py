@@ -2,13 +2,10 @@
 
 import math
 
-import polars as pl
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from lcm.clock import EPOCH
-from lcm.retrieval.ranking.stages.time_decay import TimeDecay, effective_half_life
+from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows, scored
@@ -22,16 +19,6 @@ def test_half_of_the_score_is_lost_with_age() -> None:
     )
     half = 0.5 * (0.5 + 0.5 / math.e)
     assert found == pytest.approx([0.5, half, 0.25, half, 0.5, 0.5])
-
-
-@given(st.integers(-3, 10_000), st.integers(-2000, 200), st.floats(-1, 2), st.floats(0.5, 10))
-@example(1, 240, 0.5, 10.0)  # in use in ten days
-def test_the_half_life_is_that_of_the_plain_formula(count: int, hours: int, factor: float, multiplier: float) -> None:
-    remembered = count * 2 ** -(max(0.0, -hours / 24) / 30)
-    longer = min(60 + 60 * factor * math.log1p(remembered), 60 * multiplier) if count > 0 and factor else 60
-    frame = rows(access_count=[count], last_accessed_at=[days_ago(-hours / 24)])
-    days = frame.select(days=effective_half_life(pl.lit(60.0), factor, multiplier))["days"].item()
-    assert days == pytest.approx(longer, abs=1e-9)
 
 
 def test_the_future_is_lifted_unless_clamped() -> None:
