@@ -83,15 +83,12 @@ def test_loading_twice_gives_equal_datasets(case: tuple[str, ...], dataset: Data
         assert getattr(dataset, name).equals(getattr(again, name))
 
 
-def test_ids_are_unique(dataset: Dataset) -> None:
+def test_ids_are_unique_and_every_query_is_asked_of_a_workspace_that_exists(dataset: Dataset) -> None:
     messages = [(t.workspace_id, m.message_id) for t in dataset.transcripts for m in t.messages]
     assert len(set(messages)) == len(messages)
     assert len({query.query_id for query in dataset.queries}) == len(dataset.queries)
     conversations = [(t.workspace_id, t.conversation_id) for t in dataset.transcripts]
     assert len(set(conversations)) == len(conversations)
-
-
-def test_every_query_is_asked_of_a_workspace_that_exists(dataset: Dataset) -> None:
     assert {query.workspace_id for query in dataset.queries} <= {t.workspace_id for t in dataset.transcripts}
 
 
