@@ -9,6 +9,7 @@ from lcm.compaction.lossless.planning import (
     leaf_chunk,
     leaf_trigger,
     tail_start,
+    threshold_trigger,
 )
 from lcm.records.summary import ContextEntry
 
@@ -38,6 +39,13 @@ def messages(*tokens: int) -> list[tuple[None, int]]:
     return [(None, count) for count in tokens]
 
 
+def test_live_tokens_count_where_they_are_more_and_are_numbers() -> None:
+    totals = context(*messages(375, 375))
+    assert threshold_trigger(totals, LIMITS) == (False, "none", 750, 750)
+    assert threshold_trigger(totals, LIMITS, 751.9) == (True, "threshold", 751, 750)
+    assert threshold_trigger(totals, LIMITS, -5).tokens == threshold_trigger(totals, LIMITS, float("nan")).tokens == 750
+
+
 def test_what_was_weighed_counts_where_no_tokens_are_stored() -> None:
     totals = context(*messages(60, 0, -3, 1, 1))
     assert [entry.item_id for entry in totals.unweighed] == ["i1", "i2"]
@@ -47,6 +55,18 @@ def test_what_was_weighed_counts_where_no_tokens_are_stored() -> None:
     assert (totals.tokens, totals.unweighed) == (60 - 3 + 2, [])
     totals.replace(0, 3, ContextEntry(0, "summary", "s", 5, 0))
     assert (leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens, totals.tokens) == (0, 5 + 2)
+
+
+def test_a_leaf_takes_the_oldest_neighbours_that_fit() -> None:
+    def places(*items: tuple[int | None, int]) -> list[int] | None:
+        totals = context(*items)
+        chunk = leaf_chunk(totals, LIMITS, tail_start(totals, 2))
+        return chunk and list(range(chunk.start, chunk.stop))
+
+    assert places(*messages(40, 40, 40, 40)) == places(*messages(60, 40, 40, 40)) == [0, 1]
+    assert places(*messages(500, 40, 40, 40)) == places(*messages(1, 500, 40, 40)) == [0]
+    assert places((0, 9), (1, 9), (None, 5), (0, 9), *messages(50, 5, 5)) == [2]
+    assert places(*messages(5, 5)) is None
 
 
 def test_a_chunk_below_the_minimum_takes_one_more_or_waits_at_the_tail() -> None:
