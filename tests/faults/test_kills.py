@@ -9,14 +9,16 @@ import pytest
 from tests.faults.kills import COMMANDS
 
 
-IN_CI = ("evaluate", "sweep", "tune")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [IN_CI, pytest.param(tuple(COMMANDS), marks=pytest.mark.full)], ids=["few", "all"])
-def test_a_killed_command_given_again_makes_the_same(names: tuple[str, ...], root: Path) -> None:
-    """Two kills of each; what writes a store, a batch or an index is killed in CI by tests of its own."""
-    kills = 2 * len(names)
+@pytest.mark.parametrize(
+    ("names", "kills"),
+    [
+        pytest.param(("sweep", "tune"), 2, id="a sweep and a study"),
+        pytest.param(tuple(COMMANDS), 2 * len(COMMANDS), id="all", marks=pytest.mark.full),
+    ],
+)
+def test_a_killed_command_given_again_makes_the_same(names: tuple[str, ...], kills: int, root: Path) -> None:
+    """What writes a store, a batch or an index is killed in CI by tests of its own."""
     command = [sys.executable, "-m", "tests.faults.kills", *names, f"n={kills}"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
