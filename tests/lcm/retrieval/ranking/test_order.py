@@ -96,6 +96,14 @@ def test_a_missing_cosine_stands_with_the_lowest_of_its_own_query(cosines: list[
     assert found[2] == found[0] < found[1]
 
 
+def test_standard_scores_of_a_query_do_not_depend_on_huge_ones_of_another() -> None:
+    together = pl.DataFrame(
+        {"query_id": ["huge", "huge", "q", "q"], "cosine": [1e15, 3e15, 0.1, 0.3], "bm25": [1.0] * 4}
+    )
+    scores = ZScore()(together, BATCH)["dense_score"].to_list()
+    assert scores == pytest.approx([-1.0, 1.0, -1.0, 1.0], abs=1e-9)
+
+
 @pytest.mark.parametrize("rows", [3, 7, 100])
 def test_standard_scores_of_equal_rows_are_zero_whatever_their_mean_rounds_to(rows: int) -> None:
     equal = pl.DataFrame({"query_id": ["q"] * rows, "cosine": [0.1] * rows, "bm25": [0.3] * rows})

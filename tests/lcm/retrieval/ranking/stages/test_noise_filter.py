@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
 from tests.golden.components import documents_batch
@@ -28,3 +30,11 @@ def test_noise_is_dropped_and_the_order_stays() -> None:
     assert kept(NoiseFilter(denials=False)) == ["fact", "denial"]
     assert kept(NoiseFilter(meta_questions=False)) == ["fact", "question"]
     assert kept(NoiseFilter(boilerplate=False)) == ["fact", "greeting"]
+
+
+@given(st.permutations(list(TEXTS)))
+def test_queries_without_a_document_in_common_lose_their_own_noise(order: list[str]) -> None:
+    frame = pl.concat(
+        [ONE.filter(document_id=name).with_columns(query_id=pl.lit(f"q{place}")) for place, name in enumerate(order)]
+    )
+    assert NoiseFilter()(frame, BATCH)["document_id"].to_list() == ["fact"]
