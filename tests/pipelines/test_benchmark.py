@@ -108,12 +108,15 @@ def test_formulas_in_numpy_are_compared_by_a_choice_from_outside(lcm: Lcm) -> No
     assert 2 < told[0]["facts"]["returned"] <= 3, "a number of a stage is that of both sides"
 
 
-def test_every_comparison_can_be_left_out(lcm: Lcm) -> None:
+def test_every_comparison_can_be_left_out_and_a_folder_that_holds_a_benchmark_is_not_written_to(lcm: Lcm) -> None:
     assert set(composition.composed([], "benchmark")["comparisons"]) == set(SIZES)
-    finished = lcm("benchmark", *NOTHING)
+    nothing = ("benchmark", *NOTHING, "hydra.run.dir=here")
+    finished = lcm(*nothing)
     assert finished.code == 0, finished.stderr
     found = figures(finished.place)
     assert (found["comparisons"], found["growth"], found["memory"]) == ([], [], [])
+    again = lcm(*nothing)
+    assert (again.code, "here holds a benchmark already: name another folder" in again.stderr) == (BAD_INPUT, True)
 
 
 @pytest.mark.parametrize(("limit", "strict", "code"), [(0, "false", 0), (0, "true", 1), (1e9, "true", 0)])
@@ -134,14 +137,6 @@ def test_sides_that_disagree_are_a_defect(lcm: Lcm, monkeypatch: pytest.MonkeyPa
     assert finished.code == INTERNAL_ERROR
     assert "the index and the bare search gave different scores" in finished.stderr
     assert not list(finished.place.rglob("benchmark.json"))
-
-
-def test_a_folder_that_holds_a_benchmark_is_not_written_to(lcm: Lcm) -> None:
-    named = "hydra.run.dir=here"
-    assert lcm("benchmark", *NOTHING, named).code == 0
-    finished = lcm("benchmark", *NOTHING, named)
-    assert finished.code == BAD_INPUT
-    assert "here holds a benchmark already: name another folder" in finished.stderr
 
 
 def test_the_ingest_whose_memory_is_watched_is_that_of_the_command_line(

@@ -36,22 +36,10 @@ def assert_refused(finished: Finished, words: Sequence[str]) -> None:
     assert [path for path in finished.place.rglob("*") if path.is_file()] == []
 
 
-@pytest.fixture
-def sample_copy(tmp_path: Path) -> Path:
-    return Path(copytree(bundled_directory(), tmp_path / "sample"))
-
-
-def test_a_changed_file_is_told_with_both_digests(lcm: Lcm, sample_copy: Path) -> None:
-    path = sample_copy / "queries.jsonl"
-    pinned = sha256(path.read_bytes()).hexdigest()
-    path.write_bytes(path.read_bytes() + b"\n")
-    found = sha256(path.read_bytes()).hexdigest()
-    assert_refused(lcm("evaluate", *QUICK, f"dataset.directory={sample_copy}"), [str(path), found, pinned])
-
-
 def test_a_corrupted_transcript_is_told_with_its_line(
-    lcm: Lcm, sample_copy: Path, monkeypatch: pytest.MonkeyPatch
+    lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sample_copy = copytree(bundled_directory(), tmp_path / "sample")
     path = sample_copy / "transcripts" / "coding.jsonl"
     path.write_bytes(path.read_bytes()[:-40])  # the last line breaks off
     files = tuple(
@@ -192,22 +180,6 @@ def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> No
     wanted = tmp_path / "runs" / "12-00-00"
     made = [command_line.new_folder(wanted) for _ in range(3)]
     assert [folder.name for folder in made] == ["12-00-00", "12-00-00-2", "12-00-00-3"]
-
-
-def test_a_complete_run_is_not_overwritten(lcm: Lcm, evaluated: Finished) -> None:
-    before = {path.name: path.read_bytes() for path in evaluated.folder.iterdir()}
-    second = lcm("evaluate", *QUICK, "hydra.run.dir=runs/first", place=evaluated.place)
-    assert second.code == 2
-    assert "holds a complete run: name another folder" in second.stderr
-    assert {path.name: path.read_bytes() for path in evaluated.folder.iterdir()} == before
-
-
-@pytest.mark.slow
-def test_a_reader_that_leaves_does_not_stop_the_run(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m pipelines.cli evaluate {' '.join(QUICK)} | head -1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, re.findall("lcm:|Traceback", done.stderr)) == (0, [])  # it may tell how far it is
-    assert done.stdout.startswith("sample")
 
 
 def test_a_warning_of_compaction_passes_once_for_each_reason() -> None:

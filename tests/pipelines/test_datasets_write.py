@@ -25,21 +25,12 @@ def test_a_run_is_written_measured_by_others_and_read_back_as_an_arm(
         theirs = ir_measures.calc_aggregate([nDCG @ 10, AP], qrels, run)
         assert theirs[nDCG @ 10] == pytest.approx(told["nDCG@10"]["value"])
         assert theirs[AP] == pytest.approx(told["MAP"]["value"])
-    again = [one for one in QUICK if one != "arms=none"]
-    recorded = ("arms=recorded_run", "arms.recorded.file=sample/runs/first.dense.trec", NO_CONTEXTS)
-    for folder, of in (("again", ()), ("of_files", ("dataset=beir", "dataset.directory=sample"))):
-        done = lcm("evaluate", *again, *of, *recorded, f"hydra.run.dir={folder}")
-        assert done.code == 0, done.stderr
-        assert read_summary(done.place / folder)["arms"]["recorded"]["nDCG@10"] == summary["arms"]["dense"]["nDCG@10"]
-
-
-def test_judgements_of_a_file_stand_in_place_of_the_datasets_own(lcm: Lcm, tmp_path: Path) -> None:
-    assert lcm("datasets", "write", "to=out").code == 0
-    lines = (tmp_path / "here" / "out" / "qrels.trec").read_text().splitlines()
-    (tmp_path / "here" / "some.qrels").write_text("\n".join(lines[:7]))
-    done = lcm("evaluate", *QUICK, NO_CONTEXTS, "judgements=some.qrels")
-    assert done.summary["counts"]["judged_queries"] == len({line.split()[0] for line in lines[:7]})
-    assert "judgements=" in done.summary["dataset"]["protocol"]
+    quick = [one for one in QUICK if one != "arms=none"]
+    recorded = ("arms=recorded_run", "arms.recorded.file=sample/runs/first.dense.trec", "hydra.run.dir=of_files")
+    done = lcm("evaluate", *quick, NO_CONTEXTS, "dataset=beir", "dataset.directory=sample", *recorded)
+    assert done.code == 0, done.stderr
+    again = read_summary(done.place / "of_files")["arms"]["recorded"]
+    assert again["nDCG@10"] == summary["arms"]["dense"]["nDCG@10"]
 
 
 def test_an_id_that_a_format_cannot_hold_is_told(lcm: Lcm, tmp_path: Path) -> None:

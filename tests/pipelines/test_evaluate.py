@@ -18,10 +18,8 @@ import pytest
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.measures.ranked_messages import with_near_duplicates
-from eval.replay.bulk import Bulk
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.looked_at import CONTROLLED, NO_CONTEXTS
-from tests.support.models import linked
 
 PARQUET = ("run", "documents", "per_query", "measures")
 OF_CONTROLS = ("control_run", "control_per_query")
@@ -138,18 +136,6 @@ def test_one_judgement_makes_no_number_that_is_not_json(lcm: Lcm, monkeypatch: p
     assert all(entry["low"] is None and entry["high"] is None for entry in measures.values())
 
 
-def test_a_dataset_without_judgements_is_refused_before_anything_is_replayed(
-    lcm: Lcm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change_sample(monkeypatch, lambda dataset: judged_only(dataset, 0))
-    monkeypatch.setattr(Bulk, "steps", lambda *_: pytest.fail("replayed"))
-    finished = lcm("evaluate", *QUICK)
-    assert finished.code == 2
-    assert finished.stderr.startswith("lcm: dataset 'sample' (evidence=original unit=message) has no judgements")
-    assert finished.stderr.count("\n") == 1
-    assert finished.summaries == []
-
-
 def columns(finished: Finished) -> list[str]:
     """Of the table of arms."""
     header = next(line for line in finished.stdout.splitlines() if line.startswith("┃ arm"))
@@ -177,18 +163,6 @@ def test_where_only_sessions_are_judged_their_measures_are_shown(lcm: Lcm, monke
     assert not {name for name in shown if name.startswith(("recall", "nDCG", "MRR"))}
 
 
-def test_what_the_whole_history_costs_is_kept(evaluated: Finished) -> None:
-    folder = evaluated.folder
-    whole = strict(folder)["arms"]["whole_history"]
-    assert whole["recall"]["value"] == 1
-    run = pl.read_parquet(folder / "control_run.parquet").filter(arm="whole_history")
-    documents = pl.read_parquet(folder / "documents.parquet")
-    costs = run.join(documents, on=["workspace_id", "document_id"]).group_by("query_id").agg(pl.col("tokens").sum())
-    judged = pl.read_parquet(folder / "control_per_query.parquet").filter(arm="whole_history", measure="tokens")
-    assert dict(judged.select("query_id", "value").iter_rows()).items() <= dict(costs.iter_rows()).items()
-    assert whole["tokens"]["value"] == pytest.approx(judged["value"].mean())
-
-
 def forget_half(cache: Path) -> None:
     (path,) = (cache / "embeddings").glob("*.sqlite")
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -214,17 +188,6 @@ def test_equal_runs_are_equal_to_the_bit_whatever_the_cache_holds(
     assert other_numbers(partly, evaluated.folder) == set()
     without = lcm("evaluate", *CONTROLLED, "report=false", "cache=false", place="none").folder
     assert other_numbers(without, evaluated.folder) == set()
-
-
-@pytest.mark.full
-def test_equal_runs_with_a_model_are_equal_to_the_bit(lcm: Lcm, tmp_path: Path, exported_minilm: Path) -> None:
-    cache = tmp_path / "cache"
-    linked(exported_minilm, cache)
-    model = ("evaluate", *QUICK, "embedder=minilm")
-    first = lcm(*model, "cache=false", place="none").folder
-    assert other_numbers(lcm(*model, place="cold").folder, first) == set()
-    forget_half(cache)
-    assert other_numbers(lcm(*model, place="partly warm").folder, first) == set()
 
 
 def start(place: Path, *arguments: str) -> subprocess.Popen[str]:

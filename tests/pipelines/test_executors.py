@@ -11,16 +11,8 @@ from eval.batch.sharding import Shard
 from eval.executor.executor import FailedItem
 from eval.executor.none import NoExecutor
 from lcm.store.store import Store
-from tests.pipelines.conftest import QUICK, Finished, Lcm
+from tests.pipelines.conftest import Finished, Lcm
 from tests.support.looked_at import COMPACTED, CONTROLLED
-
-SYSTEM = (
-    *QUICK,
-    "arms=controls",
-    "compaction=lossless",
-    "compaction.budget_tokens=1000",
-    "measures.retention.budgets=[1000]",
-)
 
 
 def frames(finished: Finished) -> dict[str, pl.DataFrame]:
@@ -42,36 +34,6 @@ def test_workers_find_what_one_process_finds_bit_for_bit(lcm: Lcm, evaluated: Fi
     assert_equal_frames(evaluated, apart)
     for part in ("measures", "arms", "categories", "counts", "interval", "definitions"):
         assert apart.summary[part] == evaluated.summary[part]
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("ray_of_two")
-@pytest.mark.xdist_group("ray")
-def test_ray_finds_what_one_process_finds_bit_for_bit(lcm: Lcm) -> None:
-    here = lcm("evaluate", *SYSTEM, "cache=false", place="one")
-    apart = lcm("evaluate", *SYSTEM, "cache=false", "executor=ray", place="apart")
-    assert (here.code, apart.code) == (0, 0), apart.stderr
-    assert len(frames(here)["compression.parquet"]["workspace_id"].unique()) == 4
-    assert_equal_frames(here, apart)
-    summaries = [{key: value for key, value in one.summary.items() if "timing" not in key} for one in (here, apart)]
-    assert summaries[0] == summaries[1]
-
-
-@pytest.mark.full
-def test_background_compaction_in_workers_is_that_of_one_process(lcm: Lcm) -> None:
-    asynchronous = (
-        *("scheduling=asynchronous", "scheduling.budget_tokens=1000", "scheduling.replayed.seconds_a_turn=2"),
-        *("replay=per_turn", "compaction.leaf_chunk_tokens=300", "compaction.min_leaf_tokens=0", "cache=false"),
-        *("compaction.fresh_tail_count=4", "arms=none"),
-    )
-    here = lcm("evaluate", *SYSTEM, *asynchronous, place="one")
-    apart = lcm("evaluate", *SYSTEM, *asynchronous, "executor=local", place="apart")
-    assert (here.code, apart.code) == (0, 0), apart.stderr
-    assert_equal_frames(here, apart)
-    turns = frames(apart)["waiting.parquet"]
-    waited = dict(turns.group_by("arm").agg(pl.col("waited_seconds").sum()).iter_rows())
-    assert 0 < waited["asynchronous"] < waited["synchronous"]
-    assert turns.filter(pl.col("arm") == "asynchronous", "is_compacted").height > 1
 
 
 def stored(finished: Finished) -> dict[str, object]:

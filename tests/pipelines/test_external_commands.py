@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import BAD_INPUT
 from pipelines.views.help import help_of
 from tests.pipelines.conftest import Lcm
 
@@ -18,13 +17,9 @@ def command(behaviour: str) -> str:
 
 
 def test_a_run_of_a_memory_that_never_ran_ends_with_an_exit_code_of_its_own(lcm: Lcm) -> None:
-    asked = ("evaluate", *QUICK, command("'does not start'"), "measures.latency.queries=0", "hydra.run.dir=runs/a")
-    done = lcm(*asked)
+    done = lcm("evaluate", *QUICK, command("'does not start'"), "measures.latency.queries=0")
     assert (done.code, "has no number: reset crashed" in done.stdout) == (2, True)
     assert "by category" not in done.stdout
-    again = lcm(*asked)
-    assert (again.code, "hydra.run.dir" in again.stderr) == (BAD_INPUT, False)
-    assert "runs/a holds a complete run: name another folder" in again.stderr
 
 
 def test_a_system_is_exported_by_its_name(lcm: Lcm) -> None:

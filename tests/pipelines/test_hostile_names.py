@@ -45,7 +45,9 @@ def test_sessions_of_any_name_are_taken_in_and_compacted_beside_each_other(
     before = set(tmp_path.rglob("*"))
     folder, _ = sessions
     assert lcm("ingest", folder, "into=memory.db").code == 0
-    assert lcm("compact", folder, "into=out", "shards=3", "embedder=hashing", "tracking=none").code == 0
+    assert (
+        lcm("compact", folder, "into=out", "shards=3", "embedder=hashing", "tracking=none", "executor=none").code == 0
+    )
     stores = [tmp_path / "here" / "memory.db", *sorted((tmp_path / "here" / "out").glob("shard-*.db"))]
     held = []
     for path in stores:

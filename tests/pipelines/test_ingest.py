@@ -130,24 +130,18 @@ def test_events_are_counted_over_all_pieces(lcm: Lcm, tmp_path: Path) -> None:
     assert counted == ["talk.jsonl", "claude_code", "1", "700", "0", "700", "0", "0", "0", "700", "0", "700"]
 
 
-def test_the_sub_agents_of_a_folder_are_taken_in_with_their_session_or_alone(lcm: Lcm, tmp_path: Path) -> None:
+def test_the_sub_agents_of_a_folder_are_taken_in_with_their_session(lcm: Lcm, tmp_path: Path) -> None:
     subagents = tmp_path / "logs" / "s1" / "subagents"
     subagents.mkdir(parents=True)
     agent = SPOKEN | {"isSidechain": True, "agentId": "a"}
     (subagents / "agent-a.jsonl.gz").write_bytes(gzip.compress(json.dumps(agent).encode()))
     (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
-    for place in ("logs", "logs/s1/subagents"):
-        assert lcm("ingest", str(tmp_path / place), f"into={place[-4:]}.db").code == 0
-    (subagents / "agent-a.meta.json").write_text("{")
-    assert lcm("ingest", str(tmp_path / "logs"), "into=meta.db").code == 0
-    (subagents / "agent-a.meta.json").write_text('{"agentType": "Explore"}')
     (tmp_path / "logs" / "s1.jsonl").write_text(json.dumps(SPOKEN))
-    finished = lcm("ingest", str(tmp_path / "logs"), "into=both.db")
+    finished = lcm("ingest", str(tmp_path / "logs"), "into=memory.db")
     assert row(finished.stdout, "s1.jsonl")[1:4] == ["claude_code", "2", "2"]
     assert finished.stderr == ""
-    for name, expected in (("logs", ["s1/agent-a"]), ("ents", ["s1/agent-a"]), ("both", ["s1", "s1/agent-a"])):
-        with Store(finished.place / f"{name}.db") as store:
-            assert store.conversations()["conversation_id"].to_list() == expected
+    with Store(finished.place / "memory.db") as store:
+        assert store.conversations()["conversation_id"].to_list() == ["s1", "s1/agent-a"]
 
 
 def test_of_a_folder_other_things_and_its_own_files_are_passed_over(lcm: Lcm) -> None:

@@ -57,18 +57,6 @@ def test_a_file_is_taken_over_and_evaluated_by(lcm: Lcm, runs: Path) -> None:
     assert again == {name: first[name] for name in again}  # without what contexts hold
 
 
-def test_the_command_that_it_ends_with_loads_the_dataset_of_the_runs(lcm: Lcm, runs: Path) -> None:
-    of_beir = ("dataset=beir", "dataset.directory=sample")
-    assert lcm("evaluate", *RUNS, *of_beir, "hydra.run.dir=other").code == 0
-    refused = lcm("judge", "first", "other", "into=qrels")
-    assert "other is a run over other data than first" in refused.stderr
-    done = lcm("judge", "other", "into=its own", "from=sample/qrels.trec")
-    assert done.code == 0, done.stderr
-    command = told_command(done.stdout)
-    assert command == ["dataset=beir", 'dataset.directory="sample"', 'judgements="its own/qrels.trec"']
-    assert measured_again(lcm, runs, command) == measures_of(runs / "other")
-
-
 def test_a_pooled_run_is_judged_and_evaluated_by_the_ids_of_its_haystack(lcm: Lcm, runs: Path) -> None:
     pooled = [*RUNS, "replay.haystack=pooled", "hydra.run.dir=pooled"]
     assert lcm("evaluate", *pooled).code == 0
@@ -173,6 +161,8 @@ def test_exported_questions_say_of_themselves_alone_how_they_were_generated(lcm:
     ]
     (runs / "asked.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in asked))
     assert lcm("evaluate", "talk.jsonl", "asked.jsonl", *RUNS, "hydra.run.dir=mixed").code == 0
+    refused = lcm("judge", "first", "mixed", "into=both")
+    assert "mixed is a run over other data than first" in refused.stderr
     assert lcm("datasets", "write", "mixed", "to=mixed_files").code == 0
     done = lcm("judge", "mixed", "into=judged", "from=mixed_files/qrels.trec")
     assert done.code == 0, done.stderr

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,44 +9,15 @@ import pytest
 
 from eval.experiment.run_folder import read_summary
 from eval.tracking.registry import fetch_run, logged_run, promote, register, run_of_alias
-from pipelines import compare, export, regress
-from tests.pipelines.conftest import Finished
-from tests.support.looked_at import STUDIED, SWEPT, commanded
+from pipelines import cli
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
 
 
-@pytest.fixture(scope="module")
-def place(
-    compared: Finished,
-    regressed: Finished,
-    swept: Finished,
-    studied: Finished,
-    compacted: Finished,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """A folder with everything, which is logged to `mlflow.db`."""
-    place = tmp_path_factory.mktemp("logged") / "here"
-    for one in (swept, studied):
-        shutil.copytree(one.place, place, dirs_exist_ok=True)
-    for folder in (
-        *(compared.place / name for name in ("first", "second", "compared")),
-        regressed.place / "gate",
-        compacted.place / "out",
-    ):
-        shutil.copytree(folder, place / folder.name)
-    exported = ("export", "system=lancedb_pro", "decay.beta_core=0.9", "to=preset", "name=turned", "target=yaml")
-    commanded(place, *exported, "tracking=none")
-    commanded(place, "log", "first", "second", "compared", "gate", "out/run", "preset")
-    for command in (("evaluate", "-m", *SWEPT), STUDIED):  # nothing is left to run, and all is left to log
-        commanded(place, *(word for word in command if word != "tracking=none"))
-    return place
-
-
 @pytest.fixture
-def uri(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(place)
-    return f"sqlite:///{place / 'mlflow.db'}"
+def uri(logged: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(logged)
+    return f"sqlite:///{logged / 'mlflow.db'}"
 
 
 def runs(uri: str) -> list[Any]:
@@ -110,15 +80,15 @@ def test_a_preset_is_logged_whole(uri: str, tmp_path: Path) -> None:
     assert {"system/turned.yaml", "experiment/turned.yaml", "decay/turned.yaml"} < got
 
 
-def test_runs_and_aliases_are_sides(uri: str, tmp_path: Path) -> None:
+def test_runs_and_aliases_are_sides(uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = (str(logged_run(uri, Path(name))) for name in ("first", "second"))
     tracking = (f"tracking.uri={uri}", "report=false")
-    assert compare.main([second, f"runs:/{first}", f"into={tmp_path}/both", *tracking]) == 0
-    told = json.loads((tmp_path / "both" / "compare.json").read_text())
+    assert cli.run(["compare", "--json", second, f"runs:/{first}", f"into={tmp_path}/both", *tracking]) == 0
+    told = json.loads(capsys.readouterr().out)  # which says nothing of what was logged
     assert told["baseline"] == f"{second} (MLflow run {second[:8]})"
     promote(uri, "unified", register(uri, "unified", first))
-    asked = ["champion", first, f"into={tmp_path}/gate", "regress.resamples=1000", *tracking]
-    assert regress.main(asked) == 0
+    asked = ["regress", "champion", first, f"into={tmp_path}/gate", "regress.resamples=1000", *tracking]
+    assert cli.run(asked) == 0
     told = json.loads((tmp_path / "gate" / "report.json").read_text())
     assert told["baseline"]["name"] == f"champion (MLflow run {first[:8]})"
 
@@ -127,7 +97,7 @@ def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = [f"tracking.uri={uri}", "target=yaml"]
-    assert export.main(["second", f"to={tmp_path}/ours", "register=memory", "alias=champion", *told]) == 0
+    assert cli.run(["export", "second", f"to={tmp_path}/ours", "register=memory", "alias=champion", *told]) == 0
     assert re.search("memory@champion is version 1", capsys.readouterr().out)
     provenance = json.loads((tmp_path / "ours" / "provenance.json").read_text())
     summary = read_summary(Path("second"))
@@ -137,12 +107,12 @@ def test_a_run_is_exported_registered_and_fetched_by_its_alias(
     fetched = fetch_run(uri, run_id, tmp_path / "fetched")
     assert (fetched / "per_query.parquet").is_file()
     assert (fetched / "presets" / "ours" / "system" / "ours.yaml").is_file()
-    assert export.main(["memory@champion", f"to={tmp_path}/again", *told]) == 0
+    assert cli.run(["export", "memory@champion", f"to={tmp_path}/again", *told]) == 0
     again = json.loads((tmp_path / "again" / "provenance.json").read_text())
     assert again["config_hash"] == provenance["config_hash"]
     assert again["source"]["run_id"] == run_id
-    preset = ["embedder=hashing", f"to={tmp_path}/made", "register=memory", "alias=champion", *told]
-    assert export.main(preset) == 0  # of overrides: a run of its own, the next version
+    preset = ["export", "embedder=hashing", f"to={tmp_path}/made", "register=memory", "alias=champion", *told]
+    assert cli.run(preset) == 0  # of overrides: a run of its own, the next version
     made = fetch_run(uri, run_of_alias(uri, "memory", "champion"), tmp_path / "fetched_too")
     assert read_summary(made)["kind"] == "preset"
     assert (made / "system" / "made.yaml").is_file()

@@ -92,9 +92,8 @@ def test_a_system_folds_long_sessions_and_retains_some_of_them(
         assert (value(found, "expansions@8000") or 0) >= 1
 
 
-@pytest.mark.parametrize("guidance", ["libravdb", pytest.param("corrected", marks=pytest.mark.full)])
-def test_rules_of_the_session_outlive_compaction_word_for_word(guidance: str) -> None:
-    config = composition.composed(["experiment=long_sessions_libravdb", f"guidance={guidance}", *CHEAP])
+def test_rules_of_the_session_outlive_compaction_word_for_word() -> None:
+    config = composition.composed(["experiment=long_sessions_libravdb", *CHEAP])
     dataset = building.build(config, "dataset").load()
     (transcript,) = dataset.transcripts
     said = {message.message_id: message.content for message in transcript.messages}

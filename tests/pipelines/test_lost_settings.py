@@ -28,17 +28,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], dic
     return {ignored: told(ignored) for ignored in [(), ("retrieval.bm25Weight",), ("retrieval",), ("decay",)]}
 
 
-def test_all_that_was_tuned_is_told_and_nothing_else(found: dict[tuple[str, ...], dict[str, TunedSetting]]) -> None:
+def test_all_that_was_tuned_is_told_and_what_the_plugin_cannot_be_told_is_lost(
+    found: dict[tuple[str, ...], dict[str, TunedSetting]],
+) -> None:
     """The plugin cannot be told of other keys either, which nobody tuned."""
     settings = found[()]
     assert settings.keys() == {"fusion.dense_weight", "fusion.lexical_weight", "reranker", "annotation.expiry"}
     assert settings["fusion.dense_weight"] == TunedSetting("fusion.dense_weight", 0.7, 0.9)
     assert (settings["reranker"].default, settings["reranker"].tuned) == ("NoReranker", "Cosine")
-
-
-def test_what_the_plugin_cannot_be_told_is_lost(found: dict[tuple[str, ...], dict[str, TunedSetting]]) -> None:
-    assert {key for key, one in found[()].items() if one.lost} == {"reranker", "annotation.expiry"}
-    assert found[()]["annotation.expiry"].lost.startswith("cannot be told: what a memory is filed under")
+    assert {key for key, one in settings.items() if one.lost} == {"reranker", "annotation.expiry"}
+    assert settings["annotation.expiry"].lost.startswith("cannot be told: what a memory is filed under")
 
 
 def test_what_the_memory_ignores_is_lost(found: dict[tuple[str, ...], dict[str, TunedSetting]]) -> None:

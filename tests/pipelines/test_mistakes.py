@@ -2,6 +2,7 @@
 
 import shlex
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -54,15 +55,21 @@ def place(evaluated: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path
         (place / file).write_text(text)
     with Store(place / "memory.db") as store:
         talk(store, "talk", ["The kettle in the garden is blue.", "So it is."])
+    with sqlite3.connect(place / "theirs.db") as theirs:
+        theirs.execute("CREATE TABLE theirs (x)")
     return place
 
 
-def files(place: Path) -> set[Path]:
-    return {path for path in place.rglob("*") if path.is_file()}
+def files(place: Path) -> dict[Path, int]:
+    """When each file was written."""
+    return {path: path.stat().st_mtime_ns for path in place.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize(("line", "told"), CASES, ids=[line for line, _ in CASES])
-def test_a_mistake_is_one_line_and_leaves_nothing(lcm: Lcm, place: Path, line: str, told: str) -> None:
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    lcm: Lcm, place: Path, line: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     words = [given for word in shlex.split(line) for given in WORDS.get(word, [word])]
     before = files(place)
     finished = lcm(*words, place=place)

@@ -29,38 +29,25 @@ def test_fewer_points_than_workers_are_run_one_after_another() -> None:
     assert not shares_points(NoExecutor(), 100)
 
 
-class DyingSecond:
-    """An executor whose second worker dies at its first point, and no other."""
+class Dying:
+    """An executor of which a worker dies once, when so many points are done, and no other."""
 
-    workers = 2
-
-    def __init__(self) -> None:
+    def __init__(self, workers: int, done: int, dead: int) -> None:
+        self.workers, self.done, self.dead = workers, done, dead
         self.given: list[list[list[str]]] = []
 
     def map(self, task: Any, items: Any) -> Generator[Any, None, None]:
         self.given.append([[job.folder.name for job in share] for share in items])
-        dying = len(self.given) == 1
-        for job in [job for share in items for job in share][: 3 if dying else None]:
+        is_dying = len(self.given) == 1
+        for job in [job for share in items for job in share][: self.done if is_dying else None]:
             (job.folder / "summary.json").write_text("{}")
             yield None
-        if dying:
-            yield FailedItem(1, "its process ended with exit code -9")
-
-
-class DyingLast:
-    """An executor whose only worker dies when its last point is done."""
-
-    workers = 1
-
-    def map(self, task: Any, items: Any) -> Generator[Any, None, None]:
-        for job in items[0]:
-            (job.folder / "summary.json").write_text("{}")
-            yield None
-        yield FailedItem(0, "its process ended with exit code -9")
+        if is_dying:
+            yield FailedItem(self.dead, "its process ended with exit code -9")
 
 
 def test_a_worker_that_dies_behind_its_last_point_fails_none(tmp_path: Path) -> None:
-    run_by(DyingLast(), [PointJob(tmp_path, (), BuiltPoint(None, {}, {}))])  # type: ignore[arg-type]
+    run_by(Dying(1, done=1, dead=0), [PointJob(tmp_path, (), BuiltPoint(None, {}, {}))])  # type: ignore[arg-type]
     assert PointFolder(tmp_path).is_complete() and PointFolder(tmp_path).failure() is None
 
 
@@ -69,7 +56,7 @@ def test_a_dying_worker_fails_the_point_it_is_at_and_others_take_over_the_rest(t
     for number in range(6):
         (tmp_path / str(number)).mkdir()
         jobs.append(PointJob(tmp_path / str(number), (), BuiltPoint(None, {}, {})))  # type: ignore[arg-type]
-    executor = DyingSecond()
+    executor = Dying(2, done=3, dead=1)
     run_by(executor, jobs)  # type: ignore[arg-type]
     assert executor.given == [[["0", "1", "2"], ["3", "4", "5"]], [["4"], ["5"]]]
     failures = [PointFolder(job.folder).failure() for job in jobs]

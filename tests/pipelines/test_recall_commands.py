@@ -77,20 +77,6 @@ def test_the_environment_names_the_store(lcm: Lcm, memory: tuple[str, str], monk
     assert "msg#1" in lcm("grep", "kettle").stdout
 
 
-def test_what_is_no_store_is_left_alone(lcm: Lcm, tmp_path: Path) -> None:
-    text, other = tmp_path / "notes.txt", tmp_path / "other.db"
-    text.write_text("no database at all, and long enough to be taken for one " * 3)
-    with sqlite3.connect(other) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
-    before = [text.read_bytes(), other.read_bytes()]
-    for command in ("grep", "describe", "expand", "expand-query"):
-        asked = ("x", "query=x") if command == "expand-query" else ("x",)
-        for path in (text, other):
-            finished = lcm(command, *asked, f"store={path}")
-            assert (finished.code, "is no store of lcm" in finished.stderr) == (BAD_INPUT, True)
-    assert [text.read_bytes(), other.read_bytes()] == before
-
-
 def test_whatever_id_a_command_prints_every_command_takes(lcm: Lcm, tmp_path: Path) -> None:
     path = tmp_path / "calls.db"
     call = Part("tool", tool_name="write", tool_input='{"path": "kettle.py", "content": "' + "x " * 20_000 + '"}')

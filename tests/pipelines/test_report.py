@@ -15,7 +15,7 @@ import pytest
 from eval.report.contexts import UNCHANGED
 from lcm.derived import seal
 from tests.pipelines.conftest import Finished, Lcm
-from tests.support.looked_at import NO_CONTEXTS, SHOWN, copied
+from tests.support.looked_at import copied
 
 
 def block(page: Path, name: str) -> Any:
@@ -99,14 +99,6 @@ def test_ladders_of_another_ranking_than_the_kept_one_are_not_told(lcm: Lcm, run
     index = block(run / "report.html", "index")
     assert any("how every stage treated the evidence is not told" in note for note in index["notes"])
     assert not any(told for one in block(run / "report.html", "q0") for told in one["ladders"])
-
-
-def test_a_sweep_whose_best_point_is_the_default_says_so(lcm: Lcm) -> None:
-    done = lcm("evaluate", "-m", *SHOWN, NO_CONTEXTS, "ranking.stages.limit.n=20,2", "hydra.sweep.dir=sweep")
-    assert "no point is better" in done.stdout
-    page = done.place / "sweep" / "report.html"
-    assert "0 ranking.stages.limit.n=20, the default: no point is better." in words(page)
-    assert block(page, "index")["columns"] == ["ranking.stages.limit.n=20 (the default)", "ranking.stages.limit.n=2"]
 
 
 def test_a_sweep_has_one_page(lcm: Lcm, swept: Finished, tmp_path: Path) -> None:

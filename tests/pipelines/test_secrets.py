@@ -1,9 +1,6 @@
 """Keys go where the user says and leave no trace: in no file of a run, no database, no cache, no log."""
 
-import gzip
-import io
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -51,19 +48,6 @@ def found(*places: Path) -> list[tuple[str, str]]:
         for secret in PLANTED
         if secret.encode() in content
     ]
-
-
-def test_what_is_packed_is_searched(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"text": [f"{i} {PLANTED[0]}" for i in range(1000)]})
-    frame.write_parquet(tmp_path / "table.parquet", compression="zstd")
-    packed = io.BytesIO()
-    frame.write_ipc(packed, compression="lz4")
-    (tmp_path / "cached").write_bytes(b"a check" + packed.getvalue())
-    (tmp_path / "lines.gz").write_bytes(gzip.compress(PLANTED[0].encode()))
-    with closing(sqlite3.connect(tmp_path / "a.db")) as database, database:
-        database.execute("CREATE TABLE a (b)")
-        database.execute("INSERT INTO a VALUES (?)", (PLANTED[0] * 1000,))
-    assert {Path(path).name for _, path in found(tmp_path)} == {"table.parquet", "cached", "lines.gz", "a.db"}
 
 
 @pytest.mark.slow

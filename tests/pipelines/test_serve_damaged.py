@@ -45,10 +45,10 @@ def served(here: Path) -> Iterator[Served]:
         yield server
 
 
-def rewrite(folder: Path, changed: Mapping[str, Any], *left_out: str) -> None:
+def rewrite(folder: Path, changed: Mapping[str, Any]) -> None:
     """Let a summary say something else, and nothing of its sums."""
     told = json.loads((folder / "summary.json").read_text()) | changed
-    for name in ("sha256", "timing_sha256", *left_out):
+    for name in ("sha256", "timing_sha256"):
         told.pop(name, None)
     (folder / "summary.json").write_text(json.dumps(told))
 
@@ -74,19 +74,6 @@ def test_judgements_lie_right_below_their_folder_whatever_the_dataset_is_called(
     folder = serve.folder_about(Dataset(name, "as is", digest, (), (), qrels), tmp_path)
     assert folder.resolve().parent == tmp_path.resolve()
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*-a{12}", folder.name)
-
-
-def test_no_name_that_a_run_gives_its_dataset_leads_out_of_the_judgements(here: Path, served: Served) -> None:
-    told = json.loads(Path(RUN, "summary.json").read_text())["dataset"]
-    rewrite(Path(RUN), {"dataset": told | {"name": "../../../escaped"}})
-    before = set(here.parent.rglob("*"))
-    key = served.key("a")
-    assert served.get(f"judge/{key}/state").status_code == 200
-    assert set(here.parent.rglob("*")) == before  # to look makes nothing
-    judge_all(served, key)
-    assert served.post(f"judge/{key}/finish", {}).status_code == 200
-    made = {path.relative_to(here).parts[0] for path in set(here.parent.rglob("*")) - before}
-    assert made == {"judgements"}
 
 
 def test_no_link_leads_judgements_elsewhere(here: Path, served: Served) -> None:
@@ -172,25 +159,13 @@ def said_by(*arguments: str) -> tuple[int, list[str]]:
     return code, stderr.getvalue().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"measures": [1]}, "measures must be a map, got [1]"),
-        (
-            {"measures": {"recall@10": {"value": HOSTILE, "n": 1, "low": None, "high": None}}},
-            "measures.recall@10.value must be a finite number",
-        ),
-        ({"kind": "sweep", "name": "s", "points": [1, 2]}, "points[0] must be a map, got 1"),
-        ({"kind": "comparison"}, "name is missing"),
-    ],
-    ids=["map", "words", "points", "no name"],
-)
-def test_a_summary_of_another_shape_is_damaged_by_its_key(served: Served, changed: dict[str, Any], reason: str) -> None:
-    rewrite(Path(RUN), changed)
+def test_a_summary_of_another_shape_is_damaged_by_its_key(served: Served) -> None:
+    rewrite(Path(RUN), {"measures": {"recall@10": {"value": HOSTILE, "n": 1, "low": None, "high": None}}})
+    reason = "measures.recall@10.value must be a finite number"
     listed = served.get()
     assert listed.status_code == 200
     assert f'page/{served.key("b")}"' in listed.text
-    assert f"not as lcm writes it ({reason}".replace("'", "&#39;") in listed.text
+    assert f"not as lcm writes it ({reason}" in listed.text
     assert HOSTILE not in listed.text
     for page in ("questions?q=where", "?q=dense"):
         assert served.get(page).status_code == 200, page
@@ -211,7 +186,6 @@ def is_a_link(folder: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "without dataset": lambda folder: rewrite(folder, {"name": "x"}, "dataset"),
     "a comparison": lambda folder: rewrite(folder, {"kind": "comparison", "name": "x"}),
     "a regression": lambda folder: rewrite(folder, {"kind": "regression", "name": "x"}),
     "deep": lambda folder: (folder / "summary.json").write_text("[" * 200_000),

@@ -236,13 +236,6 @@ def test_two_processes_do_not_run_one_sweep(lcm: Lcm, folder: Path) -> None:
     assert finished.stderr.startswith(f"lcm: runs/sweeps/{folder.name}: another process is at work on this sweep; ")
 
 
-def test_a_run_is_not_taken_for_a_sweep(lcm: Lcm, folder: Path) -> None:
-    run = points(folder)[0]
-    finished = lcm("evaluate", *SMALL, "-m", "fusion.dense_weight=0.5", f"hydra.sweep.dir={run}")
-    assert finished.code == BAD_INPUT
-    assert finished.stderr == f"lcm: hydra.sweep.dir={run} holds a run that is no sweep: name another folder\n"
-
-
 @pytest.mark.parametrize(
     "ready", [pytest.param(ready, marks=[] if ready == "decay" else pytest.mark.full) for ready in READY]
 )

@@ -95,17 +95,6 @@ def test_the_share_is_of_the_settings_that_are_honoured(lcm: Lcm, asked: tuple[s
     assert "no share is told" in done.stdout
 
 
-def test_where_nothing_is_gained_here_no_share_is_told(lcm: Lcm, asked: tuple[str, ...]) -> None:
-    done = lcm(
-        "transfer", PRESET, "target=lancedb_pro", f"from={PRESET}", memory("all"), "into=out", *asked, *ALIKE, "--json"
-    )
-    assert done.code == 0, done.stderr
-    record = json.loads(done.stdout)
-    assert record == json.loads((done.place / "out/transfer.json").read_text())
-    assert (gains(record)["share"], gains(record)["why_untold"]) == (None, "nothing changes here")
-    assert record["settings"] == []
-
-
 @pytest.mark.parametrize("version", [("target=libravdb", "for=1.10"), ("target=libravdb@1.10",)])
 def test_a_version_is_told_what_its_manifest_takes(version: tuple[str, ...], tmp_path: Path) -> None:
     """As `lcm export` writes it: 1.10 takes theta1, and refuses what the version rebuilt here knows."""

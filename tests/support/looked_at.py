@@ -147,6 +147,33 @@ def compacted(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.fixture(scope="session")
+def logged(
+    compared: Finished,
+    regressed: Finished,
+    swept: Finished,
+    studied: Finished,
+    compacted: Finished,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Copies of all these and a preset, `preset`, which are logged to `mlflow.db` beside them."""
+
+    def make(folder: Path) -> None:
+        place = folder / "here"
+        for one in (swept, studied):
+            shutil.copytree(one.place, place, dirs_exist_ok=True)
+        sides = (compared.place / name for name in ("first", "second", "compared"))
+        for one in (*sides, regressed.place / "gate", compacted.place / "out"):
+            shutil.copytree(one, place / one.name)
+        exported = ("export", "system=lancedb_pro", "decay.beta_core=0.9", "to=preset", "name=turned", "target=yaml")
+        commanded(place, *exported, "tracking=none")
+        commanded(place, "log", "first", "second", "compared", "gate", "out/run", "preset")
+        for command in (("evaluate", "-m", *SWEPT), STUDIED):  # nothing is left to run, and all is left to log
+            commanded(place, *(word for word in command if word != "tracking=none"))
+
+    return made_once(tmp_path_factory, "logged", make) / "here"
+
+
+@pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose `runs` hold `a`, `b`, `swept`, `compared` and `memory.db`, of hostile talk and names."""
 

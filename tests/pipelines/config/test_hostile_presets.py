@@ -93,18 +93,16 @@ def test_no_space_searches_over_what_is_the_users_to_say(tmp_path: Path, capsys:
     assert "space: stages.directory is yours to say" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("every", [12, pytest.param(4, marks=pytest.mark.full)])
 def test_none_runs_at_any_door(
-    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first of each family, at one door of so many, by turns; with LCM_HOSTILE_DOORS=all every preset at every
+    """The first of each family, at one door of twelve, by turns; with LCM_HOSTILE_DOORS=all every preset at every
     door, which takes half an hour."""
-    is_all = os.environ.get("LCM_HOSTILE_DOORS") == "all"
-    presets = PRESETS if is_all else FIRST
-    tried, wrong = tried_at_each_door(presets, 1 if is_all else every, tmp_path, monkeypatch, capsys)
+    presets, every = (PRESETS, 1) if os.environ.get("LCM_HOSTILE_DOORS") == "all" else (FIRST, 12)
+    tried, wrong = tried_at_each_door(presets, every, tmp_path, monkeypatch, capsys)
     assert "\n".join(wrong) == ""
     assert len(tried) > 12
-    assert sum(tried.values()) > (12 if is_all else 12 / every) * len(presets)
+    assert sum(tried.values()) > 12 / every * len(presets)
 
 
 @pytest.mark.parametrize("override", ["trust=[evil]", "hydra.searchpath=[pkg://evil]", "tracking.uri=sqlite:////tmp/x"])

@@ -81,14 +81,6 @@ def test_a_store_that_was_made_is_told(lcm: Lcm, here: Path) -> None:
     assert lcm("ingest", "a.jsonl", "into=c.db", "--quiet").stdout == "c.db\n"
 
 
-@pytest.mark.parametrize("option", ["--json", "--quiet"])
-def test_an_error_is_one_line_and_no_result(option: str, lcm: Lcm) -> None:
-    done = lcm("evaluate", "fusion=nothing", option)
-    assert (done.code, done.stdout) == (2, "")
-    assert done.stderr.startswith("lcm: ")
-    assert done.stderr.count("\n") == 1
-
-
 def test_a_table_is_columns_and_rows(lcm: Lcm, here: Path) -> None:
     table = json.loads(lcm("doctor", "a.db", "--json").stdout)["tables"][0]
     assert len({len(row) for row in [table["columns"], *table["rows"]]}) == 1

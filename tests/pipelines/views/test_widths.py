@@ -10,8 +10,7 @@ import pytest
 from eval.experiment.run_folder import directions, read_summary
 from eval.report.contexts import UNCHANGED
 from pipelines.views.terminal import show_run
-from tests.pipelines.conftest import Finished, Lcm
-from tests.support.looked_at import SWEPT, copied
+from tests.pipelines.conftest import Finished
 
 Show = Callable[..., str]
 
@@ -29,19 +28,6 @@ def show(evaluated: Finished, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     return shown
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_no_line_of_a_table_is_wider_than_what_there_is(
-    width: int, show: Show, lcm: Lcm, swept: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    of_a_run = show()
-    for told in (of_a_run, lcm("evaluate", "-m", *SWEPT, place=copied(swept, tmp_path)).stdout):
-        lines = [line for line in told.splitlines() if line[:1] in "┏┃┡│└"]
-        assert lines
-        assert max(map(len, lines)) <= width
-        assert not any(line.startswith("┃") and "…" in line for line in lines)
-
-
 def test_five_measures_stand_on_eighty_columns(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which a pipe has that says nothing else."""
     monkeypatch.delenv("COLUMNS")
@@ -50,11 +36,6 @@ def test_five_measures_stand_on_eighty_columns(show: Show, monkeypatch: pytest.M
     shown = ["recall@10", "nDCG@10", "recall@2000t", "tokens@10", "MRR"]
     assert [cell.strip() for cell in heading.split("┃")[3:-1]] == shown
     assert "more measures and intervals in a wider terminal; the run folder holds all" in told
-
-
-def test_intervals_stand_where_five_fit_with_them(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    assert re.search(r"│ system +│ +91 │ 0\.\d{3} \[\.\d{3} \.\d{3}\]", show())
 
 
 def test_the_table_of_contexts_is_for_those_who_chose_some(show: Show) -> None:
