@@ -5,6 +5,7 @@ writes `tests/slow.txt`); `make test` leaves slow tests out. Processor time is u
 the processes that it started and waited for, so other work on the machine hardly moves it.
 """
 
+import gc
 import os
 import re
 import resource
@@ -17,8 +18,6 @@ import pytest
 
 LIMIT_S = 0.5
 RECORDED = Path(__file__).parent.parent / "slow.txt"
-LARGEST_MB = 2048
-"""A worker that holds more when it ends keeps what its modules no longer need."""
 SLOWEST = 20
 
 
@@ -60,13 +59,15 @@ class Meter:
 
     def pytest_sessionfinish(self) -> None:
         if hasattr(self._config, "workeroutput"):
+            gc.collect()
             self._config.workeroutput["used"] = (processor_s(), resident_mb())
 
 
 class Bill:
     """Sums what the reports tell, and prints it at the end: for each folder, for the slowest tests, for all."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest_mb: int | None = None) -> None:
+        self._largest_mb = largest_mb
         self.seconds: Counter[str] = Counter()
         self.shared: set[str] = set()
         """Files with a test that waited long for what is set up."""
@@ -87,8 +88,11 @@ class Bill:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if max((held for _, held in self.workers), default=0.0) > LARGEST_MB and session.exitstatus == 0:
+        if self._is_over() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _is_over(self) -> bool:
+        return self._largest_mb is not None and any(held > self._largest_mb for _, held in self.workers)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         if len(self.seconds) <= SLOWEST:
@@ -108,7 +112,7 @@ class Bill:
             say(f"{seconds:8.1f} s  {nodeid}")
         own = processor_s() if not self.workers else sum(spent for spent, _ in self.workers)
         held = max((held for _, held in self.workers), default=resident_mb())
-        over = f": more than the {LARGEST_MB:,} MB allowed" if self.workers and held > LARGEST_MB else ""
+        over = f", more than the {self._largest_mb:,} MB allowed" if self._is_over() else ""
         passed = time.monotonic() - self._started
         say(f"{len(self.seconds):,} tests: {own:,.0f} s of processor time in {passed:,.0f} s")
         say(f"The largest worker holds {held:,.0f} MB at its end{over}")
@@ -141,6 +145,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--largest-worker-mb", type=int, help="fail if a worker holds more when it ends")
     parser.addoption("--record-slow", action="store_true", help="write what took over half a second to tests/slow.txt")
 
 
@@ -148,7 +153,7 @@ def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
     config.pluginmanager.register(Meter(config))
     if not is_worker:
-        bill = Bill()
+        bill = Bill(config.getoption("--largest-worker-mb"))
         config.pluginmanager.register(bill)
         if config.getoption("--record-slow"):
             config.pluginmanager.register(Recorder(bill))

@@ -114,7 +114,7 @@ def is_killed(mutant: Mutant, copy: Path, mark: str) -> bool:
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
             options = ["-m", mark] if mark else []
             done = subprocess.run(
-                [*command, *options, *map(str, part)], cwd=copy, env=environment, capture_output=True, timeout=1200
+                [*command, *options, *map(str, part)], cwd=copy, env=environment, capture_output=True, timeout=300
             )
             if done.returncode == 1:
                 return True
