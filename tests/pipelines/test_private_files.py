@@ -1,6 +1,7 @@
 """What commands make is for its owner alone: stores, run folders, caches, presets, compacted folders, MLflow's."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,10 @@ def test_what_is_taken_in_and_compacted_is_its_owners_alone(lcm: Lcm, compacted:
 @pytest.mark.slow
 @pytest.mark.xdist_group("mlflow")
 def test_runs_caches_presets_and_what_mlflow_makes_are_their_owners_alone(
-    lcm: Lcm, evaluated: Finished, swept: Finished, studied: Finished
+    lcm: Lcm, evaluated: Finished, swept: Finished, studied: Finished, tmp_path: Path
 ) -> None:
-    made = lcm("export", str(evaluated.folder), "to=presets/one", "name=one", "tracking.uri=sqlite:///here.db")
+    run = shutil.copytree(evaluated.folder, tmp_path / "run")  # which is told where it was logged
+    made = lcm("export", str(run), "to=presets/one", "name=one", "tracking.uri=sqlite:///here.db")
     assert made.code == 0, made.stderr
     names = {path.name for one in (made, evaluated, swept, studied) for path in one.place.rglob("*")}
     assert {"here.db", "summary.json", "run.parquet", "lancedb_pro.json", "points.parquet", "study.db"} <= names
