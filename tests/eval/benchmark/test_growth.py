@@ -15,6 +15,7 @@ from tests.support.workspaces import ranking
 GROWTH = Growth(Utf16Units(), Exact(), Hnsw(), Fts5(), Bm25s(), ranking(), sizes=[100, 50], queries=5, k=3, dim=16)
 
 
+@pytest.mark.full
 def test_every_operation_has_a_point_at_every_size() -> None:
     heard: list[tuple[str, int, int]] = []
     curves = GROWTH.run(1, 0, lambda *what: heard.append(what))
