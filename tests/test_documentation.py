@@ -19,6 +19,8 @@ from pipelines.config.composition import composed
 from pipelines.steps.point import parts_of
 from tests.conftest import ROOT
 from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
+from tests.support.models import linked
+from tests.support.once import made_once
 from tests.support.small_locomo import write_small_locomo
 
 DOCS = ROOT / "docs"
@@ -79,16 +81,22 @@ def test_no_two_pages_write_the_same_folder() -> None:
     assert {folder: sorted(names) for folder, names in pages.items() if len(names) > 1} == {}
 
 
+@pytest.fixture(scope="session")
+def page_cache(exported_minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for all pages: what one has embedded, the next need not."""
+    return made_once(tmp_path_factory, "page-cache", lambda cache: linked(exported_minilm, cache))
+
+
 @pytest.mark.parametrize("page", PAGES_THAT_RUN)
 def test_the_commands_of_a_page_run(
     page: Path,
     lcm: Lcm,  # noqa: F811
     tmp_path: Path,
-    minilm_cache: Path,
+    page_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a dataset of a page, where they ask for one of thousands of messages."""
-    monkeypatch.setenv("LCM_CACHE_DIR", str(minilm_cache))
+    monkeypatch.setenv("LCM_CACHE_DIR", str(page_cache))
     monkeypatch.setenv("LCM_DATASETS_DIR", str(tmp_path / "datasets"))
     (tmp_path / "datasets" / "locomo").mkdir(parents=True)
     write_small_locomo(tmp_path / "datasets" / "locomo", monkeypatch)
