@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("wheel")]  # one worker builds, once
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]  # one worker builds, once
 
 
 def run(*command: str, **options: object) -> str:
@@ -107,6 +107,7 @@ print(*(m.__file__ for m in sys.modules.values() if m.__name__.split(".")[0] in 
     assert all(path.is_relative_to(site) and not path.is_relative_to(root) for path in paths)
 
 
+@pytest.mark.full
 def test_an_installed_copy_evaluates_its_sample(site: Path, tmp_path: Path) -> None:
     settings = ("embedder=hashing", "tracking=none", "measures.latency.queries=0", "cache=false", "hydra.run.dir=run")
     python(site, tmp_path, "-m", "pipelines.cli", "evaluate", *settings)
@@ -120,6 +121,7 @@ def test_an_installed_copy_finds_its_sample_to_be_the_pinned_one(site: Path, tmp
     assert all(": ok, sha256 " in line for line in states)
 
 
+@pytest.mark.full
 def test_a_release_passes_the_check_of_its_index(release: Path) -> None:
     files = sorted(map(str, release.iterdir()))
     assert [Path(name).suffix for name in files] == [".whl", ".gz"]
@@ -144,6 +146,7 @@ def test_the_command_of_an_environment_of_its_own_evaluates_the_sample(environme
     assert "│ system" in run(command, "evaluate", *settings, cwd=environment)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", ["lcm", "eval", "pipelines"])
 def test_a_package_of_the_same_name_before_ours_is_told_on_one_line(environment: Path, package: str) -> None:
     theirs = environment / "theirs" / package
@@ -155,6 +158,7 @@ def test_a_package_of_the_same_name_before_ours_is_told_on_one_line(environment:
     )
 
 
+@pytest.mark.full
 def test_a_distribution_that_wrote_over_ours_is_named(environment: Path) -> None:
     packages = packages_of(environment)
     (packages / "eval" / "__init__.py").write_text("from eval.tasks import *\n")
@@ -165,6 +169,7 @@ def test_a_distribution_that_wrote_over_ours_is_named(environment: Path) -> None
     assert f"not lcm-harness's but {packages / 'eval'} of the distribution other-evals: " in refused(environment)
 
 
+@pytest.mark.full
 def test_parts_of_two_installations_are_not_mixed(environment: Path, site: Path) -> None:
     other = environment / "other"
     other.mkdir()
