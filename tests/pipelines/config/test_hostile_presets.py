@@ -93,7 +93,6 @@ def test_no_space_searches_over_what_is_the_users_to_say(tmp_path: Path, capsys:
     assert "space: stages.directory is yours to say" in capsys.readouterr().err
 
 
-@pytest.mark.full
 def test_none_runs_at_any_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
