@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -150,8 +151,14 @@ def test_an_example_of_a_help_text_can_be_composed(
         done = lcm(pipeline, *rest, "--cfg", "job")
         assert done.code == 0, done.stderr
         assert done.stdout.strip()
-    for point in multirun(command(rest)).points if "-m" in rest else ():
-        parts_of(composed(point), point)
+    if "-m" in rest:
+        for point in ends(multirun(command(rest)).points):
+            parts_of(composed(point), point)
+
+
+def ends(points: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """The first and the last point of a sweep: those between differ by a value alone."""
+    return [points[0], *points[1:][-1:]]
 
 
 @pytest.mark.parametrize("line", [line for page in PAGES for line in all_command_lines(page) if is_whole(line)])
@@ -161,7 +168,8 @@ def test_what_a_page_evaluates_or_tunes_can_be_composed(line: str) -> None:
     overrides = [one for one in arguments if "=" in one or one == "-m"]
     own = ["dataset=own"] if len(overrides) < len(arguments) else []  # sessions and questions stand before them
     asked = command([*own, *overrides], pipeline)
-    for point in multirun(asked).points if asked.is_multirun else [asked.overrides]:
+    points = multirun(asked).points if asked.is_multirun else [asked.overrides]
+    for point in ends(points):
         composed(point, pipeline)
 
 

@@ -96,6 +96,7 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
     assert str(folder.relative_to(finished.place)) in finished.stdout
 
 
+@pytest.mark.full
 def test_formulas_in_numpy_are_compared_by_a_choice_from_outside(lcm: Lcm) -> None:
     tuned = ("lancedb_pro.stages.limit.n=3", "weibull.recency_lifts=true", "lancedb_pro.stages.recency_boost=null")
     finished = lcm("benchmark", *NOTHING, *IN_NUMPY, *sized(SIZES_IN_NUMPY), *tuned)
