@@ -45,9 +45,7 @@ class Fields:
         ({"weights": {"a": 1, "b": -1}}, {"ge": 0}, "weights.b must be >= 0, got -1"),
     ],
 )
-def test_a_field_out_of_range_is_named_with_what_it_may_be(
-    fields: dict[str, Any], bounds: dict[str, Any], message: str
-) -> None:
+def test_a_field_out_of_range_is_named_with_what_it_may_be(fields, bounds, message):
     with pytest.raises(ValueError) as raised:
         check_range(Fields(**fields), *fields, **bounds)
     assert str(raised.value) == message

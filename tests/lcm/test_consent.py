@@ -18,9 +18,7 @@ from lcm.consent import COMMANDS, HOSTS, allowed_commands, refused_host
         ("https://127.0.0.1:18099/", False),
     ],
 )
-def test_a_host_is_named_by_itself_with_its_port_or_by_a_url(
-    named: str, is_allowed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_is_named_by_itself_with_its_port_or_by_a_url(named, is_allowed, monkeypatch):
     monkeypatch.setenv(HOSTS, f"api.example.org, {named}")
     assert (refused_host("http://127.0.0.1:18098/v1/chat") is None) == is_allowed
 

@@ -31,9 +31,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @POSIX
 @pytest.mark.parametrize(("named", "mode"), [(None, 0o600), ("022", 0o644), ("027", 0o640)])
-def test_what_is_made_is_its_owners_alone_unless_asked_otherwise(
-    tmp_path: Path, umask: int, named: str | None, mode: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_made_is_its_owners_alone_unless_asked_otherwise(tmp_path, umask, named, mode, monkeypatch):
     monkeypatch.delenv("LCM_UMASK", raising=False)
     if named is not None:
         monkeypatch.setenv("LCM_UMASK", named)

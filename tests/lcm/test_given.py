@@ -37,9 +37,7 @@ LINE = json.dumps({"role": "user", "content": "a" * 900}) + "\n"
 
 
 @pytest.mark.parametrize("begin", ["", "[\n"])
-def test_a_small_file_that_becomes_a_huge_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
-) -> None:
+def test_a_small_file_that_becomes_a_huge_one_is_refused(tmp_path, monkeypatch, begin):
     monkeypatch.setattr(given, "_ANY_BYTES", 2**18)
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress((begin + LINE * 5_000).encode()))
@@ -83,9 +81,7 @@ OF_ANY: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("door", DOORS | OF_PACKED)
-def test_no_door_unpacks_more_than_text_could_have_been(
-    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_door_unpacks_more_than_text_could_have_been(door, tmp_path, monkeypatch):
     """A line of JSON, packed, that is longer than any file of its size may become."""
     monkeypatch.setattr(given, "_ANY_BYTES", 2**18)
     path = tmp_path / "corpus.jsonl.gz"

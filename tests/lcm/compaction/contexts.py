@@ -13,7 +13,7 @@ from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
 from lcm.records.conversation import Message
-from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
+from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest, SummaryResult
 from lcm.store.message_rows import ORDINAL_STEP
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
@@ -54,6 +54,21 @@ class Stub:
 
 def head(units: int) -> Stub:
     return Stub(lambda request: request.text[:units])
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Guidance that protects what begins with a mark."""
+
+    mark: str = "!"
+
+    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Any) -> list[Any]:
+        return [
+            GuidanceShard(one.message_id, conversation_id, one.content, now, "words", 0.5, "session_turn", 3)
+            if one.content.startswith(self.mark)
+            else None
+            for one in messages
+        ]
 
 
 def message(number: int, content: str, role: str = "user", conversation: str = CONVERSATION) -> Message:

@@ -1,8 +1,7 @@
 """Settings out of range are refused at construction, in words that name the setting, its range and its value."""
 
-from collections.abc import Callable
+from functools import partial
 from math import nan
-from typing import Any
 
 import pytest
 
@@ -20,88 +19,55 @@ from lcm.language_model.none import NoModel
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import head, lossless
+from tests.lcm.refusals import assert_refused
 
 
-def folding(**settings: Any) -> object:
-    return lossless(head(1), **settings)
+def test_settings_of_lossless_compaction_out_of_range_are_refused() -> None:
+    folding = partial(lossless, head(1))
+    assert_refused(folding, "be in [0, 1]", context_threshold=[1.5, nan], fresh_tail_novelty=1.5, hot_spot_share=1.5)
+    assert_refused(folding, "be >= 0", fresh_tail_count=-1)
+    assert_refused(folding, "be a whole number >= 64 or null", fresh_tail_max_count=63)
+    assert_refused(folding, "be a whole number >= 1", hot_spot_heat=0)
+    assert_refused(folding, "be >= 1", leaf_min_fanout=0, summary_max_overage_factor=nan)
+    assert_refused(folding, "be >= -1", incremental_max_depth=-2)
+    assert_refused(partial(folding, leaf_chunk_tokens=9), "be <= leaf_chunk_tokens (9)", min_leaf_tokens=10)
+    assert_refused(folding, "be > 0 or null", sweep_deadline_seconds=0)
+    assert_refused(folding, "be one of: corrected, original", rules="1.4.4")
 
 
-def clustering(**settings: Any) -> object:
-    return Clustering(Centroid(Hashing()), NoGuidance(), Utf16Units(), Hashing(), **settings)
+def test_settings_of_clustering_and_guidance_out_of_range_are_refused() -> None:
+    clustering = partial(Clustering, Centroid(Hashing()), NoGuidance(), Utf16Units(), Hashing())
+    assert_refused(clustering, "be >= 1", target_cluster_size=0)
+    assert_refused(clustering, "be in [0, 1]", preservation_threshold=nan)
+    assert_refused(clustering, "be one of: 1.4.4, corrected, original", rules="1.4")
+    with pytest.raises(ValueError, match=r"^density must be in \(0, 1\], got 0\.0$"):
+        clustering(first_density=0.0)
+    assert_refused(partial(ProtectedGuidance, ClauseRules()), "be in [0, 1]", booster_threshold=nan)
 
 
-def extractive(**settings: Any) -> object:
-    return Extractive(Hashing(), Utf16Units(), **settings)
+def test_settings_of_summarizers_out_of_range_are_refused() -> None:
+    extractive, llm = partial(Extractive, Hashing(), Utf16Units()), partial(Llm, NoModel())
+    assert_refused(extractive, "be >= 0", coverage=-1, position=nan)
+    assert_refused(extractive, "be in [0, 1]", previous_share=1.5, code_share=nan)
+    assert_refused(extractive, "be in (0, 1]", aggressive_share=0)
+    assert_refused(llm, "be in [0, 2] or null", normal_temperature=2.1, aggressive_temperature=nan)
+    assert_refused(llm, "be >= 1", workers=0)
+    assert_refused(llm, "be > 0 or null", timeout_seconds=0)
+    assert_refused(Truncate, "be >= 2", max_units=1, aggressive_max_units=1)
+    assert_refused(T5, "be one of: fp32, int8", precision="int4")
+    assert_refused(T5, "be >= 1", beams=0, max_new_tokens=0, batch_size=nan)
+    assert_refused(T5, "be a finite number", length_penalty=nan)
+    assert_refused(T5, "be >= 32 or null", max_input_tokens=31)
+    assert_refused(T5, "be >= 1 or null", threads=0)
 
 
-def llm(**settings: Any) -> object:
-    return Llm(NoModel(), **settings)
-
-
-def chain(**settings: Any) -> object:
-    return Chain({"one": Truncate(), "two": Truncate()}, **settings)
-
-
-def guidance(**settings: Any) -> object:
-    return ProtectedGuidance(ClauseRules(), **settings)
-
-
-REFUSED: list[tuple[Callable[..., object], dict[str, Any], str]] = [
-    (folding, {"context_threshold": 1.5}, "context_threshold must be in [0, 1], got 1.5"),
-    (folding, {"context_threshold": nan}, "context_threshold must be in [0, 1], got nan"),
-    (folding, {"fresh_tail_count": -1}, "fresh_tail_count must be >= 0, got -1"),
-    (folding, {"fresh_tail_max_count": 63}, "fresh_tail_max_count must be a whole number >= 64 or null, got 63"),
-    (folding, {"fresh_tail_novelty": 1.5}, "fresh_tail_novelty must be in [0, 1], got 1.5"),
-    (folding, {"hot_spot_share": 1.5}, "hot_spot_share must be in [0, 1], got 1.5"),
-    (folding, {"hot_spot_heat": 0}, "hot_spot_heat must be a whole number >= 1, got 0"),
-    (folding, {"leaf_min_fanout": 0}, "leaf_min_fanout must be >= 1, got 0"),
-    (folding, {"incremental_max_depth": -2}, "incremental_max_depth must be >= -1, got -2"),
-    (folding, {"summary_max_overage_factor": nan}, "summary_max_overage_factor must be >= 1, got nan"),
-    (
-        folding,
-        {"leaf_chunk_tokens": 9, "min_leaf_tokens": 10},
-        "min_leaf_tokens must be <= leaf_chunk_tokens (9), got 10",
-    ),
-    (folding, {"sweep_deadline_seconds": 0}, "sweep_deadline_seconds must be > 0 or null, got 0"),
-    (folding, {"rules": "1.4.4"}, "rules must be one of: corrected, original, got '1.4.4'"),
-    (clustering, {"target_cluster_size": 0}, "target_cluster_size must be >= 1, got 0"),
-    (clustering, {"preservation_threshold": nan}, "preservation_threshold must be in [0, 1], got nan"),
-    (clustering, {"first_density": 0.0}, "density must be in (0, 1], got 0.0"),
-    (clustering, {"rules": "1.4"}, "rules must be one of: 1.4.4, corrected, original, got '1.4'"),
-    (guidance, {"booster_threshold": nan}, "booster_threshold must be in [0, 1], got nan"),
-    (extractive, {"coverage": -1}, "coverage must be >= 0, got -1"),
-    (extractive, {"position": nan}, "position must be >= 0, got nan"),
-    (extractive, {"previous_share": 1.5}, "previous_share must be in [0, 1], got 1.5"),
-    (extractive, {"code_share": nan}, "code_share must be in [0, 1], got nan"),
-    (extractive, {"aggressive_share": 0}, "aggressive_share must be in (0, 1], got 0"),
-    (llm, {"normal_temperature": 2.1}, "normal_temperature must be in [0, 2] or null, got 2.1"),
-    (llm, {"aggressive_temperature": nan}, "aggressive_temperature must be in [0, 2] or null, got nan"),
-    (llm, {"workers": 0}, "workers must be >= 1, got 0"),
-    (llm, {"timeout_seconds": 0}, "timeout_seconds must be > 0 or null, got 0"),
-    (Truncate, {"max_units": 1}, "max_units must be >= 2, got 1"),
-    (Truncate, {"aggressive_max_units": 1}, "aggressive_max_units must be >= 2, got 1"),
-    (chain, {"order": []}, "order must name each summarizer once, and at least one, got []"),
-    (chain, {"order": ["one", "one"]}, "order must name each summarizer once, and at least one, got ['one', 'one']"),
-    (chain, {"order": ["one", "three"]}, "order names 'three'; choose from: one, two"),
-    (T5, {"precision": "int4"}, "precision must be one of: fp32, int8, got 'int4'"),
-    (T5, {"beams": 0}, "beams must be >= 1, got 0"),
-    (T5, {"max_new_tokens": 0}, "max_new_tokens must be >= 1, got 0"),
-    (T5, {"batch_size": nan}, "batch_size must be >= 1, got nan"),
-    (T5, {"length_penalty": nan}, "length_penalty must be a finite number, got nan"),
-    (T5, {"max_input_tokens": 31}, "max_input_tokens must be >= 32 or null, got 31"),
-    (T5, {"threads": 0}, "threads must be >= 1 or null, got 0"),
-]
-
-
-def test_a_setting_out_of_range_is_refused_by_name() -> None:
-    said = []
-    for made, settings, _ in REFUSED:
-        with pytest.raises(ValueError) as refusal:
-            made(**settings)
-        said.append(str(refusal.value))
-    assert said == [message for _, _, message in REFUSED]
+def test_a_chain_orders_summarizers_that_it_has_each_once() -> None:
+    chain = partial(Chain, {"one": Truncate(), "two": Truncate()})
+    assert_refused(chain, "name each summarizer once, and at least one", order=[[], ["one", "one"]])
+    with pytest.raises(ValueError, match=r"^order names 'three'; choose from: one, two$"):
+        chain(order=["one", "three"])
 
 
 def test_a_zone_that_there_is_not_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    folding(timezone="No/Where")
+    lossless(head(1), timezone="No/Where")
     assert "there is no time zone 'No/Where'" in caplog.text

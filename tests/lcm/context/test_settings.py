@@ -1,10 +1,7 @@
 """Settings out of range are refused at construction, in words that name the setting, its range and its value."""
 
-from collections.abc import Callable
+from functools import partial
 from math import nan
-from typing import Any
-
-import pytest
 
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.recent_tail import RecentTail
@@ -13,47 +10,28 @@ from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.lossless import Lossless
 from lcm.context.authored.files import AuthoredFiles
 from lcm.token_estimator.utf16_units import Utf16Units
+from tests.lcm.refusals import assert_refused
 
 
-def lossless(**settings: Any) -> object:
-    return Lossless(Utf16Units(), **settings)
+def test_settings_of_assemblies_out_of_range_are_refused() -> None:
+    lossless, continuity = partial(Lossless, Utf16Units()), partial(Continuity, Utf16Units())
+    assert_refused(lossless, "be >= 0", fresh_tail_count=-1)
+    assert_refused(lossless, "be > 0 or null", fresh_tail_max_tokens=0, max_budget_tokens=nan, default_budget_tokens=-5)
+    assert_refused(lossless, "be one of: chronological, relevance", eviction="oldest")
+    assert_refused(lossless, "be one of: corrected, original", rules="1.4.4")
+    assert_refused(lossless, "be an IANA name such as Europe/Madrid", timezone="Mars/Base")
+    assert_refused(continuity, "be in (0, 1]", token_budget_fraction=nan)
+    assert_refused(continuity, "be one of: 1.4.4, corrected, original", rules="1.4")
+    assert_refused(BudgetShares, "be in [0, 1]", soft_fraction=1.5)
+    assert_refused(RecentTail, "be >= 0", min_turns=-1)
+    assert_refused(RecentTail, "be in [0, 1] or null", budget_fraction=nan)
 
 
-def continuity(**settings: Any) -> object:
-    return Continuity(Utf16Units(), **settings)
-
-
-def authored(**settings: Any) -> object:
-    return AuthoredFiles(ByteScanner(), **settings)
-
-
-REFUSED: list[tuple[Callable[..., object], dict[str, Any], str]] = [
-    (lossless, {"fresh_tail_count": -1}, "fresh_tail_count must be >= 0, got -1"),
-    (lossless, {"fresh_tail_max_tokens": 0}, "fresh_tail_max_tokens must be > 0 or null, got 0"),
-    (lossless, {"max_budget_tokens": nan}, "max_budget_tokens must be > 0 or null, got nan"),
-    (lossless, {"default_budget_tokens": -5}, "default_budget_tokens must be > 0 or null, got -5"),
-    (lossless, {"eviction": "oldest"}, "eviction must be one of: chronological, relevance, got 'oldest'"),
-    (lossless, {"rules": "1.4.4"}, "rules must be one of: corrected, original, got '1.4.4'"),
-    (lossless, {"timezone": "Mars/Base"}, "timezone must be an IANA name such as Europe/Madrid, got 'Mars/Base'"),
-    (continuity, {"token_budget_fraction": nan}, "token_budget_fraction must be in (0, 1], got nan"),
-    (continuity, {"rules": "1.4"}, "rules must be one of: 1.4.4, corrected, original, got '1.4'"),
-    (BudgetShares, {"soft_fraction": 1.5}, "soft_fraction must be in [0, 1], got 1.5"),
-    (RecentTail, {"min_turns": -1}, "min_turns must be >= 0, got -1"),
-    (RecentTail, {"budget_fraction": nan}, "budget_fraction must be in [0, 1] or null, got nan"),
-    (authored, {"paths": "a.md"}, "paths must be a list of texts, got 'a.md'"),
-    (authored, {"exclude": [1]}, "exclude must be a list of texts, got [1]"),
-    (authored, {"adapter": "notion"}, "adapter must be one of: generic, obsidian, got 'notion'"),
-    (authored, {"rules": "1.4.4"}, "rules must be one of: corrected, original, got '1.4.4'"),
-    (authored, {"authority": nan}, "authority must be in [0, 1], got nan"),
-    (authored, {"max_file_bytes": 0}, "max_file_bytes must be > 0, got 0"),
-    (authored, {"max_hard_tokens": -1}, "max_hard_tokens must be >= 0 or null, got -1"),
-]
-
-
-def test_a_setting_out_of_range_is_refused_by_name() -> None:
-    said = []
-    for made, settings, _ in REFUSED:
-        with pytest.raises(ValueError) as refusal:
-            made(**settings)
-        said.append(str(refusal.value))
-    assert said == [message for _, _, message in REFUSED]
+def test_settings_of_authored_files_out_of_range_are_refused() -> None:
+    authored = partial(AuthoredFiles, ByteScanner())
+    assert_refused(authored, "be a list of texts", paths="a.md", exclude=[[1]])
+    assert_refused(authored, "be one of: generic, obsidian", adapter="notion")
+    assert_refused(authored, "be one of: corrected, original", rules="1.4.4")
+    assert_refused(authored, "be in [0, 1]", authority=nan)
+    assert_refused(authored, "be > 0", max_file_bytes=0)
+    assert_refused(authored, "be >= 0 or null", max_hard_tokens=-1)

@@ -59,24 +59,15 @@ def test_a_file_that_is_not_there_leaves_it_to_the_next_place_and_is_not_shown(
     assert "sk-" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("profiles", "env", "file", "message"),
-    [
-        (None, "UNSET", None, "set the environment variable UNSET"),
-        ("missing", None, None, "set a profile"),
-        (
-            "missing",
-            "UNSET",
-            "gone",
-            "set a profile or the environment variable UNSET or the file that api_key_file names",
-        ),
-    ],
-)
-def test_where_no_place_has_a_key_all_are_named(
-    profiles: str | None, env: str | None, file: str | None, message: str
-) -> None:
-    with pytest.raises(AuthError, match=f"^{message}$"):
-        keys(profiles, None, env, file)
+def test_where_no_place_has_a_key_all_are_named() -> None:
+    variable = "the environment variable UNSET"
+    for where, message in (
+        ((None, None, "UNSET"), f"set {variable}"),
+        (("missing",), "set a profile"),
+        (("missing", None, "UNSET", "gone"), f"set a profile or {variable} or the file that api_key_file names"),
+    ):
+        with pytest.raises(AuthError, match=f"^{message}$"):
+            keys(*where)
 
 
 @pytest.mark.parametrize("text", ["sk-secret", '["sk-secret"]', "[" * 100_000])

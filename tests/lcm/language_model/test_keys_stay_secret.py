@@ -38,9 +38,7 @@ def configured(server: Loopback, place: str) -> DictConfig:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_key_of_no_known_shape_that_a_server_quotes_is_told_nowhere(
-    place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_key_of_no_known_shape_that_a_server_quotes_is_told_nowhere(place, tmp_path, caplog):
     """Neither in the configuration nor in what is kept, though the server quotes it."""
     said = f"it {'is ' * 60} {KEY}"
     answers = [Answer({"content": [{"text": said}]}), Answer({"error": {"message": said}}, status=400)]

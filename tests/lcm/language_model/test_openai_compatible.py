@@ -1,5 +1,6 @@
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from lcm.errors import AuthError, ModelError, UnansweredError
 from lcm.language_model import openai_compatible
 from lcm.language_model.openai_compatible import OpenAiCompatible
+from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 
 KEY = "sk-very-secret"
@@ -56,10 +58,7 @@ def test_system_and_prompt_go_out_and_the_first_choice_comes_back() -> None:
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.body == {
         "model": "m",
-        "messages": [
-            {"role": "system", "content": "be short"},
-            {"role": "user", "content": "is 来週 \ud800 fine?"},
-        ],
+        "messages": [{"role": "system", "content": "be short"}, {"role": "user", "content": "is 来週 \ud800 fine?"}],
         "temperature": 0.5,
         "max_tokens": 7,
     }
@@ -77,9 +76,7 @@ def test_what_is_not_set_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_busy_server_is_asked_again_after_longer_and_longer_pauses(
-    status: int, pauses: list[float], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_busy_server_is_asked_again_after_longer_and_longer_pauses(status, pauses, caplog):
     assert asked(*[Answer(status=status)] * 3, YES, retries=3)[0] == "yes"
     assert pauses == [1.0, 2.0, 4.0]
     assert len(caplog.records) == 3
@@ -128,9 +125,7 @@ def test_a_timeout_is_tried_again_and_then_said(stall_after: int, pauses: list[f
         (Answer(b"[" * 100_000), "answered with what is no JSON"),
     ],
 )
-def test_what_cannot_be_mended_by_asking_again_is_said_at_once(
-    answer: Answer, message: str, pauses: list[float], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_cannot_be_mended_by_asking_again_is_said_at_once(answer, message, pauses, caplog):
     with serving(lambda _: answer) as server, pytest.raises(ModelError) as raised:
         model(server).reply("", "hello")
     assert str(raised.value) == f"{server.url}/v1/chat/completions {message}"
@@ -155,9 +150,7 @@ def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("body", [None, {}, {"choices": ["x"]}, said(None), said(" \n"), said(["part"])])
-def test_an_empty_reply_is_asked_for_once_more_with_less_reasoning(
-    body: Any, pauses: list[float], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_empty_reply_is_asked_for_once_more_with_less_reasoning(body, pauses, caplog):
     reply, (first, second) = asked(Answer(body), YES)
     assert reply == "yes"
     assert second.body == {**first.body, "reasoning_effort": "low"}
@@ -184,9 +177,7 @@ def test_a_cut_reply_gives_way_to_a_whole_one(caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.parametrize("second", [Answer(said("")), Answer(status=400), Answer(status=401), Answer(b"{")])
-def test_a_cut_reply_stands_where_asking_once_more_brings_nothing(
-    second: Answer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cut_reply_stands_where_asking_once_more_brings_nothing(second, caplog):
     assert asked(HALF, second, max_tokens=2)[0] == "half a"
     assert "ends at max_tokens 2" in caplog.text
 
@@ -225,9 +216,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("answer", REFUSALS)
-def test_a_refusal_of_the_key_is_an_auth_error_and_is_not_tried_again(
-    answer: Answer, pauses: list[float], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refusal_of_the_key_is_an_auth_error_and_is_not_tried_again(answer, pauses, caplog):
     error, requests = asked(answer)
     assert isinstance(error, AuthError)
     assert str(error).endswith(": check the key in the environment variable MODEL_KEY")
@@ -268,23 +257,18 @@ def test_the_identity_is_the_model_and_not_where_it_is_served() -> None:
     assert OpenAiCompatible(base_url="http://here", model="m").identity != one.identity
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"base_url": "localhost:8000/v1"}, "base_url must begin with .*"),
-        ({"base_url": "https://me:secret@host/v1"}, "base_url must [^@]*"),
-        ({"model": ""}, "model must be the name of a model of the server, got ''"),
-        ({"api_key_env": ""}, "api_key_env must name an environment variable, or be null, got ''"),
-        ({"api_key_env": KEY}, "api_key_env must be the name of an environment variable, never a key"),
-        ({"profile": "p"}, "profile must be null where profiles names no file, got 'p'"),
-        ({"temperature": -0.1}, r"temperature must be in \[0, 2\] or null, got -0.1"),
-        ({"temperature": math.nan}, r"temperature must be in \[0, 2\] or null, got nan"),
-        ({"max_tokens": 0}, "max_tokens must be >= 1 or null, got 0"),
-        ({"timeout_seconds": 0}, "timeout_seconds must be > 0, got 0"),
-        ({"timeout_seconds": math.nan}, "timeout_seconds must be > 0, got nan"),
-        ({"retries": -1}, "retries must be >= 0, got -1"),
-    ],
-)
-def test_a_bad_setting_is_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        OpenAiCompatible(**{"base_url": "http://host/v1"} | settings)
+def test_a_bad_setting_is_refused() -> None:
+    build = partial(OpenAiCompatible, base_url="http://host/v1")
+    assert_refused(build, "be the name of a model of the server", model="")
+    assert_refused(build, "name an environment variable, or be null", api_key_env="")
+    assert_refused(build, "be null where profiles names no file", profile="p")
+    assert_refused(build, "be in [0, 2] or null", temperature=[-0.1, math.nan])
+    assert_refused(build, "be >= 1 or null", max_tokens=0)
+    assert_refused(build, "be > 0", timeout_seconds=[0, math.nan])
+    assert_refused(build, "be >= 0", retries=-1)
+    for name, value, words in (
+        *(("base_url", url, "begin with [^@]*") for url in ("localhost:8000/v1", "https://me:secret@host/v1")),
+        ("api_key_env", KEY, "be the name of an environment variable, never a key"),
+    ):
+        with pytest.raises(ValueError, match=f"^{name} must {words}$"):
+            build(**{name: value})

@@ -120,9 +120,7 @@ DAMAGE: list[Callable[[bytes], bytes]] = [
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_file_is_recorded_again_and_refused_in_a_replay(
-    damage: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_file_is_recorded_again_and_refused_in_a_replay(damage, tmp_path, caplog):
     model = Counting()
     recorded(tmp_path, model).reply("s", "p")
     path = only_file(tmp_path)

@@ -20,7 +20,8 @@ from tests.lcm.writing.admission.tables import document
 from tests.support.workspaces import minute
 
 SORTS = [DocumentSort("user", "turn", False), DocumentSort("assistant", "turn", False), DocumentSort("", "note", True)]
-PREDICATES: list[Callable[[DocumentSort], bool] | None] = [None, lambda sort: sort.role == "user", lambda _: False]
+Predicate = Callable[[DocumentSort], bool] | None
+PREDICATES: list[Predicate] = [None, lambda sort: sort.role == "user", lambda _: False]
 
 
 class Row(NamedTuple):
@@ -74,12 +75,7 @@ def _comparison(stored: Sequence[Row], created: Sequence[Row]) -> ComparisonSet:
 
 
 def _one_by_one(
-    rows: Sequence[Row],
-    vector: Vectors,
-    k: int,
-    now: int,
-    active_only: bool,
-    only: Callable[[DocumentSort], bool] | None,
+    rows: Sequence[Row], vector: Vectors, k: int, now: int, active_only: bool, only: Predicate
 ) -> list[tuple[str, float]]:
     found = [
         (row.document.document_id, float(cosines(to_grid(vector, 2), to_grid(row.vector, 2))[0, 0]))
@@ -101,13 +97,7 @@ def _one_by_one(
     only=st.sampled_from(PREDICATES),
 )
 def test_the_nearest_are_those_of_comparing_one_by_one(
-    stored: list[Row],
-    created: list[Row],
-    step: int,
-    k: int,
-    now: int,
-    active_only: bool,
-    only: Callable[[DocumentSort], bool] | None,
+    stored: list[Row], created: list[Row], step: int, k: int, now: int, active_only: bool, only: Predicate
 ) -> None:
     asked = _direction(step)
     known = _comparison(stored, created).known_at(minute(now))

@@ -17,10 +17,7 @@ UNSET = datetime(2150, 1, 1, tzinfo=UTC)
 places = st.integers(-30, 30)
 
 
-@given(
-    st.lists(st.one_of(st.integers(0, 50).map(minute), st.just(UNSET)), min_size=2, max_size=25),
-    st.data(),
-)
+@given(st.lists(st.one_of(st.integers(0, 50).map(minute), st.just(UNSET)), min_size=2, max_size=25), st.data())
 def test_a_conversation_read_from_its_end_is_the_one_read_from_its_start(
     instants: list[datetime], data: st.DataObject
 ) -> None:

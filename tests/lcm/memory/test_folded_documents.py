@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +11,6 @@ import pytest
 
 from lcm.compaction.summary_documents.searchable import Covered, SearchableSummaries
 from lcm.compaction.window import StoredWindow
-from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.protocols.writing import Assessment
@@ -22,9 +21,7 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.recovery.failure import FailureRule
 from lcm.retrieval.recovery.fetch import Fetch
 from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
-from lcm.store.guidance import read_nodes
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.memory.test_turns import compacting, turns
 from tests.lcm.writing.admission.tables import Deciding
 from tests.support.workspaces import LINES, minute, system, transcript
@@ -168,49 +165,21 @@ def test_protecting_what_another_writer_has_folded_changes_nothing(tmp_path: Pat
         assert window.entries[0].item_id == "sum_0_2"
 
 
-@dataclass(frozen=True)
 class Files:
-    """Authored documents that change between two openings."""
-
-    texts: tuple[str, ...]
+    """A hard, a soft and a variant block."""
 
     def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
-        tiers = ("hard", "soft", "variant", "variant")
         return [
-            AuthoredNode(f"a.md#{i:06}", "a.md", tiers[i % 4], "Paragraph", text, i, i, 3)  # type: ignore[arg-type]
-            for i, text in enumerate(self.texts)
+            AuthoredNode(f"a.md#{i:06}", "a.md", tier, "Paragraph", "words", i, i, 3)  # type: ignore[arg-type]
+            for i, tier in enumerate(("hard", "soft", "variant"))
         ]
-
-
-@dataclass(frozen=True)
-class Recalls(LosslessAssembly):
-    """Shows documents beside the context."""
-
-    shows_documents = True
 
 
 def test_what_is_no_authored_part_or_shown_by_no_context_is_refused() -> None:
     with pytest.raises(TypeError, match=r"authored must have nodes\(\)"):
         replace(system(), authored="AGENTS.md")  # type: ignore[arg-type]
     with pytest.raises(LcmError, match=r"authored holds 2 hard and soft blocks.*assembly=continuity"):
-        Memory.open(replace(system(), authored=Files(("rule", "wish", "lore"))))
-
-
-def test_authored_blocks_are_found_where_they_are_variant_and_follow_their_files(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    first = Files(("kitchen rule", "kitchen wish", "kitchen lore", "goat lore"))
-    with opened(path, assembly=Recalls(Utf16Units()), authored=first) as memory:
-        found = memory.rank([ASKED])["document_id"].to_list()
-        assert {"a.md#000002", "a.md#000003"} <= set(found)
-        assert not {"a.md#000000", "a.md#000001"} & set(memory.documents["document_id"])
-        (row,) = memory.documents.filter(document_id="a.md#000002").to_dicts()
-        assert (row["kind"], row["authority"], row["source_message_ids"], row["role"]) == ("authored", 1.0, [], None)
-    edited = Files(("kitchen rule", "kitchen wish", "barn lore"))
-    with Memory.open(replace(system(), assembly=Recalls(Utf16Units()), authored=edited), path) as again:
-        texts = again.documents.filter(kind="authored")["text"].to_list()
-        assert texts == ["barn lore"]
-        with again.store.reading() as connection:
-            assert [node.text for node in read_nodes(connection)] == ["kitchen rule", "kitchen wish", "barn lore"]
+        Memory.open(replace(system(), authored=Files()))
 
 
 def only_the_first(candidate: Candidate) -> Assessment:

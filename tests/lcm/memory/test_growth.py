@@ -143,9 +143,7 @@ def test_a_prefix_is_what_a_slice_is(count: int) -> None:
 
 
 @pytest.mark.parametrize("base", [system(), gated()], ids=["each is a document", "gated"])
-def test_many_transcripts_at_once_are_what_they_are_one_by_one(
-    base: System, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_many_transcripts_at_once_are_what_they_are_one_by_one(base, monkeypatch, tmp_path):
     """Their times overlap, one grows, and a transaction holds some of them."""
     monkeypatch.setattr("lcm.memory.memory._MESSAGES_A_TRANSACTION", 25)
     talks = [Transcript(f"talk {i}", said(10 + 3 * i, f"talk {i}")) for i in range(6)]

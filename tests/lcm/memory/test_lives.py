@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from lcm.errors import LimitError, ModelError, StoreError
+from lcm.errors import LimitError, StoreError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
@@ -24,6 +24,7 @@ from lcm.writing.deduplication.judge_rule import RuleJudge
 from lcm.writing.deduplication.merge_rule import LineMerge
 from lcm.writing.deduplication.nearest import NearestDocuments
 from lcm.writing.extraction.verbatim import Verbatim
+from tests.lcm.memory.test_turns import Speechless
 from tests.support.standing import standing_documents
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 
@@ -128,20 +129,8 @@ def test_use_shapes_later_ranking_where_recall_counts_it(said: Memory) -> None:
     assert said.documents.equals(before)
 
 
-class Broken:
-    """An embedder without a model."""
-
-    name, dim = "broken", 256
-
-    def windows(self, texts: list[str]) -> list[list[str]]:
-        return [[text] for text in texts]
-
-    def embed(self, texts: list[str], kind: str) -> object:
-        raise ModelError("no model here")
-
-
 def test_words_answer_where_the_query_cannot_be_embedded(said: Memory) -> None:
-    broken = Memory(replace(said.system, embedder=Broken()), said.store, live=said.live)
+    broken = Memory(replace(said.system, embedder=Speechless()), said.store, live=said.live)
     ranked = broken.rank(queries())
     assert broken.incidents == {"dense branch failed": len(queries())}
     assert said.documents.join(ranked, on="document_id").height == len(ranked) > 0

@@ -68,9 +68,7 @@ def test_ingesting_twice_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("known", [0, 5, len(LINES)])
-def test_what_a_store_took_in_without_a_memory_is_found_once_a_memory_opens_it(
-    memory: Memory, tmp_path: Path, known: int
-) -> None:
+def test_what_a_store_took_in_without_a_memory_is_found_once_a_memory_opens_it(memory, tmp_path, known):
     answers(tmp_path / "memory.db", first(known))
     with Store(tmp_path / "memory.db") as store:
         store.ingest(transcript(), memory.system.token_estimator)
@@ -120,9 +118,7 @@ def test_queries_that_see_different_things_get_the_rows_that_each_gets_alone(mem
     ],
     ids=["exact", "hnsw", "fts5", "bm25s", "filtered"],
 )
-def test_vectors_and_words_are_kept_beside_the_workspace_and_not_made_again(
-    tmp_path: Path, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_and_words_are_kept_beside_the_workspace_and_not_made_again(tmp_path, parts, monkeypatch):
     before = answers(tmp_path / "memory.db", transcript(), **parts)
     words = type(system(**parts).text_index.build())
     monkeypatch.setattr(words, "add", lambda *_: pytest.fail("words are added again"))

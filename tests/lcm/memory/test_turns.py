@@ -95,7 +95,7 @@ def test_a_deadline_ends_compaction_between_two_passes() -> None:
         assert unhurried.reason == "compacted"
 
 
-class _Speechless(Hashing):
+class Speechless(Hashing):
     """An embedder whose model is gone."""
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
@@ -108,7 +108,7 @@ def clustering(guidance: Guidance, **settings: int) -> System:
 
 
 def test_what_compaction_survives_is_counted_in_the_memory_that_was_compacted_alone() -> None:
-    guidance = ProtectedGuidance(ByteScanner(), booster_embedder=_Speechless())
+    guidance = ProtectedGuidance(ByteScanner(), booster_embedder=Speechless())
     hinting = [f"we should consider plan {number}, and the one before it" for number in range(6)]
     made = clustering(guidance, session_token_budget=20)
     with Memory.open(made) as one, Memory.open(made) as other:

@@ -25,9 +25,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(step, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise OSError("disk full")
 

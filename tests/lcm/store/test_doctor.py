@@ -245,9 +245,7 @@ DERIVED = {*FULL_TEXT, "parts_searchable", "summary_totals", "summary_spans"}
 @pytest.mark.parametrize(
     ("expected", "broken"), [(names, sql) for names, damages in CORRUPTIONS.items() for sql in damages]
 )
-def test_a_broken_rule_is_named_and_only_what_follows_from_the_rest_is_mended(
-    store: Store, broken: str, expected: str
-) -> None:
+def test_a_broken_rule_is_named_and_only_what_follows_from_the_rest_is_mended(store, broken, expected):
     before = dump(store)
     run_script(store._connection, broken)
     found = wrong(store)

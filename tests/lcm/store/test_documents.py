@@ -124,9 +124,7 @@ def test_a_known_id_that_says_something_else_is_refused(store: Store) -> None:
         ({"scope": "\udc00"}, "scope '.udc00' holds half of a surrogate pair"),
     ],
 )
-def test_a_document_that_cannot_be_kept_is_refused_with_its_whole_batch(
-    store: Store, changes: dict, reason: str
-) -> None:
+def test_a_document_that_cannot_be_kept_is_refused_with_its_whole_batch(store, changes, reason):
     before = dump(store)
     with pytest.raises(StoreError, match=reason):
         store.add_documents([document("fine"), document("a", **changes)])

@@ -1,6 +1,6 @@
 """Transcripts that come in pieces are stored as whole ones are, and what stands beside messages is kept."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -79,9 +79,7 @@ def breaking() -> Iterator[Transcript]:
     ],
     ids=["first", "in a later piece", "last", "too short", "an id twice", "breaking"],
 )
-def test_pieces_that_cannot_follow_what_is_stored_are_refused_and_nothing_is_written(
-    pieces: Iterable[Transcript], reason: str
-) -> None:
+def test_pieces_that_cannot_follow_what_is_stored_are_refused_and_nothing_is_written(pieces, reason):
     with Store() as store:
         store.ingest(talk(6), TOKENS)
         before = dump(store)

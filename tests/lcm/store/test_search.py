@@ -22,8 +22,6 @@ from tests.lcm.compaction.contexts import message
 from tests.lcm.context.recall.dags import START, fold, talk
 
 WORDS = ("kettle", "goat", "river", "stone")
-
-
 ALL = SearchBounds()
 
 

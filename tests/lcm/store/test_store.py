@@ -157,9 +157,7 @@ def test_the_message_frame_has_a_row_for_every_message() -> None:
         (0, changed(session_id="\udc00"), "holds half of a surrogate pair"),
     ],
 )
-def test_what_does_not_follow_what_is_stored_is_refused_by_conversation_position_and_field(
-    stored: int, said: Transcript, reason: str
-) -> None:
+def test_what_does_not_follow_what_is_stored_is_refused_by_conversation_position_and_field(stored, said, reason):
     with Store() as store:
         store.ingest(talk(stored), TOKENS)
         before = dump(store)

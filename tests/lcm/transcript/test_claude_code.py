@@ -120,9 +120,7 @@ ABOUT = {"type": "summary", "summary": "About"}
         ([CUSTOM | {"customTitle": " "}, ABOUT | {"summary": None}, {"type": "user", "": "x"}], None),
     ],
 )
-def test_the_title_is_the_users_then_the_made_one_then_the_summary(
-    tmp_path: Path, records: list[Any], title: str | None
-) -> None:
+def test_the_title_is_the_users_then_the_made_one_then_the_summary(tmp_path, records, title):
     transcripts, _ = read(write(tmp_path / "s.jsonl", said("u1"), *records))
     assert transcripts["s"].title == title
 

@@ -67,9 +67,7 @@ CALLS: list[tuple[dict[str, Any], tuple[str | None, ...]]] = [
 
 
 @pytest.mark.parametrize(("payload", "expected"), CALLS)
-def test_a_call_is_the_assistants_and_has_no_words(
-    message_of: Any, payload: dict[str, Any], expected: tuple[str | None, ...]
-) -> None:
+def test_a_call_is_the_assistants_and_has_no_words(message_of, payload, expected):
     message = message_of(item(**payload))
     assert (message.role, message.content) == ("assistant", "")
     assert columns(message) == [("tool", None, *expected, None)]
@@ -88,9 +86,7 @@ OUTPUTS: list[tuple[str, dict[str, Any], str, str | None, str | None]] = [
 
 
 @pytest.mark.parametrize(("kind", "payload", "words", "text", "tool_output"), OUTPUTS)
-def test_an_output_is_the_tools_and_has_the_id_of_its_call(
-    message_of: Any, kind: str, payload: dict[str, Any], words: str, text: str | None, tool_output: str | None
-) -> None:
+def test_an_output_is_the_tools_and_has_the_id_of_its_call(message_of, kind, payload, words, text, tool_output):
     message = message_of(item(type=kind, **payload, call_id="c1", name="shell"))
     assert (message.role, message.content) == ("tool", words)
     assert columns(message) == [("tool", text, "c1", "shell", None, tool_output)]

@@ -17,6 +17,7 @@ from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.store.contents import TOKENS
+from tests.lcm.transcript.test_formats import unfolded
 
 TRANSCRIPTS = Path(os.environ["LCM_DATASETS_DIR"]) / "agent_transcripts"
 FORMATS = {
@@ -65,11 +66,6 @@ def records(path: Path) -> list[tuple[str, int, Any]]:
         name = str(part.relative_to(TRANSCRIPTS))
         found += [(name, line, value) for line, value in enumerate(values, start=1) if value is not None]
     return found
-
-
-def unfolded(session: dict[str, Any]) -> list[Any]:
-    lists = {key: held for key, held in session.items() if isinstance(held, list) and held}
-    return [session | dict.fromkeys(lists), *(element for held in lists.values() for element in held)]
 
 
 def test_there_are_sessions_of_every_format() -> None:

@@ -1,23 +1,21 @@
 """Files that are written out in a message."""
 
-import pytest
-
 from lcm.transcript.file_blocks import file_blocks
 
+NAMES = {
+    '<file name="a">': "a",
+    "<file NAME='a b'>": "a b",
+    "<file name = a>": "a",
+    '<file name="a" name="b">': "b",
+    '<file name="a" name="">': "a",
+    '<file name="a" name=" ">': "a",
+    '<file name="">': None,
+    "<file>": None,
+}
 
-@pytest.mark.parametrize(
-    ("opening", "name"),
-    [
-        ('<file name="a">', "a"),
-        ("<file NAME='a b'>", "a b"),
-        ("<file name = a>", "a"),
-        ('<file name="a" name="b">', "b"),
-        ('<file name="a" name="">', "a"),
-        ('<file name="a" name=" ">', "a"),
-        ('<file name="">', None),
-        ("<file>", None),
-    ],
-)
-def test_the_last_name_that_is_not_empty_counts(opening: str, name: str | None) -> None:
-    (block,) = file_blocks(f"see {opening}words</file> there")
-    assert (block.name, block.body) == (name, "words")
+
+def test_the_last_name_that_is_not_empty_counts() -> None:
+    found = {opening: file_blocks(f"see {opening}words</file> there") for opening in NAMES}
+    assert {opening: [(one.name, one.body) for one in blocks] for opening, blocks in found.items()} == {
+        opening: [(name, "words")] for opening, name in NAMES.items()
+    }

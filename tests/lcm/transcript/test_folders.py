@@ -132,9 +132,7 @@ PARQUET = b"PAR1" + b"\0" * 40
         (PARQUET, False),
     ],
 )
-def test_what_is_whole_and_of_another_kind_is_passed_over_in_a_folder(
-    tmp_path: Path, content: str | bytes, expected: bool
-) -> None:
+def test_what_is_whole_and_of_another_kind_is_passed_over_in_a_folder(tmp_path, content, expected):
     path = tmp_path / "any"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     assert is_passed_over(RecordedFile(path), [tmp_path]) is expected

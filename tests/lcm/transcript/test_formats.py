@@ -184,9 +184,7 @@ BAD: list[tuple[str, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "line", "reasons"), BAD)
-def test_a_bad_line_is_put_aside_with_the_reason_and_the_rest_is_read(
-    name: str, line: Any, reasons: list[str], tmp_path: Path
-) -> None:
+def test_a_bad_line_is_put_aside_with_the_reason_and_the_rest_is_read(name, line, reasons, tmp_path):
     path = write(tmp_path / "talk.jsonl", GOOD[name], "", line, GOOD[name])
     transcripts, aside = read(path, BY_NAME[name])
     assert [found.startswith(f"3: {reason}") for found, reason in zip(aside, reasons, strict=True)] == [True] * len(
@@ -212,9 +210,7 @@ def test_a_bad_line_is_put_aside_with_the_reason_and_the_rest_is_read(
         ("chat", '{"messages": [{"role": "user", "content": "x"}]}\n7', "2: expected a session"),
     ],
 )
-def test_what_is_put_aside_of_a_session_has_its_line_and_place(
-    name: str, text: str, aside: str, tmp_path: Path
-) -> None:
+def test_what_is_put_aside_of_a_session_has_its_line_and_place(name, text, aside, tmp_path):
     ((transcript,), (found,)) = read(write(tmp_path / "talk.json", text), BY_NAME[name])
     assert found.startswith(aside)
     assert [message.content for message in transcript.messages] == ["x"]

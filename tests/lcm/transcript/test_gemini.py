@@ -33,8 +33,6 @@ CALLED = {
     "model": "some-model",
     "tokens": {"total": 3},
 }
-
-
 RESULT = '[{"functionResponse":{"id":"c1","name":"shell","response":{"output":"a\\nb"}}}]'
 
 

@@ -1,7 +1,6 @@
 import json
 from collections import Counter
 from functools import partial
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -63,9 +62,7 @@ RESULT = {"type": "tool_result", "tool_use_id": "c", "content": WORDS, "is_error
         ({"role": "user", "content": [RESULT, {"type": "text", "text": "and?"}]}, [{"type": "text", "text": "and?"}]),
     ],
 )
-def test_other_results_are_taken_out_by_choice_alone_and_keep_their_neighbours(
-    native: dict[str, Any], others: list[Any]
-) -> None:
+def test_other_results_are_taken_out_by_choice_alone_and_keep_their_neighbours(native, others):
     assert not heard(native).files
     taken = heard(native, every_tool_result=True)
     (file,) = taken.files

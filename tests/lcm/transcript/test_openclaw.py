@@ -10,6 +10,7 @@ import pytest
 from lcm.records.conversation import Event, Transcript
 from lcm.transcript.openclaw import Branches, OpenClawReader
 from lcm.transcript.parts import rebuild
+from tests.lcm.refusals import assert_refused
 from tests.lcm.transcript import recordings
 from tests.lcm.transcript.recordings import columns, rebuilt, write
 
@@ -123,9 +124,7 @@ def ids(transcripts: list[Transcript]) -> dict[str, str]:
         ("a- bc cb", {"0a1b": "abc"}),  # a parent that comes later
     ],
 )
-def test_an_abandoned_branch_is_a_conversation_of_its_own(
-    entries: str, conversations: dict[str, str], tmp_path: Path
-) -> None:
+def test_an_abandoned_branch_is_a_conversation_of_its_own(entries, conversations, tmp_path):
     """Each entry is its name and its parent's."""
     lines = [branch(name, None if parent == "-" else parent) for name, parent in entries.split()]
     path = write(tmp_path / "s.jsonl", HEADER, *lines)
@@ -156,7 +155,5 @@ def test_a_name_given_to_the_session_is_its_title(tmp_path: Path) -> None:
     assert read(path)[0].title == "Files"
 
 
-@pytest.mark.parametrize("wrong", ["left", ""])
-def test_another_treatment_of_branches_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=f"branches must be one of: apart, in_file_order, got {wrong!r}"):
-        OpenClawReader(wrong)
+def test_another_treatment_of_branches_is_refused() -> None:
+    assert_refused(OpenClawReader, "be one of: apart, in_file_order", branches=["left", ""])

@@ -161,9 +161,7 @@ NAMES = {"id": "c1", "name": "ls"}
         ),
     ],
 )
-def test_a_message_has_words_and_a_part_for_each_block_and_call(
-    native: dict[str, Any], content: str, rows: list[tuple[str | None, ...]]
-) -> None:
+def test_a_message_has_words_and_a_part_for_each_block_and_call(native, content, rows):
     message = read({"role": "assistant"} | native)
     assert (message.content, columns(message)) == (content, rows)
 

@@ -8,8 +8,6 @@ from lcm.transcript.plain_text import plain_text
 
 IMAGE = {"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}
 CALL = {"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"path": "/"}}
-
-
 CONTENTS: list[tuple[Any, str]] = [
     ("plain", "plain"),
     ("  ", "  "),

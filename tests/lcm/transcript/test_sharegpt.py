@@ -55,9 +55,7 @@ def test_every_shape_of_a_session_reads_the_same(tmp_path: Path) -> None:
         (["x#2", "x", "x", "x"], ["x#2", "x", "x#3", "x#4"]),
     ],
 )
-def test_each_session_is_a_conversation_with_a_name_of_its_own(
-    tmp_path: Path, recorded: list[Any], given: list[str]
-) -> None:
+def test_each_session_is_a_conversation_with_a_name_of_its_own(tmp_path, recorded, given):
     sessions = [{"id": name, "conversations": [{"from": "human", "value": str(i)}]} for i, name in enumerate(recorded)]
     found, aside = read(write(tmp_path / "talk.jsonl", *sessions), READER)
     assert aside == []
@@ -112,8 +110,3 @@ def test_a_function_call_is_a_tool_part(tmp_path: Path) -> None:
     assert (part.part_type, part.tool_name, part.tool_input) == ("tool", "search", '{"q":"pens"}')
     for odd in ("search(pens)", '{"call": 1}', "[" * 5000, None, {"name": "search"}):
         assert [p.tool_name for p in read_turn(tmp_path, {"from": "function_call", "value": odd}).parts] == [None]
-
-
-def test_a_value_of_any_kind_comes_back(tmp_path: Path) -> None:
-    for value in (None, 7, ["a", {"text": "b"}], {"text": "c"}, "", "half \ud800", "{}"):
-        assert isinstance(read_turn(tmp_path, {"from": "gpt", "value": value}).content, str)

@@ -1,7 +1,6 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,15 +9,11 @@ from hypothesis import strategies as st
 
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.guidance.protected import ProtectedGuidance
-from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
 from lcm.protocols.compaction import Guidance, Summarizer
-from lcm.protocols.models import Vectors
-from lcm.records.conversation import Message
-from lcm.records.summary import CompactionReport, GuidanceShard, SummaryRequest, SummaryResult
+from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
 from lcm.store.guidance import read_undocumented_shards
@@ -26,29 +21,10 @@ from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction import contexts
-from tests.lcm.compaction.contexts import NOW, Stub, after_turn, conversation, message
+from tests.lcm.compaction.contexts import NOW, Marked, Stub, after_turn, conversation, message
 
 EMBEDDER = Hashing()
 TALK = [f"turn {number}: the parser reads file {number % 7} and the weather is fine again" for number in range(60)]
-
-
-class Marked:
-    """Protects what begins with an exclamation mark."""
-
-    def shards(self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Any) -> list[Any]:
-        return [
-            GuidanceShard(one.message_id, conversation_id, one.content, now, "words", 0.5, "session_turn", 3)
-            if one.content.startswith("!")
-            else None
-            for one in messages
-        ]
-
-
-class Silent(Hashing):
-    """An embedder whose model is gone."""
-
-    def embed(self, texts: Sequence[str], kind: Any) -> Vectors:
-        raise ModelError("gone")
 
 
 def clustering(summarizer: Summarizer | None = None, guidance: Guidance | None = None, **fields: Any) -> Clustering:
@@ -228,13 +204,6 @@ def test_a_cluster_of_which_nothing_is_less_is_not_asked_for_again() -> None:
     assert len(longer.requests) == asked
     compacted(compaction, store)  # a new window does not know yet
     assert len(longer.requests) == 2 * asked
-
-
-def test_what_guidance_survives_is_counted_with_what_compaction_does() -> None:
-    guidance = ProtectedGuidance(ByteScanner(), booster_embedder=Silent())
-    compaction, incidents = clustering(guidance=guidance, tail_budget_tokens=1), Counter[str]()
-    compacted(compaction, conversation(["we should consider the weather", *TALK[:8]]), None, incidents)
-    assert set(incidents) == {"guidance prototype not embedded"}
 
 
 def test_the_original_tail_swallows_a_dialogue_that_the_corrected_one_compacts() -> None:

@@ -1,37 +1,11 @@
 """What guidance protects stays in the context of a lossless compaction, word for word."""
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
-
 import pytest
 
-from lcm.compaction.guidance.none import NoGuidance
-from lcm.records.conversation import Message
 from lcm.records.rules import Rules
-from lcm.records.summary import GuidanceShard
-from tests.lcm.compaction.contexts import compacted, conversation, head, lossless, shown
+from tests.lcm.compaction.contexts import Marked, compacted, conversation, head, lossless, shown
 
 TOLD = [0, 5, 6, 13]
-
-
-@dataclass(frozen=True)
-class Never:
-    """Protects what begins with "Never"."""
-
-    def shards(
-        self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]
-    ) -> Any:
-        return [
-            GuidanceShard(one.message_id, conversation_id, one.content, now, "words", 0.5, "session_turn", 8)
-            if one.content.startswith("Never")
-            else None
-            for one in messages
-        ]
-
-
 WORDS = [f"{'Never' if i in TOLD else 'Today'} we speak of matter {i} at some length" + " now" * 20 for i in range(16)]
 
 
@@ -39,7 +13,7 @@ WORDS = [f"{'Never' if i in TOLD else 'Today'} we speak of matter {i} at some le
 def test_rules_stay_where_they_stand_and_part_the_messages_around_them(rules: Rules) -> None:
     store, summarizer = conversation(WORDS), head(20)
     settings = {"fresh_tail_count": 2, "min_leaf_tokens": 0, "leaf_min_fanout": 9, "rules": rules}
-    folding = lossless(summarizer, guidance=Never(), **settings)
+    folding = lossless(summarizer, guidance=Marked("Never"), **settings)
     assert compacted(store, folding, is_forced=True).is_compacted
     assert shown(store) == ["c-m1", "summary", "c-m6", "c-m7", "summary", "c-m14", "c-m15", "c-m16"]
     assert not any("Never" in request.text for request in summarizer.requests)
@@ -47,10 +21,3 @@ def test_rules_stay_where_they_stand_and_part_the_messages_around_them(rules: Ru
         kept = connection.execute("SELECT text FROM guidance_shards ORDER BY message_id").fetchall()
     assert [text for (text,) in kept] == [WORDS[i] for i in TOLD]
     assert not compacted(store, folding, is_forced=True).is_compacted
-
-
-def test_no_guidance_folds_everything() -> None:
-    store, summarizer = conversation(WORDS), head(20)
-    compacted(store, lossless(summarizer, guidance=NoGuidance(), fresh_tail_count=2), is_forced=True)
-    assert shown(store) == ["summary", "c-m15", "c-m16"]
-    assert any("Never" in request.text for request in summarizer.requests)

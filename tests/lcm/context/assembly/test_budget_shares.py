@@ -3,11 +3,7 @@
 import pytest
 
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.context.assembly.budget_shares import (
-    AuthoredCosts,
-    BudgetShares,
-    OversizedHardError,
-)
+from lcm.context.assembly.budget_shares import AuthoredCosts, BudgetShares, OversizedHardError
 
 TURNS = [Turn(10, "user")] * 20
 WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)

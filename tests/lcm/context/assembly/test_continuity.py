@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,13 +23,9 @@ from tests.lcm.context.assembly.remembered import node, recalled
 PLAIN = Continuity(Utf16Units(), tail=RecentTail(min_turns=2, budget_tokens=0, budget_fraction=None))
 TALK = [user("where is it", "u1"), assistant("in the attic", "a1"), user("and now", "u2"), assistant("gone", "a2")]
 ORIGINAL = Continuity(Utf16Units(), token_budget_fraction=0.25, tail=RecentTail(budget_fraction=None), rules="1.4.4")
-
-
-class Wide:
-    dim = 8
-
-
-RECOVERING = replace(PLAIN, recovery=RawTurnRecovery(Wide()))
+WIDE = SimpleNamespace(dim=8)
+"""All that a recovery asks of an embedder."""
+RECOVERING = replace(PLAIN, recovery=RawTurnRecovery(WIDE))
 
 
 def ids(context: Context, tier: str) -> list[str]:
@@ -126,7 +123,7 @@ def test_the_code_of_the_original_recovers_by_its_reserve_whatever_is_left() -> 
     budget = 4 * (4 * Utf16Units().count([entry_of(talk[0])])[0] + 1)  # one token is left beside the turns
     shown = {}
     for rules in ("original", "1.4.4"):
-        assembly = replace(ORIGINAL, recovery=RawTurnRecovery(Wide()), rules=rules)
+        assembly = replace(ORIGINAL, recovery=RawTurnRecovery(WIDE), rules=rules)
         shown[rules] = ids(assembly.assemble(talk, [ContextRequest(budget, "key", [*vague, lost])])[0], "recovered")
     assert shown == {"original": [], "1.4.4": ["lost"]}
 

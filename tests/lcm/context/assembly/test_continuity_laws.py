@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,14 +25,10 @@ PROMPTS = st.sampled_from(["", "where is it", "a dream of ab", "how many days be
 _TAG = re.compile(rf"<\s*/?\s*({'|'.join((*SECTIONS, 'entry'))})\b", re.IGNORECASE)
 
 
-class Wide:
-    dim = 8
-
-
 @cache
 def chosen(choice: str) -> Continuity:
     made: Continuity = building.build(composition.composed(f"assembly={choice}".split()), "assembly")
-    return replace(made, recovery=RawTurnRecovery(Wide()))
+    return replace(made, recovery=RawTurnRecovery(SimpleNamespace(dim=8)))
 
 
 @st.composite

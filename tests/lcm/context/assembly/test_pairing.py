@@ -55,11 +55,7 @@ def test_by_the_corrected_rules_too_missing_results_are_made_up_and_calls_broken
 
 IDS = st.sampled_from("abc")
 MESSAGES = st.lists(
-    st.one_of(
-        st.builds(user),
-        st.lists(IDS, max_size=3).map(lambda call_ids: said(*call_ids)),
-        IDS.map(answer),
-    ),
+    st.one_of(st.builds(user), st.lists(IDS, max_size=3).map(lambda call_ids: said(*call_ids)), IDS.map(answer)),
     max_size=12,
 )
 

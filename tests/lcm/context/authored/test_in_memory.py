@@ -55,7 +55,8 @@ def test_variants_are_found_and_what_is_shown_anyway_is_not(rules: Path) -> None
         memory.ingest(transcript())
         assert set(found(memory, "goats")) == {"The goats sleep in the barn.", "Kettles are kept in the cellar."}
         (row,) = memory.documents.filter(text="The goats sleep in the barn.").to_dicts()
-    assert (row["document_id"], row["authority"], row["source_message_ids"]) == ("AGENTS.md#000003", 1.0, [])
+    assert (row["document_id"], row["kind"], row["authority"]) == ("AGENTS.md#000003", "authored", 1.0)
+    assert (row["source_message_ids"], row["role"]) == ([], None)
 
 
 def test_an_edited_file_is_read_when_the_workspace_is_opened_again(tmp_path: Path, rules: Path) -> None:

@@ -7,6 +7,7 @@ import yaml
 
 from lcm.memory.session.rules import SessionRules
 from tests.conftest import ROOT
+from tests.lcm.refusals import assert_refused
 
 
 def test_the_default_choice_is_the_class_default() -> None:
@@ -28,17 +29,12 @@ def test_a_key_hides_the_id_from_patterns_and_the_stateless_ones_see_no_id() -> 
 
 
 def test_values_out_of_range_are_named() -> None:
-    for name, value in (
-        ("bootstrap_max_tokens", -1),
-        ("leaf_chunk_tokens", 0),
-        ("large_file_threshold_tokens", 0),
-        ("new_session_retain_depth", -2),
-        ("import_cap_share", float("nan")),
-        ("import_cap_messages", -1),
-        ("rules", "1.4.4"),
-    ):
-        with pytest.raises(ValueError, match=name):
-            SessionRules(**{name: value})
+    assert_refused(SessionRules, "be >= 0 or null", bootstrap_max_tokens=-1, import_cap_share=float("nan"))
+    assert_refused(SessionRules, "be >= 1", leaf_chunk_tokens=0)
+    assert_refused(SessionRules, "be >= 1 or null", large_file_threshold_tokens=0)
+    assert_refused(SessionRules, "be >= -1", new_session_retain_depth=-2)
+    assert_refused(SessionRules, "be >= 0", import_cap_messages=-1)
+    assert_refused(SessionRules, "be one of: corrected, original", rules="1.4.4")
 
 
 @pytest.mark.parametrize(

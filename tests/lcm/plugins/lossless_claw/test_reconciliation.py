@@ -32,9 +32,7 @@ def said(words: str) -> list[Message]:
         ("c", "ab", None),
     ],
 )
-def test_the_anchor_is_the_newest_message_that_both_hold_as_often_up_to_there(
-    stored: str, live: str, left: str | None
-) -> None:
+def test_the_anchor_is_the_newest_message_that_both_hold_as_often_up_to_there(stored, live, left):
     """By content; None where nothing is on both sides."""
     found = compared(said(stored), said(live), "original")
     assert ("".join(message.content for message in found.missing) if found.has_overlap else None) == left
@@ -59,9 +57,7 @@ def with_ids(words: str, ids: Sequence[str]) -> list[Message]:
         ("a", [""], "aa", ["1", "2"], "a"),
     ],
 )
-def test_an_entry_is_known_as_often_as_it_is_stored(
-    stored: str, stored_ids: list[str], live: str, live_ids: list[str], left: str
-) -> None:
+def test_an_entry_is_known_as_often_as_it_is_stored(stored, stored_ids, live, live_ids, left):
     found = compared(with_ids(stored, stored_ids), with_ids(live, live_ids), "corrected")
     assert "".join(message.content for message in found.missing) == left
 

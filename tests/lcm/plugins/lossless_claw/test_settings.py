@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -37,9 +36,7 @@ from tests.conftest import ROOT
         ({}, {"timezone": "Asia/Tokyo"}, "timezone", "Asia/Tokyo"),
     ],
 )
-def test_a_setting_is_read_from_the_environment_then_the_plugin_then_the_default(
-    env: dict[str, str], plugin: dict[str, Any], name: str, value: object
-) -> None:
+def test_a_setting_is_read_from_the_environment_then_the_plugin_then_the_default(env, plugin, name, value):
     assert resolve(env, plugin, home=Path("/home/me")).get(name) == value
 
 

@@ -33,17 +33,10 @@ def test_folders_are_switched_on_where_any_is_named(plugins: dict[str, Plugin]) 
     [
         ("lancedb_pro", "extraction.roles", ["tool"], "captureAssistant chooses between [user] and [user, assistant]"),
         ("lancedb_pro", "fusion.dense_weight", 1.5, "retrieval.vectorWeight: 1.5 is greater than the maximum of 1"),
-        (
-            "lossless_claw",
-            "summarizer.custom_instructions",
-            "x ",
-            "the plugin trims its settings: take away",
-        ),
+        ("lossless_claw", "summarizer.custom_instructions", "x ", "the plugin trims its settings: take away"),
     ],
 )
-def test_a_value_that_the_plugin_has_none_for_is_refused_with_the_reason(
-    name: str, key: str, value: Any, why: str, plugins: dict[str, Plugin]
-) -> None:
+def test_a_value_that_the_plugin_has_none_for_is_refused_with_the_reason(name, key, value, why, plugins):
     (refused,) = told(plugins[name], key, value).refused.items()
     assert refused[0] == key
     assert refused[1].startswith(why)

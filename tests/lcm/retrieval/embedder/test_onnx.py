@@ -179,9 +179,7 @@ def test_tiers_cut_vectors_to_what_a_shorter_one_of_the_model_would_be(build_mod
 
 
 @pytest.mark.parametrize("is_link", [False, True])
-def test_weights_outside_of_the_models_folder_are_not_read(
-    is_link: bool, build_model: BuildModel, tmp_path: Path
-) -> None:
+def test_weights_outside_of_the_models_folder_are_not_read(is_link, build_model, tmp_path):
     directory = build_model()
     model = onnx.load(directory / "model.onnx")
     (table,) = (tensor for tensor in model.graph.initializer if tensor.name == "table")

@@ -68,12 +68,7 @@ def documents_of(*transcripts: Transcript, **parts: Any) -> pl.DataFrame:
         return memory.documents
 
 
-def ranked(
-    stages: Sequence[Stage],
-    questions: Sequence[str],
-    talk: Sequence[tuple[str | None, str]] = TALK,
-    days_apart: int = 0,
-) -> pl.DataFrame:
+def ranked(stages: Sequence[Stage], questions: Sequence[str], talk: Talk = TALK, days_apart: int = 0) -> pl.DataFrame:
     """The frame behind the stages, the rows of a question in the order of the talk."""
     seen: list[pl.DataFrame] = []
 
@@ -268,7 +263,7 @@ def test_a_section_goes_from_one_turn_of_the_user_up_to_the_next_and_meanings_ar
         (("A.B (x", "strange"), ("A.B (x", "names")),
     ],
 )
-def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Sequence[tuple[str | None, str]]) -> None:
+def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Talk) -> None:
     questions = ["", "台所", "what did A.B (x say in May 2023?", "?"]
     together = ranked(evidence(), questions, talk)
     new = sorted(EVIDENCE_COLUMNS & set(together.columns))

@@ -1,6 +1,5 @@
 import logging
 import math
-from typing import Any
 
 import pytest
 
@@ -32,9 +31,7 @@ def test_what_lies_beyond_the_window_is_dropped_and_each_document_left_is_asked_
 
 
 @pytest.mark.parametrize(("change", "asks"), [({"query_vectors": {}}, 1), ({"embedding_error": ModelError("gone")}, 0)])
-def test_queries_without_vectors_leave_every_score_and_are_counted(
-    change: dict[str, Any], asks: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_queries_without_vectors_leave_every_score_and_are_counted(change, asks, caplog):
     calls: list[list[str]] = []
     without = batch(calls=calls, **change)
     after = Cosine()(TWO_QUERIES, without)

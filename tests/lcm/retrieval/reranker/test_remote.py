@@ -95,9 +95,7 @@ def test_a_failure_leaves_the_query_to_the_cosine_and_is_counted(caplog: pytest.
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", "with\nline", "schlüssel"])
-def test_without_a_key_nothing_is_asked(
-    value: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_key_nothing_is_asked(value, monkeypatch, caplog):
     monkeypatch.delenv("RERANK_KEY")
     if value is not None:
         monkeypatch.setenv("RERANK_KEY", value)

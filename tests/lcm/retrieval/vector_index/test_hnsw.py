@@ -87,9 +87,7 @@ def test_crossing_exact_below_builds_the_graph_once_and_removal_drops_it() -> No
         assert index._graph.size == size
 
 
-def test_ef_and_exact_below_may_change_between_saving_and_loading_but_not_what_shapes_the_graph(
-    tmp_path: Path,
-) -> None:
+def test_ef_and_exact_below_may_change_between_saving_and_loading_but_not_what_shapes_the_graph(tmp_path: Path) -> None:
     saved = ALWAYS_GRAPH.build(DIM, incidents=Counter())
     saved.add(names(1000), unit(1000, 0))
     saved.save(tmp_path / "index")

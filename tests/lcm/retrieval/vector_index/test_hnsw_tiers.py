@@ -80,9 +80,7 @@ def test_settings_out_of_range_are_refused() -> None:
 
 @pytest.mark.parametrize("allowed", [None, names(1000)[::2]])
 @pytest.mark.parametrize(("flat_below", "exact_below"), [(0, 0), (0, 2000), (2000, 0)])
-def test_an_answer_tells_its_width_and_whether_a_graph_found_it(
-    flat_below: int, exact_below: int, allowed: list[str] | None
-) -> None:
+def test_an_answer_tells_its_width_and_whether_a_graph_found_it(flat_below, exact_below, allowed):
     index = filled(replace(SETTINGS, flat_below=flat_below, exact_below=exact_below, exit_thresholds=(0.05, 9.0)))
     asked = unit(60, 1)
     found = index.answers(asked, 10, allowed)
@@ -263,9 +261,7 @@ def test_a_lower_width_that_cannot_search_counts_as_empty(caplog: pytest.LogCapt
         *((settings, "cut") for settings in (SETTINGS, OWN_SCORES)),
     ],
 )
-def test_a_lost_tier_is_derived_on_load_and_written_again(
-    settings: HnswTiers, damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lost_tier_is_derived_on_load_and_written_again(settings, damage, tmp_path, caplog):
     path, tier = tmp_path / "index", tmp_path / "index.16"
     index = filled(settings, 500)
     index.save(path)

@@ -231,9 +231,7 @@ def test_admission_hears_the_conversation_up_to_the_candidate() -> None:
         ("skip", None, []),
     ],
 )
-def test_what_is_made_of_a_candidate_takes_the_place_that_it_names_and_no_other(
-    action: str, label: str | None, changes: list[type]
-) -> None:
+def test_what_is_made_of_a_candidate_takes_the_place_that_it_names_and_no_other(action, label, changes):
     gone, call = document("gone", "look", "preferences", invalidated_at=NOW), document("call", "look at", "preferences")
     table = known("preferences").holding((gone, 0.95), (call, 0.99))
     later = replace(candidate("look at it: vim", "preferences"), supersedes=("gone", "call", "unknown"))

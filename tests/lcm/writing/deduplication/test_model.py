@@ -64,9 +64,7 @@ def test_whatever_is_replied_a_targeting_decision_names_a_document_that_was_show
     ],
     ids=["words", "half", "failing"],
 )
-def test_without_a_reply_it_is_created_and_counted(
-    model: Replying | Failing, reason: str, logged: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_reply_it_is_created_and_counted(model, reason, logged, caplog):
     incidents = Counter[str]()
     found = ModelJudge(model).judge(ONE, NEAR, incidents=incidents)
     assert (found.action, found.reason) == ("create", reason)

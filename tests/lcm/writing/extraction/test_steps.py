@@ -77,9 +77,7 @@ def talk(*turns: tuple[str, str], session: str = "s") -> list[Message]:
     ],
     ids=["no id", "no id: the latest", "by id", "an id again", "another id", "before its call", "another session"],
 )
-def test_a_result_belongs_to_the_latest_call_that_it_can_name(
-    messages: list[Message], expected: list[tuple[str, ...]]
-) -> None:
+def test_a_result_belongs_to_the_latest_call_that_it_can_name(messages, expected):
     assert sources(messages) == expected
 
 
@@ -244,9 +242,7 @@ def test_a_short_turn_and_its_reply_are_one_document_that_says_who_says_what() -
     ],
     ids=["in turn", "the same again", "too long", "behind a step", "two sessions", "a step between", "named", "a tool"],
 )
-def test_a_turn_is_in_one_exchange_with_what_follows_it(
-    messages: list[Message], expected: list[tuple[str, ...]]
-) -> None:
+def test_a_turn_is_in_one_exchange_with_what_follows_it(messages, expected):
     found = standing(extracted(messages, exchange_characters=20))
     assert sorted(candidate.source_message_ids for candidate in found) == sorted(expected)
 
