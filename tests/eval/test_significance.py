@@ -41,9 +41,7 @@ def test_clusters_of_one_are_no_clusters_and_equal_seeds_give_equal_intervals() 
     assert np.array_equal(sign_flip_p_values(values, 500, 0, alone), sign_flip_p_values(values, 500, 0))
 
 
-@given(
-    st.lists(st.sampled_from([-1.0, -1 / 3, -0.5, 0.0, 0.1, 0.5, 1 / 3, 1.0]), min_size=2, max_size=9),
-)
+@given(st.lists(st.sampled_from([-1.0, -1 / 3, -0.5, 0.0, 0.1, 0.5, 1 / 3, 1.0]), min_size=2, max_size=9))
 def test_an_exact_p_value_is_scipys(differences: list[float]) -> None:
     theirs = permutation_test(
         (np.array(differences),), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"

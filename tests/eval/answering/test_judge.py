@@ -10,10 +10,7 @@ from eval.answering.prompts import ANSWER_VERSION, JUDGE_VERSION, prompt
 from lcm.errors import UnansweredError
 from tests.support.language_models import Replying
 
-WORDS = {
-    ("answer", 1): "7a42230c8f2faf25",
-    ("judge", 1): "8f909ef99452cd9b",
-}
+WORDS = {("answer", 1): "7a42230c8f2faf25", ("judge", 1): "8f909ef99452cd9b"}
 """The digest of each version of a prompt: whoever changes words writes another file under the next number."""
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from eval.arms.oracle import EvidenceSource, Oracle
-from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.retrieval import Retrieval
 from lcm.memory.memory import Memory
@@ -19,6 +19,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 from lcm.retrieval.source.recent import Recent
+from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript
 
@@ -47,20 +48,12 @@ class Scoped:
 
 def dataset(judged: Judged, by_session: Judged | None = None, asked: Sequence[Query] | None = None) -> Dataset:
     """Eight messages, talk:0 to talk:7, in two sessions of four; relevance 1 each."""
-    return Dataset(
-        name="tiny",
-        protocol="tiny",
-        digest="0",
-        transcripts=(transcript(),),
-        queries=tuple(queries() if asked is None else asked),
-        qrels=_judgements(judged, QRELS_SCHEMA),
-        session_qrels=_judgements(by_session or {}, SESSION_QRELS_SCHEMA),
+    rows, sessions = (
+        [(query, f"talk:{name}", 1) for query, names in (of or {}).items() for name in names]
+        for of in (judged, by_session)
     )
-
-
-def _judgements(judged: Judged, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    rows = [(query, f"talk:{name}", 1) for query, names in judged.items() for name in names]
-    return pl.DataFrame(rows, schema=dict(schema), orient="row")
+    by_sessions = pl.DataFrame(sessions, schema=SESSION_QRELS_SCHEMA, orient="row")
+    return tiny([transcript()], queries() if asked is None else asked, rows, session_qrels=by_sessions)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.fusion.two_pass import TwoPass
-from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
 from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight
@@ -33,11 +32,8 @@ from tests.support.numpy_twins.fused import fused
 from tests.support.numpy_twins.gating import GateOverhead
 from tests.support.numpy_twins.post_fusion import DiversityWalk, OneByOne, PostFusion
 from tests.support.numpy_twins.two_pass import TwoPassScore
-from tests.support.workspaces import system
 
 FUSION = TwoPass(Exponential(1e-5, 1e-7, 1e-5), k1=20, theta1=0.55, authority_weight=0.1)
-
-
 OVERHEAD = GateOverhead(Gating(), texts=24)
 STAGES = {
     "min_score": MinScore(),
@@ -56,7 +52,6 @@ STAGES = {
 POST_FUSION = PostFusion(STAGES, documents=400, queries=30, candidates=40, dim=16)
 ONE_BY_ONE = OneByOne(STAGES, documents=400, queries=6, candidates=40, dim=16)
 DIVERSITY = DiversityWalk(Diversity(), documents=400, queries=7, candidates=60, dim=16, batch_sizes=[1, 5])
-
 CHOICE = TwoPassScore(FUSION, documents=400, queries=30, candidates=40)
 
 
@@ -83,36 +78,6 @@ def test_others_passes_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(two_pass, "best", lambda arrays, fusion, by=change: best(arrays, replace(fusion, **by)))
         with pytest.raises(DisagreementError, match="two passes and those in numpy gave different"):
             CHOICE.run(1, 0)
-
-
-def test_what_numpy_does_not_know_is_refused() -> None:
-    wrong: list[tuple[Any, dict[str, Any], str]] = [
-        (
-            CHOICE,
-            {"fusion": replace(FUSION, recency=NoDecay())},
-            r"recency must decay exponentially .* got NoDecay\(\)",
-        ),
-        (CHOICE, {"queries": 0}, "queries must be >= 1, got 0"),
-        (CHOICE, {"candidates": 401}, r"candidates must be <= documents, whole pairs of them \(400\), got 401"),
-        (OVERHEAD, {"texts": 0}, "texts must be >= 1, got 0"),
-        (
-            POST_FUSION,
-            {"stages": {"other": DecayBoost(NoDecay())}},
-            "stages must come after fusion, a decay be Weibull",
-        ),
-        (
-            POST_FUSION,
-            {"stages": {"other": Ranking(system().ranking.source)}},
-            "stages must come after fusion, a decay",
-        ),
-        (POST_FUSION, {"candidates": 0}, "candidates must be >= 1, got 0"),
-        (POST_FUSION, {"documents": 39}, r"candidates must be <= documents, whole pairs of them \(38\), got 40"),
-        (ONE_BY_ONE, {"dim": 0}, "dim must be >= 1, got 0"),
-        (DIVERSITY, {"batch_sizes": [3, 0]}, r"batch_sizes must name sizes >= 1, got \[3, 0\]"),
-    ]
-    for choice, change, message in wrong:
-        with pytest.raises(ValueError, match=f"^{message}"):
-            replace(choice, **change)
 
 
 @pytest.mark.parametrize("rules", get_args(Rules))
@@ -157,23 +122,17 @@ def test_every_stage_after_fusion_finds_work() -> None:
         frame = after
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"limit": Limit(11)}, "different orders"),
-        ({"diversity": Diversity(0.99)}, "different orders"),
-        ({"noise_filter": NoiseFilter(denials=False)}, "different orders"),
-        ({"decay": DecayBoost(Weibull())}, "different"),
-        ({"importance_weight": ImportanceWeight(0.7 + 1e-7)}, "different scores"),
-    ],
-)
-def test_a_loop_of_other_stages_is_found_out(
-    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any], words: str
-) -> None:
+def test_a_loop_of_other_stages_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rank = numpy_stages.rank
-    monkeypatch.setattr(numpy_stages, "rank", lambda rows, _: rank(rows, list((STAGES | wrong).values())))
-    with pytest.raises(DisagreementError, match=words):
-        POST_FUSION.run(1, 0)
+    for wrong, words in (
+        ({"limit": Limit(11)}, "different orders"),
+        ({"noise_filter": NoiseFilter(denials=False)}, "different orders"),
+        ({"importance_weight": ImportanceWeight(0.7 + 1e-7)}, "different scores"),
+    ):
+        other = list((STAGES | wrong).values())
+        monkeypatch.setattr(numpy_stages, "rank", lambda rows, _, other=other: rank(rows, other))
+        with pytest.raises(DisagreementError, match=words):
+            POST_FUSION.run(1, 0)
 
 
 def test_other_walks_and_a_query_that_ranks_otherwise_alone_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,10 +145,3 @@ def test_other_walks_and_a_query_that_ranks_otherwise_alone_are_found_out(monkey
     monkeypatch.setattr(numpy_stages, "walk", lambda vectors, _: walk(vectors, 0.99))
     with pytest.raises(DisagreementError, match="different orders"):
         DIVERSITY.run(1, 0)
-
-
-def test_the_time_of_a_query_alone_is_among_the_facts() -> None:
-    (found,) = ONE_BY_ONE.run(2, 0)
-    whole_ms = [1000 / rate for rate in found.rounds.bare]
-    assert 0 < found.facts["p50_ms"] <= found.facts["p95_ms"]
-    assert found.facts["p50_ms"] <= sum(whole_ms)  # of two rounds: no median is above twice the mean

@@ -13,7 +13,6 @@ from eval.cache.stage_cache import StageCache
 
 CONTENT = b"what was worked out" * 100
 
-
 K, L, NEW, MIDDLE, OLD = (letter * 32 for letter in "abcde")
 """Keys, as digests are written."""
 

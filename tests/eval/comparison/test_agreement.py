@@ -17,7 +17,6 @@ SAME: dict[str, Any] = {"values": {"recall@10": [1.0, 0.5], "session.recall@5": 
 MISSING = "recall@10 of 2 queries of the baseline and 1 of the candidate: 1 are missing in the candidate and 0 in"
 TOY = {"name": "toy", "protocol": "as is", "digest": "a" * 64}
 
-
 BOTH = [1.0, 1.0]
 
 
@@ -117,53 +116,44 @@ MEASURES: dict[str, dict[str, Any]] = {
     "latency": {"_target_": "eval.measures.latency.Latency", "queries": 3},
 }
 
+PER_TURN = "eval.replay.per_turn.PerTurn"
+BULK = "eval.replay.bulk.Bulk"
+Changes = dict[str, dict[str, Any] | None]
 
-def config(changes: dict[str, dict[str, Any] | None], replay: str = "bulk.Bulk") -> dict[str, Any]:
+
+def config(changes: Changes, replay: str = BULK) -> dict[str, Any]:
     """A configuration with these changes of its measures; None leaves one out."""
     measures = {name: {**node, **(changes.get(name) or {})} for name, node in MEASURES.items()}
     left = {name: node for name, node in measures.items() if changes.get(name, {}) is not None}
-    return {"replay": {"_target_": f"eval.replay.{replay}"}, "measures": left, "means": {"seed": len(changes)}}
+    return {"replay": {"_target_": replay}, "measures": left, "means": {"seed": len(changes)}}
 
 
-def configured(folder: Path, changes: dict[str, dict[str, Any] | None], replay: str = "bulk.Bulk") -> Side:
+def configured(folder: Path, changes: Changes, replay: str = BULK) -> Side:
     write_run_folder(folder, **SAME)
     (folder / "config.yaml").write_text(yaml.safe_dump(config(changes, replay)))
     return read_side(folder, folder.name)
 
 
-PER_TURN = "per_turn.PerTurn"
-
-
 @pytest.mark.parametrize(
-    ("changes", "replay", "message"),
+    ("changes", "message"),
     [
-        (
-            {"retention": {"rouge_threshold": 0.9}},
-            "bulk.Bulk",
-            "measures.retention.rouge_threshold: baseline 0.1, cand",
-        ),
-        ({}, PER_TURN, f"replay: baseline 'eval.replay.bulk.Bulk', candidate 'eval.replay.{PER_TURN}'; "),
-        (
-            {"summary_quality": {"target_tokens": 0}},
-            "bulk.Bulk",
-            "measures.summary_quality.target_tokens: baseline 60, ",
-        ),
-        (
-            {"retrieval": {"levels": LEVELS[1:]}},
-            "bulk.Bulk",
-            f"measures.retrieval.levels: baseline {LEVELS}, candidate",
-        ),
-        ({"retrieval": {"names": ["recall@10", "MRR"]}}, "bulk.Bulk", None),
-        ({"retrieval": {"levels": LEVELS[::-1]}}, "bulk.Bulk", None),
-        ({"retention": {"budgets": []}}, "bulk.Bulk", None),
-        ({"retention": None}, "bulk.Bulk", None),
-        ({"latency": {"queries": 0}}, "bulk.Bulk", None),
+        ({"retention": {"rouge_threshold": 0.9}}, "measures.retention.rouge_threshold: baseline 0.1, cand"),
+        ({}, f"replay: baseline '{BULK}', candidate '{PER_TURN}'; "),
+        ({"summary_quality": {"target_tokens": 0}}, "measures.summary_quality.target_tokens: baseline 60, "),
+        ({"retrieval": {"levels": LEVELS[1:]}}, f"measures.retrieval.levels: baseline {LEVELS}, candidate"),
+        ({"retrieval": {"names": ["recall@10", "MRR"]}}, None),
+        ({"retrieval": {"levels": LEVELS[::-1]}}, None),
+        ({"retention": {"budgets": []}}, None),
+        ({"retention": None}, None),
+        ({"latency": {"queries": 0}}, None),
     ],
 )
 def test_runs_that_were_measured_otherwise_are_refused_unless_no_value_changes(
-    tmp_path: Path, changes: dict[str, dict[str, Any] | None], replay: str, message: str | None
+    tmp_path: Path, changes: Changes, message: str | None
 ) -> None:
-    ours, theirs = configured(tmp_path / "ours", {}), configured(tmp_path / "theirs", changes, replay)
+    """Where no measure is changed, the replay is."""
+    ours = configured(tmp_path / "ours", {})
+    theirs = configured(tmp_path / "theirs", changes, BULK if changes else PER_TURN)
     if message is None:
         assert require_comparable(ours, theirs, ["recall@10"]) == ["recall@10"]
         assert unknown_settings(ours, theirs) == []

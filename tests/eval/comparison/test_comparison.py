@@ -102,7 +102,7 @@ def test_measures_are_those_that_all_have_and_some_may_be_chosen(tmp_path: Path)
 def test_the_folder_holds_it_for_everybody_and_gives_back_what_was_written(tmp_path: Path, found: Comparison) -> None:
     told = report(found)
     assert told.keys() == {
-        *("kind", "dataset", "baseline", "by", "queries", "judged", "alpha", "confidence", "sides", "rows", "notes"),
+        *("kind", "dataset", "baseline", "by", "queries", "judged", "alpha", "confidence", "sides", "rows", "notes")
     }
     assert all(one.keys() >= SIDE for one in told["sides"]) and all(row.keys() >= ROW for row in told["rows"])
     assert {row["side"] for row in told["rows"]} == {"rich", "poor"}

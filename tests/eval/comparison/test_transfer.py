@@ -23,11 +23,7 @@ PAIRING = Pairing(resamples=2000)
 def sides(folder: Path, values: Sequence[Sequence[float | None]], measure: str = "recall@10") -> list[Side]:
     """Default and tuned here, default and tuned there."""
     workspaces = [f"w{query // 4}" for query in range(N)]
-    names = [f"side {i}" for i in range(len(values))]
-    return [
-        side(folder / name, {measure: column}, workspaces=workspaces)
-        for name, column in zip(names, values, strict=True)
-    ]
+    return [side(folder / f"side {i}", {measure: one}, workspaces=workspaces) for i, one in enumerate(values)]
 
 
 def share(

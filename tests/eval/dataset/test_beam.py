@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.beam import Beam
-from eval.dataset.dataset import Dataset
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
+from tests.eval.dataset.evidence import evidence
 from tests.support.small_beam import NATIVE, write_lines
 
 
@@ -19,13 +19,6 @@ def small(tmp_path: Path) -> str:
     for size in ("100K", "500K", "1M"):
         write_lines(tmp_path, size)
     return str(tmp_path)
-
-
-def evidence(dataset: Dataset) -> dict[str, list[str]]:
-    """Question -> the words of its evidence, in order."""
-    words = {m.message_id: m.content for t in dataset.transcripts for m in t.messages}
-    judged = list(dataset.qrels.iter_rows())
-    return {q.text: [words[message] for query, message, _ in judged if query == q.query_id] for q in dataset.queries}
 
 
 def test_messages_keep_order_role_session_and_the_day_last_named(small: str) -> None:

@@ -1,19 +1,17 @@
 """BEAM as it is published: folders, Parquet, truncated chats and plans give what the same records as lines give."""
 
 import copy
-import gzip
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from eval.dataset.beam import Beam, Size
+from eval.dataset.beam import Beam
 from eval.dataset.beam_files import find_form
 from eval.dataset.beam_releases import RELEASES
 from eval.dataset.dataset import Dataset
@@ -257,21 +255,3 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     pq.write_table(odd, path)
     check(f"data/{path.name}", "record 1: 'probing_questions' is no Python literal")
     assert wrong == []
-
-
-if os.environ.get("LCM_DATASETS_DIR"):
-
-    def records(size: Size) -> list[Json]:
-        with gzip.open(Path(os.environ["LCM_DATASETS_DIR"], "beam", f"beam_{size}_dev.jsonl.gz"), "rt") as lines:
-            return [json.loads(line) for line in lines]
-
-    def test_chats_written_as_the_repository_does_have_its_digests(tmp_path: Path) -> None:
-        """All but the questions: how the repository lays those out differs from file to file."""
-        known = {file.path: file.sha256 for release in RELEASES for file in release.files}
-        for size in get_args(Size)[:3]:
-            part = records(size)
-            write_folders(tmp_path, part)
-            for record in part:
-                number = record["conversation_id"].rpartition("-")[2]
-                for name in (f"chats/{size}/{number}/chat.json", f"chats/{size}/{number}/topic.json"):
-                    assert sha256((tmp_path / name).read_bytes()).hexdigest() == known[name]

@@ -30,7 +30,6 @@ RECORDS = [
     },
 ]
 
-
 NAME = "dialogues.jsonl.gz"
 
 

@@ -6,36 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from eval.dataset.dataset import Dataset
 from eval.dataset.lmeb import Lmeb
 from eval.replay.bulk import Bulk
 from lcm.errors import DatasetError
+from tests.eval.dataset.evidence import evidence
 from tests.eval.dataset.refusals import misread
-from tests.support.small_lmeb import (
-    CANDIDATES,
-    CORPUS,
-    QRELS,
-    QUERIES,
-    write_documents,
-    write_subset,
-    write_task,
-)
+from tests.support.small_lmeb import CANDIDATES, CORPUS, QRELS, QUERIES, write_documents, write_subset, write_task
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> str:
     write_task(tmp_path)
     return str(tmp_path)
-
-
-def evidence(dataset: Dataset) -> dict[str, set[str]]:
-    """Query id -> the words of its evidence."""
-    words = {(t.workspace_id, m.message_id): m.content for t in dataset.transcripts for m in t.messages}
-    of = {query.query_id: query.workspace_id for query in dataset.queries}
-    found: dict[str, set[str]] = {query.query_id: set() for query in dataset.queries}
-    for query_id, message_id, _ in dataset.qrels.iter_rows():
-        found[query_id].add(words[of[query_id], message_id])
-    return found
 
 
 def test_a_scene_is_a_workspace_and_holds_its_candidates_in_order(small: str) -> None:
@@ -61,7 +43,7 @@ def test_queries_are_asked_of_the_scene_that_their_id_begins_with(small: str) ->
         ("single_hop/scene_1_q_0", "What does Cy do?", "scene_1", "single_hop"),
         ("temporal/scene_0_q_0", "Since when?", "scene_0", "temporal"),
     ]
-    assert evidence(dataset) == {
+    assert {name: set(words) for name, words in evidence(dataset, by="query_id").items()} == {
         "single_hop/scene_0_q_0": {"Ada: Five.", "Session 1, Turn 2 Bo: How many hives?"},
         "single_hop/scene_1_q_0": {"Session 1, Turn 1 Cy: I row."},
         "temporal/scene_0_q_0": {"Session 1, Turn 1 Ada: I keep bees."},
@@ -92,7 +74,7 @@ def test_subsets_with_documents_of_their_own_share_no_scene(tmp_path: Path) -> N
         write_subset(tmp_path / "ConvoMem" / subset, QUERIES[subset], QRELS[subset])
     dataset = Lmeb(str(tmp_path), task="ConvoMem").load()
     assert dataset.workspaces == ["single_hop/scene_0", "single_hop/scene_1", "temporal/scene_0"]
-    for query_id, found in evidence(dataset).items():
+    for query_id, found in evidence(dataset, by="query_id").items():
         assert found
         assert all(f"{query_id.partition('/')[0]}: " in words for words in found)
 

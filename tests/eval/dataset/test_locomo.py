@@ -16,6 +16,7 @@ from eval.dataset.locomo import DEVELOPMENT, Locomo, _session_time
 from eval.dataset.locomo_audit import mended
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
+from tests.eval.dataset.evidence import evidence
 from tests.eval.dataset.refusals import misread
 from tests.support.small_locomo import AUDIT_FILE, RECORD, write_small_locomo
 
@@ -24,17 +25,6 @@ from tests.support.small_locomo import AUDIT_FILE, RECORD, write_small_locomo
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A folder in LoCoMo's format whose digests are pinned."""
     return write_small_locomo(tmp_path, monkeypatch)
-
-
-def evidence(loader: Locomo) -> dict[str, list[str]]:
-    """Question -> the words of its evidence."""
-    dataset = loader.load()
-    words = {m.message_id: m.content for t in dataset.transcripts for m in t.messages}
-    found: dict[str, list[str]] = {query.text: [] for query in dataset.queries}
-    text = {query.query_id: query.text for query in dataset.queries}
-    for query_id, message_id, _ in dataset.qrels.iter_rows():
-        found[text[query_id]].append(words[message_id])
-    return found
 
 
 def test_turns_keep_order_speaker_session_and_time_and_rebuild_exactly(small: str) -> None:
@@ -88,19 +78,19 @@ def test_categories_are_named_by_their_number_and_choose_questions(
 def test_evidence_named_twice_is_one_judgement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = {"question": "Twice?", "category": 1, "evidence": ["D2:1", "D1:1", "D2:1"]}
     loader = Locomo(write_small_locomo(tmp_path, monkeypatch, RECORD | {"qa": [question]}))
-    assert evidence(loader) == {"Twice?": ["He ate a shoe", "Look at my dog\n[picture: a dog by a wall]"]}
+    assert evidence(loader.load()) == {"Twice?": ["He ate a shoe", "Look at my dog\n[picture: a dog by a wall]"]}
     assert loader.load().qrels["relevance"].to_list() == [1, 1]
 
 
 def test_original_evidence_leaves_out_what_names_no_turn_and_repaired_evidence_mends_it(small: str) -> None:
-    assert evidence(Locomo(small)) == {
+    assert evidence(Locomo(small).load()) == {
         "What did the dog eat?": ["He ate a shoe"],
         "Both?": [],
         "Which cat?": ["Look at my dog\n[picture: a dog by a wall]"],
         "Wrongly cited": ["Lovely"],
     }
     assert Locomo(small).load().notes == ("2 evidence entries name no turn and are left out",)
-    repaired = evidence(Locomo(small, evidence="repaired"))
+    repaired = evidence(Locomo(small, evidence="repaired").load())
     assert len(repaired["Both?"]) == 2
     assert repaired["Wrongly cited"] == repaired["What did the dog eat?"] == ["He ate a shoe"]
 
@@ -129,7 +119,7 @@ def test_evidence_goes_by_a_ledger_where_one_is_there(small: str) -> None:
     assert Locomo(small, evidence="repaired").load().qrels.equals(by_audit.qrels)
     other = replace(ledger.corrections[-1], becomes=("D1:1",), in_doubt=True)
     path.rename(Path(small) / "first.jsonl").write_text(ledger_text([other]))
-    assert evidence(Locomo(small, evidence="repaired"))["Wrongly cited"] == [
+    assert evidence(Locomo(small, evidence="repaired").load())["Wrongly cited"] == [
         "Look at my dog\n[picture: a dog by a wall]"
     ]
     path.write_text(ledger_text(ledger.corrections))

@@ -3,11 +3,9 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from eval.dataset.dataset import Dataset
 from eval.dataset.personamem import Personamem
 from lcm.transcript.parts import rebuild
 from tests.support.releases import know
@@ -31,7 +29,6 @@ QUERIES = [
      "meta": {"persona_id": "8", "question_type": "recall_user_shared_facts", "topic": "art",
               "retrieval_query": "Colour?"}},
 ]  # fmt: skip
-
 
 NAMES = ("small_documents.jsonl.gz", "small_queries.jsonl.gz")
 
@@ -76,27 +73,10 @@ def test_a_context_is_a_workspace_a_document_a_session_and_a_marker_a_role(small
     ]
     sessions = [message.session_id for t in dataset.transcripts for message in t.messages]
     assert [sessions.index(session) for session in sessions] == [0] * 4 + [4] * 3 + [7] * 3
-    assert rebuilt(dataset) == contents(DOCUMENTS)
-
-
-def rebuilt(dataset: Dataset) -> dict[str, list[str]]:
-    """Context -> its documents as text again."""
-    texts: dict[str, list[str]] = {}
-    for transcript in dataset.transcripts:
-        sessions: dict[str, list[str]] = {}
-        for message in transcript.messages:
-            native = rebuild(message)
-            sessions.setdefault(message.session_id, []).append(f"[{native['role']}] {native['text']}")
-        texts[transcript.workspace_id] = ["\n\n".join(pieces) for pieces in sessions.values()]
-    return texts
-
-
-def contents(documents: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Context -> its documents as recorded."""
-    found: dict[str, list[str]] = {}
-    for document in documents:
-        found.setdefault(document["user_id"], []).append(document["content"])
-    return found
+    natives = {t.workspace_id: map(rebuild, t.messages) for t in dataset.transcripts}
+    rebuilt = {name: "\n\n".join(f"[{one['role']}] {one['text']}" for one in said) for name, said in natives.items()}
+    told = [(document["user_id"], document["content"]) for document in DOCUMENTS]
+    assert rebuilt == {name: "\n\n".join(text for of, text in told if of == name) for name in ("ada", "bo")}
 
 
 def test_queries_are_the_words_without_the_options_and_gold_ids_judge_nothing(small: str) -> None:

@@ -40,10 +40,7 @@ QUESTION = {
 
 
 def write_published(
-    directory: Path,
-    questions: Sequence[Mapping[str, Any]],
-    contexts: Mapping[str, Any] = CONTEXTS,
-    length: str = "32k",
+    directory: Path, questions: Sequence[Mapping[str, Any]], contexts: Mapping[str, Any] = CONTEXTS, length: str = "32k"
 ) -> Path:
     """The two files as on Hugging Face."""
     written = io.StringIO()
@@ -59,22 +56,6 @@ def write_published(
 
 def question(**changes: object) -> dict[str, Any]:
     return QUESTION | changes
-
-
-def test_a_turn_of_the_system_begins_a_session(tmp_path: Path) -> None:
-    write_published(tmp_path, [QUESTION])
-    ada, bo = Personamem(str(tmp_path)).load().transcripts
-    assert [(message.role, message.content) for message in ada.messages] == [
-        ("system", "Current user persona: Ada"),
-        ("user", "I sail."),
-        ("assistant", "Where?"),
-        ("system", "Current user persona: Ada"),
-        ("user", "Plain words."),
-    ]
-    sessions = [message.session_id for message in ada.messages]
-    assert [sessions.index(one) for one in sessions] == [0, 0, 0, 3, 3]
-    assert [rebuild(message) for message in ada.messages] == CONTEXTS["ada"]
-    assert bo.workspace_id == "bo"
 
 
 def test_options_are_a_python_list_in_text(tmp_path: Path) -> None:
@@ -151,6 +132,7 @@ def test_hostile_shapes_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_messages_are_those_of_the_development_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a turn of the system begins a session, and a marker that is repeated is cut off."""
     for form in ("developed", "published"):
         (tmp_path / form).mkdir()
     part = Personamem(write_small_personamem(tmp_path / "developed", monkeypatch)).load()
@@ -164,3 +146,5 @@ def test_messages_are_those_of_the_development_form(tmp_path: Path, monkeypatch:
         for one in (published, part)
     )
     assert ours == theirs
+    for transcript in published.transcripts:
+        assert [rebuild(message) for message in transcript.messages] == contexts[transcript.workspace_id]

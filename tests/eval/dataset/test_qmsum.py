@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from eval.dataset import qmsum
-from eval.dataset.dataset import Dataset
 from eval.dataset.qmsum import Qmsum
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
+from tests.eval.dataset.evidence import evidence
 from tests.eval.dataset.refusals import misread
 from tests.support.releases import know
 
@@ -58,15 +58,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return write_small_qmsum(tmp_path, monkeypatch)
 
 
-def evidence(dataset: Dataset) -> dict[str, list[str]]:
-    """Query id -> the recorded words of its evidence, in the order of the qrels."""
-    words = {m.message_id: rebuild(m)["content"] for t in dataset.transcripts for m in t.messages}
-    return {
-        query.query_id: [words[message] for one, message, _ in dataset.qrels.iter_rows() if one == query.query_id]
-        for query in dataset.queries
-    }
-
-
 def test_each_meeting_is_a_workspace_with_one_session_and_a_user_for_each_speaker(small: str) -> None:
     planning, another = Qmsum(small).load().transcripts
     assert [planning.workspace_id, another.workspace_id] == ["meeting-0", "meeting-1"]
@@ -92,7 +83,7 @@ def test_every_turn_rebuilds_exactly(small: str, marks: qmsum.Marks) -> None:
 
 def test_a_span_holds_its_first_and_its_last_turn_and_each_turn_is_judged_once(small: str) -> None:
     turns = [turn["content"] for turn in PLANNING["meeting_transcripts"]]
-    assert evidence(Qmsum(small).load()) == {
+    assert evidence(Qmsum(small, marks="keep").load(), by="query_id") == {
         "meeting-0/general/0": [],
         "meeting-0/specific/0": [turns[1], turns[2], turns[4]],
         "meeting-0/specific/1": [turns[3], turns[4], turns[5]],

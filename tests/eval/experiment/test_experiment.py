@@ -28,6 +28,7 @@ from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.retrieval.reinforcement.recall import Recall
 from lcm.retrieval.source.recent import Recent
 from pipelines.config import composition
+from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript
 
@@ -35,14 +36,7 @@ from tests.support.workspaces import minute, queries, system, transcript
 def dataset() -> Dataset:
     """Eight messages in two sessions; three judged queries and one that is not."""
     judged = [("q0", "talk:0"), ("q0", "talk:6"), ("q1", "talk:7"), ("q2", "talk:4")]
-    return Dataset(
-        name="tiny",
-        protocol="tiny",
-        digest="0",
-        transcripts=(transcript(),),
-        queries=(*queries(), Query("unjudged", "what is the capital of Peru?", minute(3))),
-        qrels=pl.DataFrame([(*row, 1) for row in judged], schema=QRELS_SCHEMA, orient="row"),
-    )
+    return tiny([transcript()], (*queries(), Query("unjudged", "what is the capital of Peru?", minute(3))), judged)
 
 
 SMALL = {"retrieval": Retrieval(names=["recall@1", "recall@2", "tokens@2"])}

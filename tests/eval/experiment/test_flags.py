@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.facts import large_files
 from eval.experiment.flags import flags_of_contexts, flags_of_parts
 from eval.experiment.outcome import Outcome
@@ -38,6 +37,7 @@ from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical
 from lcm.token_estimator.utf16_units import Utf16Units
+from tests.eval.tiny import tiny
 from tests.lcm.compaction.contexts import NOW, message
 from tests.support import experiments
 from tests.support.workspaces import LINES, minute, queries, ranking, system, transcript
@@ -53,11 +53,8 @@ def outcome(compaction: Compaction, replay: Replay, session: SessionRules | None
         for n in (8, 4)
         for query in queries()
     ]
-    judged = pl.DataFrame([("q0 8", "talk 8:0", 1)], schema=QRELS_SCHEMA, orient="row")
-    dataset = Dataset("tiny", "tiny", "0", talks, tuple(asked), judged)
-    return experiments.outcome(
-        dataset, replace(system(), compaction=compaction, session=session or SessionRules()), replay=replay
-    )
+    own = system(compaction=compaction, session=session or SessionRules())
+    return experiments.outcome(tiny(talks, asked, [("q0 8", "talk 8:0")]), own, replay=replay)
 
 
 def told(compaction: Compaction, replay: Replay) -> list[str]:
@@ -151,10 +148,8 @@ def test_what_may_keep_messages_and_never_kept_one_is_named(fields: dict[str, An
     talk = ["src/db.py and so on " * 4, "It is in src/db.py " * 4, *(f"Matter {n} is another " * 4 for n in range(6))]
     heard = Transcript("talk", tuple(message(n, text) for n, text in enumerate(talk, 1)), "workspace 8")
     asked = replace(queries()[0], workspace_id="workspace 8", asked_at=NOW)
-    judged = pl.DataFrame([(asked.query_id, "c-m1", 1)], schema=QRELS_SCHEMA, orient="row")
-    dataset = Dataset("tiny", "tiny", "0", (heard,), (asked,), judged)
-    folding = lossless(budget_tokens=200, leaf_chunk_tokens=60, **fields)
-    flags = experiments.outcome(dataset, replace(system(), compaction=folding), replay=PerTurn()).flags
+    folding = system(compaction=lossless(budget_tokens=200, leaf_chunk_tokens=60, **fields))
+    flags = experiments.outcome(tiny([heard], [asked], [(asked.query_id, "c-m1")]), folding, replay=PerTurn()).flags
     assert any(flag.startswith("1 of 1 contexts compacted") for flag in flags)
     told = [flag for flag in flags if "hot spots (" in flag or "fresh tail by novelty (" in flag]
     assert [flag.startswith(f"parts that found nothing to do: {idle}") for flag in told] == [True] * (idle is not None)
@@ -234,7 +229,6 @@ def test_a_ranking_says_whether_it_compares_vectors() -> None:
 
 
 def test_where_sessions_are_taken_in_it_is_told_why_nothing_was_folded_and_nothing_of_the_replay() -> None:
-    dataset = Dataset("tiny", "tiny", "0", (transcript(),), (), pl.DataFrame(schema=QRELS_SCHEMA))
     kept = {"budget_tokens": 4000, "leaf_chunk_tokens": 1000}
     for compaction, expected in (
         (lossless(**kept), []),
@@ -245,7 +239,8 @@ def test_where_sessions_are_taken_in_it_is_told_why_nothing_was_folded_and_nothi
         ),
     ):
         own = replace(system(), compaction=compaction)
-        found = experiments.outcome(dataset, own, measures={"survival": Survival((500,), 1)}, replay=Bulk())
+        measures = {"survival": Survival((500,), 1)}
+        found = experiments.outcome(tiny([transcript()]), own, measures, replay=Bulk())
         assert found.sections["survival"]
         assert all(any(one in flag for flag in found.flags) for one in expected), found.flags
         assert expected or not [flag for flag in found.flags if "compacted" in flag or "folded" in flag]
@@ -253,10 +248,8 @@ def test_where_sessions_are_taken_in_it_is_told_why_nothing_was_folded_and_nothi
 
 @pytest.mark.parametrize(("whole", "pooled"), [(len(LINES) - 1, 3), (len(LINES), 0)])
 def test_a_run_tells_how_many_queries_were_answered_from_a_pool(whole: int, pooled: int) -> None:
-    judged = pl.DataFrame([("q0", "talk:0", 1)], schema=QRELS_SCHEMA, orient="row")
-    asked = tuple(replace(query, workspace_id="default") for query in queries())
-    dataset = Dataset("tiny", "tiny", "0", (transcript(),), asked, judged)
+    dataset = tiny([transcript()], queries(), [("q0", "talk:0")])
     of_pools = replace(ranking(), source=Pool(Hybrid(), whole_documents=whole))
-    flags = experiments.outcome(dataset, replace(system(), ranking=of_pools)).flags
+    flags = experiments.outcome(dataset, system(ranking=of_pools)).flags
     told = [flag for flag in flags if "ranking.source.whole_documents" in flag]
     assert [flag.split(" documents")[0] for flag in told] == [f"{pooled} queries saw more than {whole}"][:pooled]

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from eval.arms.oracle import Oracle
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import write_run
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
@@ -16,6 +16,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.recent import Recent
 from pipelines.config import building
+from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, transcript
@@ -32,15 +33,8 @@ def dataset(scopes: tuple[str, ...] | None) -> Dataset:
         Query("goats", "goats", minute(99), scopes=scopes),
         Query("tea", "tea", minute(99), scopes=scopes, conversation_id="agent:ada:main"),
     ]
-    judged = [(query.query_id, f"agent:ada:main:{place}", 1) for query, place in zip(queries, (0, 2, 5), strict=True)]
-    return Dataset(
-        name="agents",
-        protocol="agents",
-        digest="0",
-        transcripts=tuple(talks),
-        queries=tuple(queries),
-        qrels=pl.DataFrame(judged, schema=QRELS_SCHEMA, orient="row"),
-    )
+    judged = [(query.query_id, f"agent:ada:main:{place}") for query, place in zip(queries, (0, 2, 5), strict=True)]
+    return tiny(talks, queries, judged, name="agents")
 
 
 def written(folder: Path, scopes: tuple[str, ...] | None) -> str:

@@ -1,13 +1,10 @@
 """A memory behind HTTP: bounded in time and size, sent nothing that the user did not allow."""
 
-import json
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
 
 import pytest
 
@@ -17,49 +14,39 @@ from eval.external.ranking.external import External
 from eval.measures.retrieval import Retrieval
 from lcm.errors import LcmError
 from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 from tests.support import experiments
 from tests.support.workspaces import system
 
+SAID: list[dict[str, str]] = []
+MISTAKES = {
+    "hangs": Answer(stall_after=0),
+    "large": Answer({"results": [], "padding": "x" * (1 << 20)}),
+    "fails": Answer({}, status=500),
+    "moved": Answer({}, status=302, headers={"location": "http://example.org/"}),
+    "garbage": Answer(b"<html>"),
+}
 
-class Words(BaseHTTPRequestHandler):
-    """Ranks by shared words; misbehaves below /BEHAVIOUR."""
 
-    said: ClassVar[list[dict[str, str]]] = []
-
-    def do_POST(self) -> None:  # the name that the library asks for
-        _, behaviour, call = self.path.split("/")
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        status, content = 200, b""
-        if call == "reset":
-            Words.said, reply = [], {"name": "words", "version": "2"}
-        elif call == "add":
-            Words.said, reply = [*Words.said, *asked["messages"]], {}
-        else:
-            words = set(asked["query"].split())
-            ranked = sorted(Words.said, key=lambda one: -len(words & set(one["content"].split())))
-            reply = {"results": [{"text": one["content"], "source_ids": [one["id"]]} for one in ranked[: asked["k"]]]}
-            status = {"fails": 500, "moved": 302}.get(behaviour, 200)
-            content = b"<html>" if behaviour == "garbage" else b""
-            reply["padding"] = "x" * (1 << 20) if behaviour == "large" else ""
-            time.sleep(1.5 if behaviour == "hangs" else 0)
-        content = content or json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("content-length", str(len(content)))
-        if status == 302:
-            self.send_header("location", "http://example.org/")
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
+def words(asked: Asked) -> Answer:
+    """Rank by shared words; below /MISTAKE answer a search with that."""
+    _, behaviour, call = asked.path.split("/")
+    if call == "reset":
+        SAID.clear()
+        return Answer({"name": "words", "version": "2"})
+    if call == "add":
+        SAID.extend(asked.body["messages"])
+        return Answer({})
+    sought = set(asked.body["query"].split())
+    ranked = sorted(SAID, key=lambda one: -len(sought & set(one["content"].split())))[: asked.body["k"]]
+    found = {"results": [{"text": one["content"], "source_ids": [one["id"]]} for one in ranked]}
+    return MISTAKES.get(behaviour, Answer(found))
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Words) as served:
-        threading.Thread(target=served.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{served.server_address[1]}"
-        served.shutdown()
+    with serving(words) as served:
+        yield served.url
 
 
 def test_a_server_is_evaluated_like_any_memory(server: str) -> None:

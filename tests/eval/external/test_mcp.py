@@ -103,9 +103,6 @@ def test_a_server_that_does_not_start_is_told(opened: Callable[..., McpConnectio
     with pytest.raises(FaultError, match="timed out: the server does not start within 1 s"):
         opened(command=["sleep", "60"], start_s=1).call("reset", {"workspace": "one"})
     assert time.monotonic() - started < 5, "one limit, and what the SDK takes to end a process"
-
-
-def test_a_shared_server_that_is_not_there_has_crashed() -> None:
     with pytest.raises(FaultError, match="crashed: the server does not start"):
         Mcp(url="http://127.0.0.1:9/mcp", reset=Tool("empty")).open().call("reset", {"workspace": "one"})
 

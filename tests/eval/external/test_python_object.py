@@ -1,11 +1,11 @@
 """A memory that is a Python class: it works in a process of its own."""
 
 import json
+import re
 import sys
 from contextlib import closing
 from io import StringIO
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -82,23 +82,15 @@ def test_scores_of_numpy_are_numbers_and_what_is_no_json_costs_its_query_alone()
     assert refused == {"id": 1, "error": "what search gave is no JSON: object is no text, number, list or map"}
 
 
-MEMORIES = "tests.support.external.memories"
-
-
-def flags(external: External) -> tuple[str, ...]:
-    return tuple(experiments.outcome(dataset(), system(ranking=external)).flags)
-
-
-def test_an_object_is_set_or_says_that_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TRUST, "tests")
-
-    def run(name: str, settings: dict[str, Any]) -> tuple[str, ...]:
-        external = External(PythonObject(f"{MEMORIES}.{name}"), k=2, settings=settings)
-        return flags(external)
-
-    assert any("answered 4 of 4" in flag for flag in run("Configured", {"mark": "said: "}))
-    assert any("answered none of 4" in flag and "settings" in flag for flag in run("Newest", {"mark": "said: "}))
-    assert any("answered 4 of 4" in flag for flag in run("Newest", {}))
+def test_an_object_is_set_or_says_that_it_cannot_be() -> None:
+    for name, settings, told in (
+        ("Configured", {"mark": "said: "}, "answered 4 of 4"),
+        ("Newest", {"mark": "said: "}, "answered none of 4 .*settings"),
+        ("Newest", {}, "answered 4 of 4"),
+    ):
+        external = External(PythonObject(f"tests.support.external.memories.{name}"), k=2, settings=settings)
+        flags = experiments.outcome(dataset(), system(ranking=external)).flags
+        assert any(re.search(told, flag) for flag in flags), (name, settings)
 
 
 @pytest.mark.parametrize("reset", [None, Tool("clear", {"what": "{workspace}"})])

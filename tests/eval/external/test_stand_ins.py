@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Experiment
 from eval.experiment.external_outcome import _of_queries
 from eval.experiment.outcome import Outcome
@@ -36,6 +36,7 @@ from lcm.records.query import Query
 from lcm.redaction import REDACTED
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.recent import Recent
+from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import LINES, minute, system, transcript
 
@@ -48,18 +49,11 @@ MEASURES: dict[str, Measure] = {"retrieval": Retrieval(names=["recall@1", "recal
 def dataset(*texts: str) -> Dataset:
     """Two workspaces, of which the second has three queries; what is asked stands in messages 0, 3 and 5."""
     asked = texts or (LINES[0], LINES[3], LINES[5])
-    judged = [(f"q{place}", f"talk:{LINES.index(text)}", 1) for place, text in enumerate(asked) if text in LINES]
-    return Dataset(
-        name="tiny",
-        protocol="tiny",
-        digest="0",
-        transcripts=(transcript(OTHERS, "other", "first"), transcript(workspace_id="second")),
-        queries=(
-            Query("other", OTHERS[0], minute(24 * 60), workspace_id="first"),
-            *(Query(f"q{i}", text, minute(24 * 60), workspace_id="second") for i, text in enumerate(asked)),
-        ),
-        qrels=pl.DataFrame([("other", "other:0", 1), *judged], schema=QRELS_SCHEMA, orient="row"),
-    )
+    judged = [(f"q{place}", f"talk:{LINES.index(text)}") for place, text in enumerate(asked) if text in LINES]
+    said = transcript(OTHERS, "other", "first"), transcript(workspace_id="second")
+    queries = (Query(f"q{i}", text, minute(24 * 60), workspace_id="second") for i, text in enumerate(asked))
+    first = Query("other", OTHERS[0], minute(24 * 60), workspace_id="first")
+    return tiny(said, (first, *queries), [("other", "other:0"), *judged])
 
 
 def stand_in(behaviour: str, monkeypatch: pytest.MonkeyPatch, **settings: float) -> Stdio:

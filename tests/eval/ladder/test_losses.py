@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.experiment.workspace import SYSTEM_ARM, WorkspaceEvaluator
 from eval.ladder.asking import asked_again
@@ -33,6 +33,7 @@ from lcm.writing.admission.amac import Amac
 from pipelines.config import building
 from pipelines.views.why_record import losses_record
 from pipelines.views.why_table import show_losses
+from tests.eval.tiny import tiny
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, ranking, system, transcript
 
@@ -43,9 +44,7 @@ ASKED = Query("q", "Is the kettle in the blue kitchen broken?", minute(24 * 60))
 
 def dataset(asked: Query = ASKED, lines: Sequence[str] = LINES, judged: Sequence[int] = (KITCHEN,)) -> Dataset:
     said = transcript(lines)
-    rows = [(asked.query_id, said.messages[i].message_id, 1) for i in judged]
-    qrels = pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row")
-    return Dataset("tiny", "tiny", "0", (said,), (asked,), qrels)
+    return tiny([said], [asked], ((asked.query_id, said.messages[i].message_id) for i in judged))
 
 
 def place(data: Dataset, ours: System, first: int = 10) -> str:

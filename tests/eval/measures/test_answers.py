@@ -16,6 +16,7 @@ from eval.measures.answers import UNANSWERED, UNJUDGED, Answers
 from eval.measures.measure import REPORT_TOKENS
 from lcm.errors import DatasetError, ModelError, UnansweredError
 from lcm.records.query import Query
+from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.language_models import Replying
 from tests.support.workspaces import minute, system, transcript
@@ -36,16 +37,12 @@ OPTIONS = [
 
 def dataset() -> Dataset:
     """Two questions with answers, one that nothing answers, one with options, one of which nothing is known."""
-    return Dataset(
-        "tiny",
-        "tiny",
-        "0" * 64,
-        (transcript(),),
-        tuple(Query(name, text, minute(99), category=name[:1]) for name, text in ASKED.items()),
-        pl.DataFrame([("where", "talk:7", 1), ("tea", "talk:5", 1)], schema=QRELS_SCHEMA, orient="row"),
-        answers=pl.DataFrame(
-            [("where", "Thursday evening"), ("tea", "green tea"), ("tea", "tea")], schema=ANSWERS_SCHEMA, orient="row"
-        ),
+    texts = [("where", "Thursday evening"), ("tea", "green tea"), ("tea", "tea")]
+    return tiny(
+        [transcript()],
+        (Query(name, text, minute(99), category=name[:1]) for name, text in ASKED.items()),
+        [("where", "talk:7"), ("tea", "talk:5")],
+        answers=pl.DataFrame(texts, schema=ANSWERS_SCHEMA, orient="row"),
         unanswerable=frozenset({"never"}),
         options=pl.DataFrame(OPTIONS, schema=OPTIONS_SCHEMA, orient="row"),
     )

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.index_search import SEARCH_SCHEMA, IndexSearch
 from eval.measures.latency import Latency
@@ -20,6 +19,7 @@ from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw, HnswIndex
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
+from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import queries, ranking, system, transcript
 
@@ -54,16 +54,12 @@ def outcome(choice: VectorIndexChoice, pool_size: int = 10, **measures: object) 
         lines = [" ".join(rng.choice(WORDS, 5)) for _ in range(LINES)]
         talks.append(transcript(lines, f"talk {talk}", f"workspace {talk}"))
         for number, query in enumerate(queries([" ".join(rng.choice(WORDS, 3)) for _ in range(3)])):
-            at = (
-                query.asked_at
-                if number == 2
-                else talks[-1].messages[40 * number + 30].created_at + timedelta(seconds=9)
-            )
+            said = talks[-1].messages[40 * number + 30].created_at + timedelta(seconds=9)
+            at = query.asked_at if number == 2 else said
             name = f"{query.query_id} of {talk}"
             asked.append(replace(query, query_id=name, workspace_id=f"workspace {talk}", asked_at=at))
-    judged = pl.DataFrame([(one.query_id, "talk 0:1", 1) for one in asked], schema=QRELS_SCHEMA, orient="row")
     replay = Bulk(haystack="pooled")
-    dataset = replay.laid_out(Dataset("tiny", "tiny", "0", tuple(talks), tuple(asked), judged), dict)
+    dataset = replay.laid_out(tiny(talks, asked, ((one.query_id, "talk 0:1") for one in asked)), dict)
     tried = system(vector_index=choice, embedder=Hashing(), ranking=replace(ranking(), source=Dense(pool_size)))
     return experiments.outcome(dataset, tried, replay=replay, measures={"index_search": IndexSearch(), **measures})
 

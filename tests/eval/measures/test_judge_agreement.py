@@ -6,12 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from eval.answering.judge import Judge
-from eval.measures.judge_agreement import (
-    JUDGE_AGREEMENT_SCHEMA,
-    UNREADABLE,
-    JudgeAgreement,
-    labelled_answers,
-)
+from eval.measures.judge_agreement import JUDGE_AGREEMENT_SCHEMA, UNREADABLE, JudgeAgreement, labelled_answers
 from lcm.memory.system import System
 from tests.eval.measures.test_answers import dataset
 from tests.support.language_models import Replying

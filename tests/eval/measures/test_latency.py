@@ -5,7 +5,6 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.latency import Latency
 from eval.measures.measure import MemoryReading
 from lcm.memory.memory import Memory
@@ -13,6 +12,7 @@ from lcm.protocols.models import TextKind, Vectors
 from lcm.records.query import Query
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
+from tests.eval.tiny import tiny
 from tests.support.workspaces import queries, system, transcript
 
 
@@ -32,8 +32,7 @@ class Noting:
 
 
 def measured(latency: Latency, memory: Memory, asked: Sequence[Query]) -> pl.DataFrame:
-    dataset = Dataset("tiny", "tiny", "0", (), tuple(asked), pl.DataFrame(schema=QRELS_SCHEMA))
-    return latency.of_memory(MemoryReading(memory, asked, pl.DataFrame(), {}, dataset))
+    return latency.of_memory(MemoryReading(memory, asked, pl.DataFrame(), {}, tiny([], asked)))
 
 
 def test_warmup_queries_are_asked_before_and_are_others_where_there_are_some() -> None:

@@ -4,20 +4,19 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.means import Entry, Means, usual_n
 from lcm.records.query import Query
+from tests.eval.tiny import tiny
 
 
 def test_queries_without_a_category_count_among_all_beside_others_that_have_one() -> None:
     """`all` is the category of a query that names none: it must not stand in for the group of all."""
     asked_at = datetime(2026, 1, 1, tzinfo=UTC)
     queries = tuple(Query(f"q{n}", "?", asked_at, category=name) for n, name in enumerate(("all", "fact", "fact")))
-    dataset = Dataset("own", "", "", (), queries, pl.DataFrame(schema=QRELS_SCHEMA))
     values = pl.DataFrame(
         {"arm": ["system"] * 3, "query_id": ["q0", "q1", "q2"], "measure": ["recall@5"] * 3, "value": [1.0, 0.0, 0.5]}
     )
-    means = Means(resamples=10).of_queries(values, dataset)
+    means = Means(resamples=10).of_queries(values, tiny([], queries))
     assert means.select("group", "value", "n").rows() == [("all", 0.5, 3), ("fact", 0.25, 2)]
 
 

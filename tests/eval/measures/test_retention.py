@@ -7,7 +7,6 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.compression import compressed, totals
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
@@ -20,10 +19,10 @@ from lcm.records.document import AuthoredNode
 from lcm.records.query import Query
 from lcm.records.summary import Summary
 from lcm.token_estimator.utf16_units import Utf16Units
+from tests.eval.tiny import tiny
 from tests.support.workspaces import LINES, minute, system, transcript
 
 TOKENS = Utf16Units()
-NO_DATASET = Dataset("tiny", "tiny", "0", (), (), pl.DataFrame(schema=QRELS_SCHEMA))
 
 
 def folded() -> Memory:
@@ -56,7 +55,7 @@ def _fold(memory: Memory, name: str, depth: int, start: int, count: int, words: 
 def reading(
     memory: Memory, asked: Sequence[Query], evidence: Mapping[str, Sequence[str]], ranked: pl.DataFrame
 ) -> MemoryReading:
-    return MemoryReading(memory, asked, ranked, evidence, NO_DATASET)
+    return MemoryReading(memory, asked, ranked, evidence, tiny())
 
 
 def measured(evidence: Sequence[int], budget: int = 10_000, threshold: float = 0.5) -> dict[str, float]:

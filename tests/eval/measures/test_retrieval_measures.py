@@ -23,6 +23,7 @@ from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.recent import Recent
+from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, system, transcript
 
@@ -42,15 +43,9 @@ def dataset(judged: Judged, by_session: Judged | None = None) -> Dataset:
     """Eight messages in two sessions (s0: m0-m3, s1: m4-m7), judged as told."""
     by_session = by_session or {}
     messages = tuple(Message(name, "user", name, f"s{i // 4}", minute(i)) for i, name in enumerate(MESSAGES))
-    return Dataset(
-        name="tiny",
-        protocol="tiny",
-        digest="0",
-        transcripts=(Transcript("c", messages),),
-        queries=tuple(Query(query, query, minute(99)) for query in {**judged, **by_session}),
-        qrels=pl.DataFrame(judgements(judged), schema=QRELS_SCHEMA, orient="row"),
-        session_qrels=pl.DataFrame(judgements(by_session), schema=SESSION_QRELS_SCHEMA, orient="row"),
-    )
+    sessions = pl.DataFrame(judgements(by_session), schema=SESSION_QRELS_SCHEMA, orient="row")
+    queries = (Query(query, query, minute(99)) for query in {**judged, **by_session})
+    return tiny([Transcript("c", messages)], queries, judgements(judged), session_qrels=sessions)
 
 
 def documents_of(covers: Ranked) -> pl.DataFrame:
@@ -76,11 +71,7 @@ def measured(
 
 
 def values(
-    names: Sequence[str],
-    ranked: Ranked,
-    judged: Judged,
-    covers: Ranked = SINGLE,
-    by_session: Judged | None = None,
+    names: Sequence[str], ranked: Ranked, judged: Judged, covers: Ranked = SINGLE, by_session: Judged | None = None
 ) -> dict[tuple[str, str], float]:
     found = measured(names, ranked, dataset(judged, by_session), covers)
     return {(query, measure): value for query, measure, value in found.drop("arm").iter_rows()}

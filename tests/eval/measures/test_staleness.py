@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import polars as pl
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.measure import MemoryReading
 from eval.measures.staleness import STALENESS_SCHEMA, Staleness
 from lcm.memory.memory import Memory
@@ -13,17 +12,15 @@ from lcm.protocols.retrieval import Decay
 from lcm.records.query import Query
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
+from tests.eval.tiny import tiny
 from tests.support.workspaces import minute, system, transcript
-
-NO_DATASET = Dataset("tiny", "tiny", "0", (), (), pl.DataFrame(schema=QRELS_SCHEMA))
 
 
 def read(decay: Decay, years: float) -> pl.DataFrame:
     memory = Memory.open(system())
     memory.ingest(transcript())
     asked = [Query("q", "where is it", minute(60) + timedelta(days=365 * years))]
-    reading = MemoryReading(memory, asked, pl.DataFrame(), {}, NO_DATASET)
-    return Staleness(decay).of_memory(reading)
+    return Staleness(decay).of_memory(MemoryReading(memory, asked, pl.DataFrame(), {}, tiny()))
 
 
 def test_a_document_is_stale_once_it_is_weaker_than_the_threshold() -> None:

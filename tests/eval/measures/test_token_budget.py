@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.dataset.dataset import QRELS_SCHEMA, QUOTATIONS_SCHEMA, Dataset
+from eval.dataset.dataset import QUOTATIONS_SCHEMA, Dataset
 from eval.dataset.own import Own
 from eval.judging.estimate import estimated
 from eval.measures.evidence_text import evidence_text
@@ -20,6 +20,7 @@ from eval.measures.retrieval import Retrieval
 from lcm.errors import LcmError
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
+from tests.eval.tiny import tiny
 from tests.support.experiments import outcome
 from tests.support.workspaces import minute, system
 
@@ -40,16 +41,9 @@ WORDS = "the quick brown fox jumps over the lazy dog and then it rests a while b
 def dataset(texts: Texts, relevant: Sequence[str], quotations: Sequence[tuple[int, str, str]] = ()) -> Dataset:
     """One query, `q`; quotations are rows evidence, message, words."""
     messages = tuple(Message(name, "user", text, "s", minute(i)) for i, (name, text) in enumerate(texts.items()))
-    quoted = [("q", *row) for row in quotations]
-    return Dataset(
-        name="tiny",
-        protocol="tiny",
-        digest="0",
-        transcripts=(Transcript("c", messages),),
-        queries=(Query("q", "q", minute(99)),),
-        qrels=pl.DataFrame([("q", name, 1) for name in relevant], schema=QRELS_SCHEMA, orient="row"),
-        quotations=pl.DataFrame(quoted, schema=QUOTATIONS_SCHEMA, orient="row"),
-    )
+    quoted = pl.DataFrame([("q", *row) for row in quotations], schema=QUOTATIONS_SCHEMA, orient="row")
+    judged = (("q", name) for name in relevant)
+    return tiny([Transcript("c", messages)], [Query("q", "q", minute(99))], judged, quotations=quoted)
 
 
 def found(
@@ -173,10 +167,7 @@ def test_what_stands_for_a_near_duplicate_counts_for_it_whole_and_for_the_quotat
     assert found(dataset(texts, ["m0"], own), ranked, [cost], others=others, stands_for=["d2"]) == [0]
 
 
-@given(
-    st.lists(st.text("abé ß.", min_size=1).filter(str.strip), min_size=1, max_size=4),
-    st.data(),
-)
+@given(st.lists(st.text("abé ß.", min_size=1).filter(str.strip), min_size=1, max_size=4), st.data())
 def test_it_is_what_reading_so_many_tokens_finds(said: list[str], data: st.DataObject) -> None:
     """Windows over messages, in any order: what they show under each budget, cut off as a reader would cut, is searched
     for every quotation and unquoted message. More tokens find no less, and where nothing is quoted no more than all."""

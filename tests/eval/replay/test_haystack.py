@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.dataset.dataset import QRELS_SCHEMA, QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.dataset.sample import Sample
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
@@ -20,6 +20,7 @@ from eval.replay.per_turn import PerTurn
 from lcm.errors import DatasetError, LcmError
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
+from tests.eval.tiny import tiny
 from tests.support.experiments import outcome
 from tests.support.workspaces import minute, system
 
@@ -43,17 +44,12 @@ def dataset(shape: Mapping[str, tuple[int, int]]) -> Dataset:
         for workspace, one in talks.items()
         for message in one.messages
     ]
-    return Dataset(
-        name="talks",
-        protocol="unit=message",
-        digest="0" * 64,
-        transcripts=tuple(talks.values()),
-        queries=tuple(query for query, _ in queries),
-        qrels=pl.DataFrame([(q.query_id, m.message_id, 1) for q, m in queries], schema=QRELS_SCHEMA, orient="row"),
-        session_qrels=pl.DataFrame(
-            [(q.query_id, m.session_id, 1) for q, m in queries], schema=SESSION_QRELS_SCHEMA, orient="row"
-        ),
+    judged, by_session = (
+        [(q.query_id, getattr(m, one), 1) for q, m in queries] for one in ("message_id", "session_id")
     )
+    sessions = pl.DataFrame(by_session, schema=SESSION_QRELS_SCHEMA, orient="row")
+    asked = (query for query, _ in queries)
+    return tiny(talks.values(), asked, judged, protocol="unit=message", session_qrels=sessions)
 
 
 def others(conversations: int = 4, length: int = 30) -> dict[str, Dataset]:

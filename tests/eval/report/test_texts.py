@@ -21,8 +21,7 @@ def texts() -> Texts:
 
 
 @pytest.mark.parametrize(
-    ("words", "days"),
-    [(FIRST.content, 0), (FIRST.content[:9], 0), (FIRST.content, -365), (FIRST.content[:9], -365)],
+    ("words", "days"), [(FIRST.content, 0), (FIRST.content[:9], 0), (FIRST.content, -365), (FIRST.content[:9], -365)]
 )
 def test_a_document_is_told_once_unless_a_memory_holds_it_otherwise_than_it_was_said(words: str, days: int) -> None:
     """By the number of its row, which has its own words and date where these differ."""

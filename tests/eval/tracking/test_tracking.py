@@ -30,7 +30,6 @@ from tests.pipelines.conftest import QUICK, Lcm, lcm  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
 
-
 NAMES = [prefix + name for prefix, name in product(("", "session."), DEFAULT_NAMES)]
 ASKED = (
     *("annotation=rules", "admission=balanced", "reranker=remote"),  # some rejected, no key

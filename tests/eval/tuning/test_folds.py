@@ -25,10 +25,6 @@ UNCACHED = ("means.resamples=50", "cache=false")
 OVERRIDES = ("embedder=hashing", "measures.latency.queries=0", "measures.retention.budgets=[1000]", *UNCACHED)
 
 
-def silent(*_: object) -> None:
-    pass
-
-
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
     return Sample().load()
@@ -41,7 +37,7 @@ def experiment(dataset: Dataset) -> Experiment:
 
 @pytest.fixture(scope="module")
 def whole(experiment: Experiment) -> Outcome:
-    return experiment.run(silent)
+    return experiment.run(lambda *_: None)
 
 
 def test_what_is_found_by_folds_is_what_the_whole_run_finds(experiment: Experiment, whole: Outcome) -> None:
@@ -50,7 +46,7 @@ def test_what_is_found_by_folds_is_what_the_whole_run_finds(experiment: Experime
     results = {
         one.workspace_id: one
         for fold in reversed(folds_of(dataset, "workspace"))
-        for one in experiment.part(fold.workspaces).results(silent)
+        for one in experiment.part(fold.workspaces).results(lambda *_: None)
     }
     found = experiment.outcome([results[workspace] for workspace in dataset.workspaces])
     for name in ("run", "documents", "decisions", "values", "means"):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.trial import TrialState
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import Dataset
 from eval.measures.names import SYSTEM_ARM
 from eval.tuning.rungs import FACTOR, Rung, rungs_of
 from eval.tuning.sampling import pruner
@@ -21,6 +21,7 @@ from lcm.records.query import Query
 from pipelines.config import building, composition
 from pipelines.steps.point import experiment_of
 from tests.eval.cache.test_frame_cache_experiments import configured
+from tests.eval.tiny import tiny
 from tests.support.workspaces import minute, transcript
 
 
@@ -32,9 +33,8 @@ def judged_dataset(sizes: list[int]) -> Dataset:
         for i, size in enumerate(sizes)
         for number in range(size)
     ]
-    qrels = [(one.query_id, f"talk {one.query_id.split()[0]}:0", 1) for one in queries]
-    frame = pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row")
-    return Dataset("small", "each by one message", "0" * 64, tuple(talks), tuple(queries), frame)
+    judged = ((one.query_id, f"talk {one.query_id.split()[0]}:0") for one in queries)
+    return tiny(talks, queries, judged, name="small")
 
 
 def asked(rung: Rung) -> set[str]:
@@ -42,8 +42,7 @@ def asked(rung: Rung) -> set[str]:
 
 
 @given(
-    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=12).map(lambda sizes: [128, *sizes]),
-    seed=st.integers(0, 9),
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=12).map(lambda sizes: [128, *sizes]), seed=st.integers(0, 9)
 )
 def test_a_rung_asks_its_share_of_the_queries_from_ever_more_conversations(sizes: list[int], seed: int) -> None:
     dataset = judged_dataset(sizes)

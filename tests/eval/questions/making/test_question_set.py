@@ -27,20 +27,7 @@ KINDS: Mapping[str, Kind] = {
     "later_mention": LaterMention(least_words=1),
     "tool_result": ToolResult(least_words=1),
 }
-WORDS = (
-    "walnut",
-    "trees",
-    "near",
-    "Stromness",
-    "the",
-    "harbour",
-    "ferry_times",
-    "4417",
-    "is",
-    "old?",
-    "Orkney.",
-    "東京駅",
-)
+WORDS = ("walnut", "trees", "Stromness", "the", "harbour", "ferry_times", "4417", "is", "old?", "Orkney.", "東京駅")
 
 
 @st.composite

@@ -27,10 +27,7 @@ def test_it_is_asked_an_instant_before_it_was_said_and_finds_what_was_said_befor
 
 def test_what_many_named_before_who_speaks_and_what_is_said_at_one_instant_is_not_asked_for() -> None:
     assert {draft.place for draft in drafts(LaterMention(most_mentions=1), recorded(LINES))} == {1}
-    lines = [
-        ("user", "I told Melanie about walnut trees.", 0),
-        ("assistant", "Good to see Mel and Melanie again.", 1),
-    ]
+    lines = [("user", "I told Melanie about walnut trees.", 0), ("assistant", "Good to see Mel and Melanie again.", 1)]
     assert drafts(LaterMention(), recorded(lines, authors=("Caroline", "Melanie"))) == []
     assert drafts(LaterMention(), recorded([(role, text, 0) for role, text, _ in LINES])) == []
 
