@@ -9,7 +9,6 @@ import pytest
 CHROMIUM = shutil.which("chromium")
 NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
 
-
 SCREENS = [
     (400, "dark"),
     *(pytest.param(*screen, marks=pytest.mark.full) for screen in ((400, "light"), (1280, "dark"), (1280, "light"))),

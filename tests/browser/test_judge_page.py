@@ -13,10 +13,11 @@ import ir_measures
 import polars as pl
 import pytest
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from lcm.transcript.passages import PASSAGE_KINDS, text_of
 from tests.browser.conftest import NEEDS_CHROMIUM
+from tests.eval.tiny import tiny
 from tests.support.looked_at import Finished, copied
 
 pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM, pytest.mark.xdist_group("browser")]
@@ -104,9 +105,8 @@ def hostile() -> Dataset:
             "\u202eabc <b>",
         ]
     )
-    asked = tuple(queries(["<script>document.title='taken'</script> & so on?"]))
-    qrels = pl.DataFrame([("q0", "talk:0", 1)], schema=QRELS_SCHEMA, orient="row")
-    return Dataset("hostile", "as is", "0" * 64, (talk,), asked, qrels)
+    asked = queries(["<script>document.title='taken'</script> & so on?"])
+    return tiny([talk], asked, [("q0", "talk:0")])
 
 
 def test_words_that_would_be_markup_are_shown_as_they_are(browser: Any, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.report.column import Column
 from eval.report.explorer import Explorer
 from eval.report.insight import FoldedConversation, Insight, MessageLadder, Rung, ShownContext
@@ -17,6 +16,7 @@ from lcm.clock import parse_instant
 from lcm.records.context import Context, ContextItem
 from lcm.records.summary import Summary
 from tests.browser.conftest import NEEDS_CHROMIUM, SCREENS, until, violations
+from tests.eval.tiny import tiny
 from tests.support.looked_at import CONTROLLED, commanded
 from tests.support.workspaces import queries, transcript
 
@@ -189,10 +189,7 @@ def hostile_page(place: Path) -> Path:
     """Everything that a page shows, in words that would run, break out, or hide what stands behind them."""
     words = HOSTILE[0] + HOSTILE[3]
     talk = transcript(HOSTILE)
-    asked = tuple(queries([words]))
-    data = Dataset(
-        "hostile", "as is", "0" * 64, (talk,), asked, pl.DataFrame([("q0", "talk:0", 1)], QRELS_SCHEMA, orient="row")
-    )
+    data = tiny([talk], queries([words]), [("q0", "talk:0")])
     made = parse_instant("2026-01-01T00:00:00Z")
     ids = [message.message_id for message in talk.messages]
     first = Summary("s<b>", talk.conversation_id, "leaf", 0, words, 5, made, source_ids=tuple(ids[:2]))

@@ -5,6 +5,7 @@ As a program: forks children that work on it, each killed at a statement of its 
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from lcm.compaction.summarizer.truncate import Truncate
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.session.rules import SessionRules
 from lcm.store.connection import connect
+from lcm.store.doctor import DoctorCheck, scan
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.faults.forking import Tell, serve
@@ -86,6 +88,12 @@ def outcome(into: Path, shard: Shard) -> dict[str, Any]:
     rows = read_rows([into / f"{shard.name}.jsonl"]).drop("seconds").sort("conversation_id")
     found["report"] = _plain(rows.rows())
     return found
+
+
+def failures(path: Path) -> list[DoctorCheck]:
+    """What the doctor finds wrong in a store."""
+    with closing(connect(path)) as connection:
+        return [check for check in scan(connection) if check.status == "fail"]
 
 
 def _plain(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

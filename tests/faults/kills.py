@@ -43,7 +43,6 @@ _START_S = 0.02
 _REFUSED = {"evaluate": cli.BAD_INPUT}
 """A run that was complete when it was killed is not run again."""
 
-
 Run, Answer = Callable[[], int], Callable[[], Any]
 COMMANDS: dict[str, tuple[Run, Answer]] = {
     **{name: (partial(made.lcm, *command), answer) for name, (command, answer) in full_disk.ALONE.items()},

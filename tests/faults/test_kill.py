@@ -6,17 +6,14 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eval.batch.replay import Triggers
-from lcm.store.connection import connect
-from lcm.store.doctor import DoctorCheck, scan
 from lcm.store.store import Store
-from tests.faults.batch import FILES, outcome, work, write_files
+from tests.faults.batch import FILES, failures, outcome, work, write_files
 from tests.faults.forking import Ask, warm
 
 SEED = 20260105
@@ -85,8 +82,3 @@ def test_a_batch_killed_at_any_statement_goes_on_to_the_same_end(children: Ask, 
             shutil.rmtree(into)
     assert killed.total() == sum(map(sum, POINTS.values()))
     assert killed["inside"] >= 15
-
-
-def failures(path: Path) -> list[DoctorCheck]:
-    with closing(connect(path)) as connection:
-        return [check for check in scan(connection) if check.status == "fail"]

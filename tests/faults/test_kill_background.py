@@ -5,15 +5,13 @@ Of a plan that is not written yet the disk knows nothing: a kill at its first st
 
 import signal
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from lcm.store.connection import connect
-from lcm.store.doctor import scan
 from lcm.store.store import Store
 from tests.faults.background_session import WRITTEN, messages
+from tests.faults.batch import failures
 from tests.faults.forking import Ask, warm
 
 
@@ -25,8 +23,7 @@ def children(root: Path) -> Iterator[Ask]:
 
 def require_whole(path: Path, count: int) -> int:
     """Doctor finds nothing, and the context leads to every message once; how many summaries there are."""
-    with closing(connect(path)) as connection:
-        assert [check for check in scan(connection) if check.status == "fail"] == []
+    assert failures(path) == []
     with Store(path) as store:
         said = [message.message_id for message in store.messages("talk")]
         assert said == [message.message_id for message in messages()[:count]]

@@ -17,7 +17,6 @@ from tests.support.local_server import said
 WITHIN_S = 2.0
 START_S = 120.0
 
-
 MODEL = (
     *("language_model=openai_compatible", "language_model.mode=live", "language_model.model.retries=0"),
     "tracking=none",
@@ -113,10 +112,7 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "code", "told"),
-    [
-        (signal.SIGINT, 130, "interrupted"),
-        pytest.param(signal.SIGTERM, 143, "terminated", marks=pytest.mark.full),
-    ],
+    [(signal.SIGINT, 130, "interrupted"), pytest.param(signal.SIGTERM, 143, "terminated", marks=pytest.mark.full)],
 )
 def test_a_command_that_is_asked_to_end_as_its_workers_start_says_so_in_one_line(
     asked: signal.Signals, code: int, told: str, tmp_path: Path, root: Path

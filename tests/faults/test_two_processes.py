@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lcm.store.connection import connect
-from lcm.store.doctor import scan
 from lcm.store.store import Store
+from tests.faults.batch import failures
 from tests.lcm.store.contents import TOKENS, talk
 
 _INGEST = """
@@ -73,6 +72,4 @@ def test_ingest_and_compaction_of_one_store_at_once_lose_nothing(tmp_path: Path,
         assert [message.message_id for message in store.messages("talk")] == [f"talk:{n}" for n in range(1, 161)]
         assert store.conversations().height == 1 + 100
         assert len(store.summaries("talk")) == made
-    connection = connect(path)
-    assert not [check for check in scan(connection) if check.status == "fail"]
-    connection.close()
+    assert failures(path) == []

@@ -51,7 +51,6 @@ TUNE = (
     "space.fusion.floor_ratio=null", "space.fusion.floor_from=null", "space.fusion.k=null", "space.ranking=null",
 )  # fmt: skip
 
-
 LOG = ("log", "runs/base", "tracking.uri=sqlite:///mlflow.db")
 
 _QUESTIONS_APART = 8

@@ -1,5 +1,6 @@
 """Parquet that others give: the same rows, in pieces, and refused before it becomes what nobody could hold."""
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -33,16 +34,22 @@ def one_list(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
-BOMBS: dict[str, dict[str, Any]] = {
-    "a long text in every row": {"role": named_often("user"), "content": named_often("a" * 100_000)},
-    "a long text in every entry of a list": {"role": ["user"], "content": one_list(named_often("a" * 100_000))},
-    "a list of zeros": {"role": ["user"], "content": one_list(pa.array(np.zeros(20_000_000, np.int32)))},
-    "one long text": {"role": ["user"], "content": ["a" * 80_000_000]},
+BOMBS: dict[str, Callable[[], dict[str, Any]]] = {
+    "a long text in every row": lambda: {"role": named_often("user"), "content": named_often("a" * 100_000)},
+    "a long text in every entry of a list": lambda: {"role": ["user"], "content": one_list(named_often("a" * 100_000))},
+    "a list of zeros": lambda: {"role": ["user"], "content": one_list(pa.array(np.zeros(20_000_000, np.int32)))},
+    "one long text": lambda: {"role": ["user"], "content": ["a" * 80_000_000]},
 }
 
 
+@pytest.fixture(autouse=True)
+def memory_is_given_back() -> Iterator[None]:
+    yield
+    pa.default_memory_pool().release_unused()
+
+
 def bomb(path: Path, name: str) -> Path:
-    pq.write_table(pa.table(BOMBS[name]), path, compression="zstd", dictionary_pagesize_limit=2**20)
+    pq.write_table(pa.table(BOMBS[name]()), path, compression="zstd", dictionary_pagesize_limit=2**20)
     assert path.stat().st_size < 100_000
     return path
 
