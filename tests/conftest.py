@@ -1,5 +1,6 @@
 """What every test may rely on: no network, no telemetry, no state left in the user's own folders."""
 
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -20,6 +21,9 @@ os.environ["LCM_ALLOWED_KEYS"] = f"ANOTHER,ANOTHER_KEY,MODEL_KEY,RERANK_KEY,UNSE
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+gc.set_threshold(20_000, 20, 20)
+"""What is collected and imported, some millions of objects, is looked through a few times instead of hundreds."""
 
 ROOT = Path(__file__).parent.parent
 
@@ -47,3 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+@pytest.fixture
+def no_full_collections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each round of a benchmark all that a worker of the tests holds would be looked through, for a second."""
+    monkeypatch.setattr(gc, "collect", lambda: 0)

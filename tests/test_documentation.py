@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from pipelines.config.composition import composed
 from pipelines.steps.point import parts_of
 from tests.conftest import ROOT
 from tests.pipelines.conftest import Lcm, lcm  # noqa: F401 - a fixture
+from tests.support.looked_at import given
 from tests.support.models import linked
 from tests.support.once import made_once
 from tests.support.small_locomo import write_small_locomo
@@ -89,28 +92,27 @@ def page_cache(exported_minilm: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.parametrize("page", PAGES_THAT_RUN)
-def test_the_commands_of_a_page_run(
-    page: Path,
-    lcm: Lcm,  # noqa: F811
-    tmp_path: Path,
-    page_cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """On a dataset of a page, where they ask for one of thousands of messages."""
-    monkeypatch.setenv("LCM_CACHE_DIR", str(page_cache))
-    monkeypatch.setenv("LCM_DATASETS_DIR", str(tmp_path / "datasets"))
-    (tmp_path / "datasets" / "locomo").mkdir(parents=True)
-    write_small_locomo(tmp_path / "datasets" / "locomo", monkeypatch)
-    place = tmp_path / "here"
-    place.mkdir()
+def test_the_commands_of_a_page_run(page: Path, tmp_path: Path, page_cache: Path) -> None:
+    """In a process of their own, since what they load would stay to the end of the tests."""
+    (tmp_path / "cache").symlink_to(page_cache)
+    (tmp_path / "here").mkdir()
     for name in ("data", "docs"):
-        (place / name).symlink_to(ROOT / name)
-    for line in command_lines(page):
-        _run(lcm, shlex.split(line)[1:])
+        (tmp_path / "here" / name).symlink_to(ROOT / name)
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        process.submit(_run_page, page, tmp_path).result()
 
 
-def _run(lcm: Lcm, arguments: list[str]) -> None:  # noqa: F811
-    done = lcm(*arguments)
+def _run_page(page: Path, folder: Path) -> None:
+    """On a dataset of a page, where a command asks for one of thousands of messages."""
+    (folder / "datasets" / "locomo").mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        write_small_locomo(folder / "datasets" / "locomo", patch)
+        for line in command_lines(page):
+            _run(folder / "here", shlex.split(line)[1:])
+
+
+def _run(place: Path, arguments: list[str]) -> None:
+    done = given(place, *arguments)
     is_absent = "external=server_memory" in arguments and shutil.which("mcp-server-memory") is None
     codes = (0, 1, 2) if arguments[0] == MAY_TELL_WORSE else (2,) if is_absent else (0,)
     assert done.code in codes, (arguments, done.stdout, done.stderr)

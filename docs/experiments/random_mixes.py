@@ -128,14 +128,17 @@ def mixes(count: int = 200, seed: int = 0) -> list[Mix]:
     return found
 
 
+@cache
+def _chosen_by(system: str) -> dict[str, str]:
+    """Group -> choice of a preset."""
+    preset = yaml.safe_load((conf_folder.conf_dir() / "system" / f"{system}.yaml").read_text("utf-8"))
+    entries = [entry for entry in preset["defaults"] if isinstance(entry, dict)]
+    return {key.removeprefix("override /"): choice for entry in entries for key, choice in entry.items()}
+
+
 def parts_of_mix(mix: Mix) -> dict[str, str]:
     """Group -> choice, with what the preset chooses where the mix does not."""
-    below: dict[str, str] = {}
-    if "system" in mix:
-        preset = yaml.safe_load((conf_folder.conf_dir() / "system" / f"{mix['system']}.yaml").read_text("utf-8"))
-        for entry in preset["defaults"]:
-            if isinstance(entry, dict):
-                below |= {key.removeprefix("override /"): choice for key, choice in entry.items()}
+    below = _chosen_by(mix["system"]) if "system" in mix else {}
     return {"embedder": "hashing", **below, **{group: choice for group, choice in mix.items() if group != "system"}}
 
 

@@ -16,6 +16,8 @@ from tests.conftest import ROOT
 from tests.pipelines.conftest import Lcm
 from tests.support.models import BuildModel
 
+pytestmark = pytest.mark.usefixtures("no_full_collections")
+
 SIZES: dict[str, dict[str, float]] = {
     "ingest": {"messages": 60},
     "embedding": {"texts": 3},

@@ -15,7 +15,7 @@ from eval.leaderboard.manifest import digest_of
 from lcm.derived import sum_of
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import Lcm
-from tests.support.looked_at import NO_CONTEXTS, commanded
+from tests.support.looked_at import NO_CONTEXTS, commanded, copy_of
 
 
 def write_key(path: Path) -> None:
@@ -29,7 +29,7 @@ def write_key(path: Path) -> None:
 @pytest.fixture(scope="module")
 def made(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A signed leaderboard `board` of the runs `runs/a` and `runs/b`, and the keys `ours` and `theirs`."""
-    place = Path(shutil.copytree(shelf, tmp_path_factory.mktemp("leaderboard") / "here", symlinks=True))
+    place = copy_of(shelf, tmp_path_factory.mktemp("leaderboard") / "here")
     for name in ("ours", "theirs"):
         write_key(place / name)
     commanded(place, "leaderboard", "runs/a", "runs/b", "to=board", "key=ours")

@@ -23,7 +23,7 @@ from eval.serving.shelf import Shelf
 from eval.tracking.naming import run_name
 from pipelines import cli, serve
 from tests.pipelines.test_serve import Served, serving
-from tests.support.looked_at import HOSTILE
+from tests.support.looked_at import HOSTILE, copy_of
 
 pytestmark = pytest.mark.usefixtures("no_progress")
 RUN = "runs/a"
@@ -32,8 +32,7 @@ RUN = "runs/a"
 @pytest.fixture
 def here(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what is served, which a test may damage."""
-    shutil.copytree(shelf, tmp_path / "place", symlinks=True)
-    monkeypatch.chdir(tmp_path / "place")
+    monkeypatch.chdir(copy_of(shelf, tmp_path / "place"))
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     return tmp_path / "place"

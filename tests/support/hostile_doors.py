@@ -67,7 +67,7 @@ def hostile_commands(preset: HostilePreset, here: Path, canary: Path) -> Iterato
     _written(here / "given-preset" / "system" / "theirs.yaml", global_)
     yield "preset of regress", ("regress", "run", "given-preset", "into=compared-preset", *_ALONE)
     yield "runs of a comparison", ("compare", "run", "sweep", "into=compared-runs", *_ALONE)
-    yield "run of a comparison with a system", ("compare", "run", *_ANOTHER, "into=compared-system", *_ALONE)
+    yield "run of a comparison with a system", ("compare", "run", " ".join(_ANOTHER), "into=compared-system", *_ALONE)
     yield "run folder whose page is made", ("report", "run")
     yield "run folder whose losses are told", ("why", "run")
     yield "run folder that is logged", ("log", "run", _NONE)

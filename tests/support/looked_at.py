@@ -63,8 +63,8 @@ class Finished:
         return json.loads((self.folder / "summary.json").read_text())
 
 
-def commanded(place: Path, *arguments: str) -> Finished:
-    """Run `lcm ARGUMENTS` in this process and in a folder, with a cache beside it."""
+def given(place: Path, *arguments: str) -> Finished:
+    """Give `lcm ARGUMENTS` in this process and in a folder, with a cache and perhaps datasets beside it."""
     with (
         pytest.MonkeyPatch.context() as patch,
         redirect_stdout(StringIO()) as out,
@@ -74,16 +74,29 @@ def commanded(place: Path, *arguments: str) -> Finished:
         patch.setattr(sys, "argv", sys.argv)
         patch.setattr(progress, "FIRST_AFTER_S", math.inf)
         patch.delenv("LCM_DATASETS_DIR", raising=False)
+        if (place.parent / "datasets").is_dir():
+            patch.setenv("LCM_DATASETS_DIR", str(place.parent / "datasets"))
         patch.setenv("LCM_CACHE_DIR", str(place.parent / "cache"))
         patch.setenv("COLUMNS", "200")
         code = cli.run(list(arguments))
-    assert code == 0, f"lcm {' '.join(arguments)}: {errors.getvalue()}"
     return Finished(code, out.getvalue(), errors.getvalue(), place)
+
+
+def commanded(place: Path, *arguments: str) -> Finished:
+    """As `given`, of a command that must succeed."""
+    done = given(place, *arguments)
+    assert done.code == 0, f"lcm {' '.join(arguments)}: {done.stderr}"
+    return done
+
+
+def copy_of(place: Path, to: Path) -> Path:
+    """A copy of a folder at which others look meanwhile: SQLite's files beside a store that is read come and go."""
+    return Path(shutil.copytree(place, to, symlinks=True, ignore=shutil.ignore_patterns("*-wal", "*-shm")))
 
 
 def copied(shown: Finished, tmp_path: Path) -> Path:
     """A copy of the folder in which a command ran, to be changed or to give commands in: `here`."""
-    return Path(shutil.copytree(shown.place, tmp_path / "here", symlinks=True))
+    return copy_of(shown.place, tmp_path / "here")
 
 
 def _looked_at(

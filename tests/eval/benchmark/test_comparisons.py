@@ -29,6 +29,8 @@ from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.models import BuildModel
 from tests.support.workspaces import system
 
+pytestmark = pytest.mark.usefixtures("no_full_collections")
+
 INGEST = Ingest(Utf16Units(), messages=60, transaction_sizes=[1, 25])
 HNSW = HnswSearch(Hnsw(ef=8, exact_below=0), documents=200, queries=20, k=3, dim=16)
 EXACT = ExactSearch(documents=200, queries=20, k=3, dim=16)

@@ -19,6 +19,8 @@ from lcm.context.assembly.lossless import Lossless
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator.utf16_units import Utf16Units
 
+pytestmark = pytest.mark.usefixtures("no_full_collections")
+
 CLUSTERING = Clustering(Centroid(Hashing()), NoGuidance(), Utf16Units(), Hashing())
 TURNS = CompactionTurns(CLUSTERING, sizes=[90, 50])
 ASSEMBLY = ContextAssembly(Lossless(Utf16Units()), messages=300, budget_tokens=5000)

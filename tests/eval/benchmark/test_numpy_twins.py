@@ -33,6 +33,8 @@ from tests.support.numpy_twins.gating import GateOverhead
 from tests.support.numpy_twins.post_fusion import DiversityWalk, OneByOne, PostFusion
 from tests.support.numpy_twins.two_pass import TwoPassScore
 
+pytestmark = pytest.mark.usefixtures("no_full_collections")
+
 FUSION = TwoPass(Exponential(1e-5, 1e-7, 1e-5), k1=20, theta1=0.55, authority_weight=0.1)
 OVERHEAD = GateOverhead(Gating(), texts=24)
 STAGES = {

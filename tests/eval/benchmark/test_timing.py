@@ -7,6 +7,8 @@ import pytest
 from eval.benchmark import timing
 from eval.benchmark.timing import RoundTimes, Target, compared_rates, compared_times, take_turns
 
+pytestmark = pytest.mark.usefixtures("no_full_collections")
+
 
 class Clock:
     """Stands still, but for the work that is done."""
