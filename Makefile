@@ -43,10 +43,11 @@ docs: $(STAMP)  ## the documentation as a site, in build/docs
 clean:  ## remove the environment and everything that runs left behind
 	rm -rf $(VENV) build docs/components runs multirun mlruns mlflow.db workspace.db*
 
-# Installs once; again only when what is to be installed has changed.
+# Installs once; again only when what is to be installed has changed. Python compiles what is imported when it is: all
+# of it would take as long again.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 14) else f"Python 3.11-3.14 is needed, $(PYTHON) is {v[0]}.{v[1]}; name another with: make PYTHON=python3.12")'
 	@echo "Installing into $(VENV): some minutes, about 2.7 GB"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[models,dev]'
 	touch $@
