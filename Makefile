@@ -15,10 +15,10 @@ evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
 test: $(STAMP)  ## what a change is likely to break: four minutes on two cores (docs/tests.md)
-	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast
+	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast --largest-worker-mb=2048
 
 test-ci: $(STAMP)  ## what must pass before anything lands
-	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast
+	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast --largest-worker-mb=2048
 
 test-all: $(STAMP)  ## everything, and property tests with all their examples
 	$(BIN)/python -m pytest -n 2

@@ -35,13 +35,13 @@ BY_NAME = {"lcm/retrieval/ranking/routed.py": {"hybrid", "tag", "vector"}}
 
 
 def reads(tree: ast.AST, is_checking: bool = False) -> Iterator[str]:
-    """Yield the attributes that code loads, and `_suffix` of one that it loads by an f-string; a check in
+    """Yield the attributes that code loads, and `*_suffix` for one that it loads by an f-string; a check in
     `__post_init__` (the test of an `if`, a `raise`, a call of `check_...`) is no reading."""
     match tree:
         case ast.Attribute(attr=name, ctx=ast.Load()):
             yield name
         case ast.Call(func=ast.Name("getattr"), args=[_, ast.JoinedStr(values=[*_, ast.Constant(value=suffix)]), *_]):
-            yield str(suffix)
+            yield f"*{suffix}"
     for name, child in ast.iter_fields(tree):
         for one in child if isinstance(child, list) else [child]:
             if isinstance(one, ast.AST) and not (is_checking and is_check(tree, name, one)):
@@ -79,7 +79,7 @@ def dead_fields(kind: type) -> list[str]:
     return [
         f"{kind.__name__}.{field.name}"
         for field in fields(kind)
-        if field.name not in found and not any(part[:1] == "_" and field.name.endswith(part) for part in found)
+        if not any(field.name == name or (name[0] == "*" and field.name.endswith(name[1:])) for name in found)
     ]
 
 

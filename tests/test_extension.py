@@ -49,7 +49,7 @@ def recall(measures: dict[str, Any]) -> float:
     return measures["recall@1"]["value"]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_what_is_added_is_what_is_measured(outside: Path, tmp_path: Path) -> None:
     """With a setting of the added stage as written and changed, as two points beside a choice of ours."""
     added = ("dataset=my_dataset", "embedder=my_embedder", "ranking=my_ranking,hybrid")

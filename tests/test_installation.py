@@ -146,8 +146,9 @@ def test_the_command_of_an_environment_of_its_own_evaluates_the_sample(environme
     assert "│ system" in run(command, "evaluate", *settings, cwd=environment)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("package", ["lcm", "eval", "pipelines"])
+@pytest.mark.parametrize(
+    "package", ["lcm", *(pytest.param(name, marks=pytest.mark.full) for name in ("eval", "pipelines"))]
+)
 def test_a_package_of_the_same_name_before_ours_is_told_on_one_line(environment: Path, package: str) -> None:
     theirs = environment / "theirs" / package
     theirs.mkdir(parents=True)
@@ -158,7 +159,6 @@ def test_a_package_of_the_same_name_before_ours_is_told_on_one_line(environment:
     )
 
 
-@pytest.mark.full
 def test_a_distribution_that_wrote_over_ours_is_named(environment: Path) -> None:
     packages = packages_of(environment)
     (packages / "eval" / "__init__.py").write_text("from eval.tasks import *\n")

@@ -7,7 +7,6 @@ the finders were improved with, and of the halves that were measured afterwards.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 
 from lcm.compaction.facts.statement import KINDS

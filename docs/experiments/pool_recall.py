@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import polars as pl
 from haystack_scale import talks
 from talk_kinds import EVERY_KIND, overrides
 

@@ -1,5 +1,5 @@
 """kill -9 at any moment of any long command, and the same command again. As a program: the table of `n=200` kills of
-the commands that are named, or of all.
+the commands that are named, or of all; `after=0.6`: none in the first 60 % of its time.
 
 Each try works in an empty folder with a cache of its own, in a forked process of this warm one. The whole process group
 is killed after a time drawn between the start and the end of an undisturbed run; then the command is given again, and
@@ -96,11 +96,14 @@ def forked(place: Path, work: Callable[[], int], kill_after_s: float | None = No
     return code, (place / "told.txt").read_text() if (place / "told.txt").exists() else ""
 
 
-def tries(folder: Path, n: int, names: tuple[str, ...] = tuple(COMMANDS)) -> Iterator[Ended]:
+def tries(folder: Path, n: int, names: tuple[str, ...] = tuple(COMMANDS), after: float = 0.0) -> Iterator[Ended]:
     """Kill each of some commands in turn, until so many were killed.
 
     Args:
         folder: an empty one, best in memory: a kill leaves what the system has in hand alone.
+        n: so many.
+        names: of the commands.
+        after: the share of an undisturbed run's time before which none is killed.
     """
     rng = random.Random(SEED)
     inputs = folder / "inputs"
@@ -124,7 +127,7 @@ def tries(folder: Path, n: int, names: tuple[str, ...] = tuple(COMMANDS)) -> Ite
         name = names[killed % len(names)]
         run, answer = COMMANDS[name]
         place = _fresh(folder, inputs)
-        after_s = rng.uniform(_START_S, max(2 * _START_S, seconds[name]))
+        after_s = rng.uniform(max(_START_S, after * seconds[name]), max(2 * _START_S, seconds[name]))
         status, _ = forked(place, run, after_s)
         if status != -signal.SIGKILL:
             continue
@@ -146,12 +149,12 @@ def _fresh(folder: Path, inputs: Path) -> Path:
     return place
 
 
-def main(names: tuple[str, ...], n: int) -> None:
+def main(names: tuple[str, ...], n: int, after: float) -> None:
     """Print a line for each kill, and a row for each command."""
     killed, right = Counter[str](), Counter[str]()
     memory = Path("/dev/shm")  # a folder of our own is made there
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        for ended in tries(Path(folder), n, names):
+        for ended in tries(Path(folder), n, names, after):
             killed.update((ended.command, "all"))
             right.update((ended.command, "all") if ended.is_right else ())
             print(f"the same {ended.command}" if ended.is_right else f"WRONG {ended}", flush=True)
@@ -163,4 +166,4 @@ def main(names: tuple[str, ...], n: int) -> None:
 if __name__ == "__main__":
     settings = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)
     asked = tuple(argument for argument in sys.argv[1:] if "=" not in argument)
-    main(asked or tuple(COMMANDS), int(settings.get("n", 200)))
+    main(asked or tuple(COMMANDS), int(settings.get("n", 200)), float(settings.get("after", 0)))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from filelock import FileLock
 
 from eval.batch.sharding import PLAN
 from eval.dataset.sample import bundled_directory
@@ -103,6 +104,13 @@ def test_what_is_done_is_not_done_again_and_what_has_grown_is_gone_on_with(lcm: 
     assert json.loads((first.place / "out" / PLAN).read_text())["files"].items() >= dealt.items()
     whole = compact(lcm, str(tmp_path / "in" / "a.jsonl"), "triggers=per_turn")
     assert whole.code == 0
+
+
+def test_two_processes_do_not_compact_into_one_folder(lcm: Lcm, tmp_path: Path) -> None:
+    first = compact(lcm, str(chat(tmp_path / "in" / "a.jsonl", 10)))
+    with FileLock(first.place / "out" / ".lock"):
+        second = compact(lcm, str(tmp_path / "in"))
+    assert (second.code, "another `lcm compact` is at work there" in second.stderr) == (BAD_INPUT, True), second.stderr
 
 
 def test_after_each_turn_is_what_a_live_session_would_have_done(lcm: Lcm, tmp_path: Path) -> None:

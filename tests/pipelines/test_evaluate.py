@@ -202,7 +202,7 @@ def start(place: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.xdist_group("mlflow")
 def test_two_runs_at_once_share_cache_folder_and_database(tmp_path: Path) -> None:
     quick = [override for override in QUICK if not override.startswith("tracking")]

@@ -13,8 +13,9 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 
 
 def open_to_others(*folders: Path) -> dict[str, str]:
-    """What others than the owner may read or enter."""
-    paths = (path for folder in folders for path in folder.rglob("*"))
+    """What others than the owner may read or enter, but for what SQLite keeps while some other test reads a store."""
+    found = (path for folder in folders for path in folder.rglob("*"))
+    paths = (path for path in found if not path.name.endswith(("-wal", "-shm")))
     return {str(path): oct(path.stat().st_mode & 0o777) for path in paths if path.stat().st_mode & 0o077}
 
 

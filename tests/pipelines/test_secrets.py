@@ -63,7 +63,8 @@ def test_what_is_planted_in_a_configuration_is_written_nowhere(lcm: Lcm, searche
     assert yaml.safe_load((receipt.parent / "config.yaml").read_text())["notes"]["password"] == "password=REDACTED"
 
 
-@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
 def test_what_is_planted_in_a_sweep_is_in_no_label_file_or_run_of_mlflow(lcm: Lcm, tmp_path: Path) -> None:
     said = quoted(" ".join(text for text, _ in SECRETS.values()))
     access = f"+scopes.agent_access.a=[{said}],[b]"

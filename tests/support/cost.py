@@ -118,9 +118,9 @@ class Bill:
         say(f"The largest worker holds {held:,.0f} MB at its end{over}")
 
     def recorded(self, before: set[str]) -> set[str]:
-        """Return the new lines of `tests/slow.txt`; what did not run keeps the line it had."""
+        """Return the new lines of `tests/slow.txt`; a file of which nothing ran keeps those it had."""
         files = {nodeid.partition("::")[0] for nodeid in self.seconds}
-        kept = {line for line in before if line not in self.seconds and line not in files}
+        kept = {line for line in before if line.partition("::")[0] not in files}
         slow = {nodeid for nodeid, seconds in self.seconds.items() if seconds > LIMIT_S}
         return kept | self.shared | {nodeid for nodeid in slow if nodeid.partition("::")[0] not in self.shared}
 

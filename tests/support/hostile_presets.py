@@ -8,7 +8,6 @@ _TOUCH = f"touch {CANARY}"
 _MODULE = f'open("{CANARY}", "w").close()\n\n\nclass Evil:\n    pass\n'
 _GLOBAL = "# @package _global_\n"
 _EVIL = ("experiment=evil",)
-_SWEPT = ("-m", "hydra/launcher=joblib", "decay=none,weibull")
 
 
 @dataclass(frozen=True)

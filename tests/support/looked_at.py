@@ -91,7 +91,8 @@ def commanded(place: Path, *arguments: str) -> Finished:
 
 def copy_of(place: Path, to: Path) -> Path:
     """A copy of a folder at which others look meanwhile: SQLite's files beside a store that is read come and go."""
-    return Path(shutil.copytree(place, to, symlinks=True, ignore=shutil.ignore_patterns("*-wal", "*-shm")))
+    come_and_go = shutil.ignore_patterns("*-wal", "*-shm")
+    return Path(shutil.copytree(place, to, symlinks=True, ignore=come_and_go, dirs_exist_ok=True))
 
 
 def copied(shown: Finished, tmp_path: Path) -> Path:
@@ -107,7 +108,7 @@ def _looked_at(
     def make(folder: Path) -> None:
         (folder / "here").mkdir()
         for run in beside:
-            shutil.copytree(run, folder / "here" / run.name)
+            copy_of(run, folder / "here" / run.name)
         done = [commanded(folder / "here", *command) for command in commands]
         (folder / "said.json").write_text(json.dumps([done[-1].stdout, done[-1].stderr]))
 
@@ -173,10 +174,10 @@ def logged(
     def make(folder: Path) -> None:
         place = folder / "here"
         for one in (swept, studied):
-            shutil.copytree(one.place, place, dirs_exist_ok=True)
+            copy_of(one.place, place)
         sides = (compared.place / name for name in ("first", "second", "compared"))
         for one in (*sides, regressed.place / "gate", compacted.place / "out"):
-            shutil.copytree(one, place / one.name)
+            copy_of(one, place / one.name)
         exported = ("export", "system=lancedb_pro", "decay.beta_core=0.9", "to=preset", "name=turned", "target=yaml")
         commanded(place, *exported, "tracking=none")
         commanded(place, "log", "first", "second", "compared", "gate", "out/run", "preset")

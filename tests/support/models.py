@@ -119,7 +119,7 @@ def export_minilm(cache: Path, processes: int = 1) -> list[str]:
 @pytest.fixture(scope="session")
 def exported_minilm() -> Path:
     """A folder with the exported MiniLM below `models`, read-only; `minilm_cache` is a cache that has it."""
-    sources = (EMBEDDER / "export.py", EMBEDDER / "minilm.py")
+    sources = (*EMBEDDER.glob("*.py"), ROOT / "lcm" / "files.py")
     return made_for_environment("minilm", sources, EXPORTERS, export_minilm)
 
 
@@ -149,7 +149,7 @@ class TinyT5(NamedTuple):
 def built_t5() -> TinyT5:
     """One trained by 140 steps and one with random weights, both exported; read-only: `tiny_t5` has a cache of them."""
     package = ROOT / "lcm" / "compaction" / "summarizer"
-    sources = (EMBEDDER / "export.py", package / "t5_files.py", package / "t5_model.py", Path(tiny.__file__))
+    sources = (EMBEDDER / "export.py", *package.glob("*.py"), ROOT / "lcm" / "files.py", Path(tiny.__file__))
     return _t5_below(made_for_environment("tiny-t5", sources, EXPORTERS, _build_t5))
 
 

@@ -100,7 +100,6 @@ def test_a_damaged_stage_is_made_again(tmp_path: Path, stage: str) -> None:
     assert_equal(replace(again, incidents=first.incidents), first)
 
 
-@pytest.mark.full
 def test_what_another_process_removes_meanwhile_is_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -201,7 +201,7 @@ def servers() -> Iterator[dict[str, str]]:
         broken.shutdown()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_run_outlives_its_server_and_is_logged_later(
     logged: Logged,
     lcm: Lcm,  # noqa: F811 - the fixture

@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import optuna
 import pytest
+from filelock import FileLock
 from optuna.trial import Trial, TrialState
 
 from eval.tuning.sampling import quieten
@@ -98,6 +100,16 @@ def test_a_study_that_was_stopped_goes_on_as_it_would_have(tmp_path: Path, worke
         cut_short.suggest_float("x", 0.0, 1.0)  # and n was not drawn yet
     assert stopped + made(opened(tmp_path / "stopped", worker)) == whole
     assert len({tuple(params.items()) for params in whole}) == 6
+
+
+def test_a_trial_is_claimed_when_no_other_process_of_this_machine_claims_one(tmp_path: Path, worker: Worker) -> None:
+    queue = opened(tmp_path, worker)
+    with ThreadPoolExecutor(1) as other:
+        with FileLock(f"{tmp_path / 'study.db'}.lock"):
+            claiming = other.submit(claimed, queue)
+            with pytest.raises(TimeoutError):
+                claiming.result(timeout=0.3)
+        assert claiming.result(timeout=60).number == 0
 
 
 def test_the_last_trial_claimed_from_two_machines_is_made_once(

@@ -25,7 +25,6 @@ KINDS = ("known_item", "successor", "later_mention", "tool_result", "written")
 
 AUTHORED = ("files", "libravdb")
 RECOVERIES = ("corrected", "libravdb", "semantic_slots")
-LEXICAL_RECOVERIES = ("corrected", "libravdb")
 CLUSTERINGS = ("clustering", "libravdb")
 TIERS = ("hnsw_tiers", "hnsw_tiers_pca", "libravdb")
 TINY = {

@@ -18,7 +18,7 @@ from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
 from tests.support import tiny_t5 as toy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 HELD_OUT = toy.examples(seed=1000, count=60)
 LIMIT = 14  # tokens; a toy summary has 8

@@ -11,7 +11,7 @@ from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
 from tests.support import tiny_t5 as toy
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 [(TEXT, SUMMARY)] = toy.examples(seed=1000, count=1)
 

@@ -20,6 +20,22 @@ def slots(question: str, **settings: Any) -> list[str]:
     return list(map(" ".join, Slots(**settings).of(question, Terms())))
 
 
+def test_each_pattern_counts_once_by_its_weight() -> None:
+    found = read("How long, how long before the storm?")
+    assert found.patterns == ("how long", "before or after")
+    assert found.indicator == 1  # (0.9 + 0.8) / 1.5 and no more
+    for question, weight in {
+        "How many days?": 1.0,
+        "How long?": 0.9,
+        "Before or after lunch?": 0.8,
+        "Since the flood?": 0.7,
+        "Which came first?": 0.8,
+        "When did it rain?": 0.7,
+        "Is it wet?": 0.0,
+    }.items():
+        assert read(question).indicator == weight / 1.5, question
+
+
 def test_a_question_of_two_events_is_selected_and_others_are_not() -> None:
     found = read("How many days between the regatta and the harvest supper?")
     assert found.slots == (("regatta",), ("harvest", "supper"))
