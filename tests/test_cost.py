@@ -29,8 +29,8 @@ def test_a_test_is_slow_by_itself_or_where_what_its_file_shares_is() -> None:
         ("c.py::one", "call", 0.2),
     ):
         bill.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, when=when, processor_s=seconds))  # type: ignore[arg-type]
-    kept = {"a.py::three", "d.py", "d.py::one"}
-    slow = bill.recorded({"a.py::one", "c.py", "c.py::one", *kept})
+    kept = {"d.py", "d.py::one"}
+    slow = bill.recorded({"a.py::one", "a.py::gone", "c.py", "c.py::one", *kept})
     assert slow == {"a.py::two[x@y]", "b.py", *kept}
     assert [is_slow(nodeid, slow) for nodeid in ("a.py::one", "a.py::two[x@y]", "b.py::other")] == [False, True, True]
 
