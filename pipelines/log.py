@@ -1,7 +1,7 @@
 """lcm log [FOLDER ...] [tracking.uri=URI] [tracking.experiment=NAME]
 
-Log complete run folders to MLflow; a folder that is already there is not logged again. Without a folder: every run
-under runs/."""
+Log complete run folders to MLflow, of a sweep or a study with all its points or trials below it; a folder that is
+already there is not logged again. Without a folder: every run under runs/."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,11 +26,26 @@ def main(arguments: Sequence[str]) -> int:
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
     tracking = building.build(composition.composed(command.overrides), "tracking")
-    for folder in folders:
+    for folder in dict.fromkeys(one for named in folders for one in (named, *_below(named))):
         with working(f"logging {folder}"):
-            where = tracking.log(folder, folder.parent if _kind(folder.parent) == "sweep" else None)
+            where = tracking.log(folder, _above(folder))
         say(f"{folder}: {where or 'tracking=none logs nowhere'}")
     return 0
+
+
+_HOLD_RUNS = ("sweep", "study")
+
+
+def _below(folder: Path) -> list[Path]:
+    """The points or trials of a sweep or a study, and the default that was run beside them."""
+    if _kind(folder) not in _HOLD_RUNS:
+        return []
+    return sorted(path.parent for path in folder.rglob(SUMMARY) if path.parent != folder)
+
+
+def _above(folder: Path) -> Path | None:
+    """The sweep or study that a run belongs to."""
+    return next((above for above in folder.parents if _kind(above) in _HOLD_RUNS), None)
 
 
 def _kind(folder: Path) -> str | None:

@@ -36,6 +36,13 @@ def groups() -> dict[str, list[str]]:
 
 
 @cache
+def keys_at_the_top() -> frozenset[str]:
+    """Every group, and every other key at the top of a pipeline's configuration."""
+    written = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in conf_dir().glob("*.yaml"))
+    return frozenset(groups()).union(*written)
+
+
+@cache
 def slots() -> frozenset[str]:
     """The groups that choices of others refer to."""
     texts = (path.read_text() for path in conf_dir().glob("*/*.yaml"))

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,6 +28,8 @@ _ELSEWHERE = {
 }
 """Group -> the commands that it belongs to, where that is not all."""
 
+_ALIKE = 0.7
+"""So alike, by difflib, a key is to one that is suggested."""
 _MOST_CHOICES = 3
 """So many that have a key are named."""
 
@@ -48,7 +50,9 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     """One line: the key, the value, and what to do; `chosen` is what the nearest key is looked up in."""
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
-        return f"{error.override!r} is not an override: write KEY=VALUE or GROUP=CHOICE ({reason})"
+        written = re.fullmatch(r"([\w.@/+~]+)=([^'\"\[\]{}(),=]*[/ ][^'\"\[\]{}(),=]*)", str(error.override))
+        remedy = f"quote its value, '{written[1]}=\"{written[2]}\"'" if written else "write KEY=VALUE or GROUP=CHOICE"
+        return f"{error.override!r} is not an override: {remedy} ({reason})"
     if (line := faults.told(error)) is not None:
         return line
     if isinstance(error, yaml.YAMLError):
@@ -121,9 +125,29 @@ def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | N
     # Never the key itself: in a multirun another point may have it.
     known = sorted({*groups(), *keys} - {key})
     near = [path for path in known if path.endswith(f".{key}")][:3]
-    near = near or difflib.get_close_matches(key, known, n=3, cutoff=0.7)
+    near = near or difflib.get_close_matches(key, known, n=3, cutoff=_ALIKE)
+    if (elsewhere := _nearest_of_other_choices(key, known)) is not None:
+        return f"{key}: no such key; did you mean {elsewhere}?"
     remedy = f"did you mean {' or '.join(near)}?" if near else f"`lcm {pipeline} --cfg job` shows every key"
     return f"{key}: no such key; {remedy}"
+
+
+def _nearest_of_other_choices(key: str, known: Sequence[str]) -> str | None:
+    """A key that another choice of the group has, with that choice, where none that is known is as near."""
+    group, _, path = key.partition(".")
+    of_choices = [settings_of(group, choice) for choice in groups().get(group, ()) if path]
+    of_group = {one for settings in of_choices for one in paths(group, settings)}
+    nearest = difflib.get_close_matches(key, {*known, *of_group} - {key}, n=1, cutoff=_ALIKE)
+    if not nearest or nearest[0] in known:
+        return None
+    return f"{nearest[0]} of {group}={_choices_with(group, nearest[0].partition('.')[2])[0]}"
+
+
+def _choices_with(group: str, path: str) -> list[str]:
+    """The choices of a group that have a setting, those of the systems first."""
+    having = [choice for choice in groups()[group] if path in paths("", settings_of(group, choice))]
+    usual = [chosen_by(name).get(group) for name in groups()["system"]]
+    return list(dict.fromkeys([*(str(choice) for choice in usual if choice in having), *having]))
 
 
 def _in_other_choices(key: str, chosen: DictConfig) -> str | None:
@@ -132,14 +156,12 @@ def _in_other_choices(key: str, chosen: DictConfig) -> str | None:
     node = OmegaConf.to_container(chosen[group]) if path and group in groups() and group in chosen else None
     if not isinstance(node, dict):
         return None
-    of_choices = {choice: settings_of(group, choice) for choice in groups()[group]}
-    having = [choice for choice, settings in of_choices.items() if path in paths("", settings)]
+    having = _choices_with(group, path)
     if not having:
         return None
-    here = next((f" ({choice})" for choice, settings in of_choices.items() if settings == node), "")
+    here = next((f" ({choice})" for choice in groups()[group] if settings_of(group, choice) == node), "")
     systems = [name for name in groups()["system"] if chosen_by(name).get(group) in having]
-    usual = [chosen_by(name)[group] for name in systems]
-    told = " or ".join(f"{group}={choice}" for choice in list(dict.fromkeys([*usual, *having]))[:_MOST_CHOICES])
+    told = " or ".join(f"{group}={choice}" for choice in having[:_MOST_CHOICES])
     beside = f" ({', '.join(f'system={name}' for name in systems[:_MOST_CHOICES])})" if systems else ""
     return f"the {group} that is chosen{here} has none; {told} has it{beside}"
 

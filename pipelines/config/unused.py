@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pipelines.config.composition import settings_of_no_measure
-from pipelines.config.conf_folder import REFERENCE
+from pipelines.config.conf_folder import REFERENCE, keys_at_the_top
 
 _TAKEN_BY = {"summarizer": "compaction (compaction=lossless)", "guidance": "compaction (compaction=lossless)"}
 _NO_MODEL = (
@@ -32,6 +32,8 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
     for override in overrides:
         key = override.lstrip("+").partition("=")[0]
         group, *path = key.split(".")
+        if override.startswith("+") and group not in keys_at_the_top() and f"${{{group}" not in text:
+            yield f"{override} has no effect: nothing reads {group}; leave it out"
         if group in slots and path and f"${{{group}}}" not in text:
             yield (
                 f"{override} has no place in this configuration: nothing in it takes {group} up; choose another "

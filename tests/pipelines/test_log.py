@@ -10,6 +10,7 @@ import pytest
 from eval.experiment.run_folder import read_summary
 from eval.tracking.registry import fetch_run, logged_run, promote, register, run_of_alias
 from pipelines import cli
+from tests.support.looked_at import copy_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
 
@@ -59,6 +60,16 @@ def test_points_and_trials_are_logged_below_their_sweep_or_study(uri: str, kind:
     nested = [run for run in runs(uri) if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
     assert len(nested) == below
     assert parent.data.metrics["best/recall_at_10"] == read_summary(folder)["metrics"]["best/recall@10"]
+
+
+def test_a_study_is_logged_with_its_trials_and_nothing_twice(uri: str, tmp_path: Path) -> None:
+    study = copy_of(Path("runs/tune/study"), tmp_path / "study")
+    elsewhere = f"sqlite:///{tmp_path}/other.db"
+    for _ in range(2):
+        assert cli.run(["log", str(study), f"tracking.uri={elsewhere}"]) == 0
+        parent = of_kind(elsewhere, "study")
+        nested = [run for run in runs(elsewhere) if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+        assert (len(nested), len(runs(elsewhere))) == (4, 5)
 
 
 def test_a_compaction_is_logged_by_how_much_smaller_its_stores_are(uri: str) -> None:

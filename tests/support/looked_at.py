@@ -180,9 +180,9 @@ def logged(
             copy_of(one, place / one.name)
         exported = ("export", "system=lancedb_pro", "decay.beta_core=0.9", "to=preset", "name=turned", "target=yaml")
         commanded(place, *exported, "tracking=none")
-        commanded(place, "log", "first", "second", "compared", "gate", "out/run", "preset")
-        for command in (("evaluate", "-m", *SWEPT), STUDIED):  # nothing is left to run, and all is left to log
-            commanded(place, *(word for word in command if word != "tracking=none"))
+        (sweep,) = (place / "runs" / "sweeps").iterdir()
+        commanded(place, "log", "first", "second", "compared", "gate", "out/run", "preset", str(sweep))
+        commanded(place, *(word for word in STUDIED if word != "tracking=none"))  # all is left to log, nothing to run
 
     return made_once(tmp_path_factory, "logged", make) / "here"
 
