@@ -31,8 +31,13 @@ def flags_of_run(
 
 
 def flags_of_haystacks(dataset: Dataset) -> tuple[str, ...]:
-    """What lies in the haystacks besides what the loader puts there, and how much of it a query sees."""
-    return () if dataset.layout is None else tuple(dataset.layout.told)
+    """What lies in the haystacks besides what the loader puts there, how much of it a query sees, and whether anything
+    there says when it was said."""
+    told = () if dataset.layout is None else tuple(dataset.layout.told)
+    said = [message.created_at for transcript in dataset.transcripts for message in transcript.messages]
+    if said and not any(said):
+        told += ("no message says when it was said: decay and recency have nothing to work on",)
+    return told
 
 
 def flags_of_pools(pooled: int, system: System) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """OpenAI-style chat: JSON or JSONL, of messages or of whole sessions.
 
-A session is an object with `messages`, and perhaps `conversation_id`, `session_id`, `created_at` and `title`.
-Sessions that name the same conversation are one, in the order of the file. A message may carry `id`, `name` (its
-author), `session_id`, and `created_at` or `timestamp`.
+A session is an object with `messages`, and perhaps `conversation_id`, `session_id`, an instant and `title`. Sessions
+that name the same conversation are one, in the order of the file; each that names neither it nor itself is one of its
+own. A message
+may carry `id`, `name` (its author), `session_id` and an instant: `created_at`, `timestamp`, or what else files have
+(`said_at`).
 """
 
 from collections.abc import Iterator
@@ -10,15 +12,15 @@ from dataclasses import dataclass
 
 from lcm.encoding import well_formed
 from lcm.records.conversation import Event
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.identity import native_id, said_at
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import Session, chat_message, sessions
+from lcm.transcript.sessions import ConversationIds, Session, chat_message, sessions
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReader:
-    """Reads one conversation a file, or as many as its sessions name.
+    """Reads one conversation a file, or a session, or as many as its sessions name.
 
     What a session holds beside its messages is an event of type `session`, with null in place of its lists; the
     elements of other lists than `messages` are events too.
@@ -34,25 +36,27 @@ class ChatReader:
         first = [file.first] if isinstance(file.first, dict) else file.first
         known = next((value for value in first if _is_session(value) or _is_message(value)), None)
         if _is_session(known):
+            unnamed = ConversationIds()
             for session in sessions(file):
-                yield from _session(session, file)
+                named = native_id(session.header.get("conversation_id"))
+                is_part = bool(native_id(session.header.get("session_id")))
+                yield from _session(session, file, named or (file.name if is_part else unnamed.name(file.name)))
         else:
             for line, native in file.values():
                 with file.record(line):
                     yield RecordedItem(file.name, chat_message(native, file.name))
 
 
-def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
+def _session(session: Session, file: RecordedFile, conversation_id: str) -> Iterator[RecordedItem]:
     """A session and its messages; its own instant is that of its first message, unless that has one."""
     header = session.header
-    conversation_id = native_id(header.get("conversation_id")) or file.name
     session_id = native_id(header.get("session_id")) or conversation_id
     title = well_formed(header["title"]) if isinstance(header.get("title"), str) else None
     yield RecordedItem(conversation_id, Event("session", header), title)
     for element in session.elements:
         with file.record(element.line, element.place):
             if element.key == "messages":
-                started_at = recorded_instant(header, ("created_at",)) if element.number == 1 else None
+                started_at = said_at(header) if element.number == 1 else None
                 said = chat_message(element.value, session_id, started_at)
                 yield RecordedItem(conversation_id, said, title)
             else:

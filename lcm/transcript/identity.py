@@ -1,6 +1,8 @@
 """Ids and instants of messages as the formats give them."""
 
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
@@ -20,6 +22,10 @@ def native_id(value: object) -> str:
     return value if isinstance(value, str) and is_well_formed(value) else ""
 
 
+_MAY_BE_INSTANTS = ("createdAt", "created", "create_time", "sentAt", "sent_at", "ts", "time", "date")
+_EPOCH_FROM = 10**8
+"""Seconds: a smaller number is no instant of a session, but a duration or a count."""
+_EPOCH_TEXT = re.compile(r"\d{9,13}(\.\d+)?")
 _MERGED_FROM = 2**17
 
 
@@ -88,6 +94,29 @@ def _is_place(recorded_id: str, position: int) -> bool:
 def digest(text: str) -> int:
     """Eight bytes that stand for an id where there are too many to keep; never 0."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) or 1
+
+
+def said_at(message: Mapping[str, Any]) -> datetime | None:
+    """When a message was said, in formats that do not say under which key: ISO 8601 text, or seconds or milliseconds
+    since 1970, which may be text too.
+
+    `created_at` and `timestamp` are instants. What stands under the other keys may be anything, a duration or a name,
+    and is passed over where it is no instant.
+
+    Raises:
+        TranscriptError: if what stands under those two is no instant.
+    """
+    if (instant := recorded_instant(message, ("created_at", "timestamp"))) is not None:
+        return instant
+    for key in _MAY_BE_INSTANTS:
+        value = message.get(key)
+        if isinstance(value, str) and (number := _EPOCH_TEXT.fullmatch(value)):
+            value = float(number[0])
+        is_one = value > _EPOCH_FROM if isinstance(value, int | float) else isinstance(value, str)
+        with suppress(TranscriptError):
+            if is_one and (instant := recorded_instant({key: value}, (key,))) is not None:
+                return instant
+    return None
 
 
 def recorded_instant(holder: Mapping[str, Any], keys: Iterable[str]) -> datetime | None:

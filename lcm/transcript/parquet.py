@@ -33,7 +33,7 @@ from lcm.errors import TranscriptError
 from lcm.files import written_whole
 from lcm.given_parquet import UNREADABLE
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.identity import native_id, said_at
 from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
@@ -275,7 +275,7 @@ def recorded_row(row: dict[str, Any], file_name: str) -> RecordedItem:
         role=said.role,
         content=said.content,
         session_id=_id(row, "session_id") or conversation_id,
-        created_at=recorded_instant(row, ("created_at", "timestamp")),
+        created_at=said_at(row),
         author=author if isinstance(author, str) else None,
         parts=said.parts,
         envelope=said.envelope,

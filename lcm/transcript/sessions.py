@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from lcm.encoding import is_well_formed, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Message, Part
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.identity import native_id, said_at
 from lcm.transcript.parts import decompose
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -86,7 +86,7 @@ def chat_message(native: object, session_id: str, started_at: datetime | None = 
         role=said.role,
         content=said.content,
         session_id=native_id(native.get("session_id")) or session_id,
-        created_at=recorded_instant(native, ("created_at", "timestamp")) or started_at,
+        created_at=said_at(native) or started_at,
         # The name on a tool's message is the tool's; its parts keep it.
         author=well_formed(author) if isinstance(author, str) and said.role != "tool" else None,
         parts=said.parts,

@@ -14,7 +14,7 @@ from typing import Any
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.identity import native_id, said_at
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
@@ -88,7 +88,7 @@ def _message(turn: Any, session_id: str) -> Message:
         role=role,
         content="" if part.part_type == "tool" else plain_text({"content": shown}),
         session_id=session_id,
-        created_at=recorded_instant(turn, ("created_at", "timestamp")),
+        created_at=said_at(turn),
         author=None if speaker in ROLES else well_formed(speaker),
         parts=(part,),
         envelope={"native": {**turn, "value": None}, "slots": {"value": "value"}},

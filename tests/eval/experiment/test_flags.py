@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from eval.experiment.facts import large_files
-from eval.experiment.flags import flags_of_contexts, flags_of_parts
+from eval.experiment.flags import flags_of_contexts, flags_of_haystacks, flags_of_parts
 from eval.experiment.outcome import Outcome
 from eval.measures.survival import Survival
 from eval.replay.bulk import Bulk
@@ -253,3 +253,11 @@ def test_a_run_tells_how_many_queries_were_answered_from_a_pool(whole: int, pool
     flags = experiments.outcome(dataset, system(ranking=of_pools)).flags
     told = [flag for flag in flags if "ranking.source.whole_documents" in flag]
     assert [flag.split(" documents")[0] for flag in told] == [f"{pooled} queries saw more than {whole}"][:pooled]
+
+
+def test_messages_without_a_time_are_told_with_what_has_nothing_to_work_on() -> None:
+    talk = transcript(LINES)
+    untimed = replace(talk, messages=tuple(replace(message, created_at=None) for message in talk.messages))
+    (told,) = flags_of_haystacks(tiny([untimed], queries(), []))
+    assert told == "no message says when it was said: decay and recency have nothing to work on"
+    assert flags_of_haystacks(tiny([talk, replace(untimed, conversation_id="other")], queries(), [])) == ()

@@ -51,6 +51,16 @@ def test_sessions_of_one_conversation_are_one_transcript_in_file_order(tmp_path:
     assert first.events[1] == Event("session", later, after=1)
 
 
+def test_a_session_that_names_nothing_is_a_conversation_and_one_that_names_itself_is_part_of_the_files(
+    tmp_path: Path,
+) -> None:
+    transcripts, _ = read(write(tmp_path / "talk.jsonl", {"messages": [HELLO]}, {"messages": [REPLY, HELLO]}), READER)
+    assert [[m.message_id for m in one.messages] for one in transcripts] == [["talk:1"], ["talk#2:1", "talk#2:2"]]
+    parts = ({"session_id": f"s{n}", "messages": [HELLO]} for n in range(2))
+    said = messages(tmp_path / "parts", *parts)
+    assert [(m.message_id, m.session_id) for m in said] == [("talk:1", "s0"), ("talk:2", "s1")]
+
+
 def test_a_message_may_carry_id_session_author_and_instant(tmp_path: Path) -> None:
     noon = datetime(2026, 1, 5, 12, tzinfo=UTC)
     named, numbered, unnamed, tool = messages(
@@ -78,8 +88,8 @@ def test_a_session_dates_its_first_message_unless_that_has_its_own_instant(tmp_p
     start, own = "2026-01-05T09:00:00Z", "2026-01-06T09:00:00Z"
     said = messages(
         tmp_path,
-        {"created_at": start, "messages": [HELLO, REPLY]},
-        {"created_at": start, "messages": [HELLO | {"created_at": own}]},
+        {"conversation_id": "a", "created_at": start, "messages": [HELLO, REPLY]},
+        {"conversation_id": "a", "created_at": start, "messages": [HELLO | {"created_at": own}]},
     )
     monday, tuesday = datetime(2026, 1, 5, 9, tzinfo=UTC), datetime(2026, 1, 6, 9, tzinfo=UTC)
     assert [m.created_at for m in said] == [monday, None, tuesday]

@@ -1,10 +1,15 @@
-"""Ids are unique within a file, whatever is recorded, and those of a shorter file stay what they were."""
+"""Ids are unique within a file, whatever is recorded, and those of a shorter file stay what they were; instants."""
 
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.errors import TranscriptError
 from lcm.transcript import identity
-from lcm.transcript.identity import UniqueIds, native_id
+from lcm.transcript.identity import UniqueIds, native_id, said_at
 
 recorded = st.lists(
     st.tuples(st.sampled_from("ab"), st.sampled_from(["", "", "x", "x#2", "1", "2", "3", "01", "9" * 5000])),
@@ -49,3 +54,28 @@ def test_many_ids_are_remembered_after_they_are_merged(monkeypatch) -> None:
 def test_what_can_serve_as_an_id() -> None:
     values = ["x", 17, "", None, True, 1.5, "\ud83d", ["x"]]
     assert [native_id(value) for value in values] == ["x", "17", "", "", "", "", "", ""]
+
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("key", ["created_at", "timestamp", *identity._MAY_BE_INSTANTS])
+@pytest.mark.parametrize(
+    "value",
+    [
+        NOON.timestamp(),
+        int(NOON.timestamp()),
+        NOON.timestamp() * 1000,
+        "2026-01-05T12:00:00Z",
+        "2026-01-05 13:00+01:00",
+    ],
+)
+def test_an_instant_is_read_under_the_keys_and_in_the_units_of_peoples_files(key: str, value: Any) -> None:
+    assert said_at({"content": "hello", key: value}) == NOON
+
+
+def test_what_is_no_instant_is_passed_over_where_it_may_be_anything_and_refused_where_it_may_not() -> None:
+    assert said_at({"time": 3.5, "date": "Monday", "ts": [1], "created": True, "sentAt": None}) is None
+    assert said_at({"time": 3.5, "ts": "1767614400.000200"}) == NOON
+    with pytest.raises(TranscriptError, match="an instant must be ISO 8601 text or an epoch number, got 'Monday'"):
+        said_at({"timestamp": "Monday", "ts": NOON.timestamp()})
