@@ -130,6 +130,7 @@ def tries(folder: Path, n: int, names: tuple[str, ...] = tuple(COMMANDS), after:
         after_s = rng.uniform(max(_START_S, after * seconds[name]), max(2 * _START_S, seconds[name]))
         status, _ = forked(place, run, after_s)
         if status != -signal.SIGKILL:
+            seconds[name] = min(seconds[name], after_s)  # it was done by then
             continue
         killed += 1
         again, told = forked(place, run)
