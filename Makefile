@@ -15,10 +15,10 @@ evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
 test: $(STAMP)  ## what a change is likely to break: four minutes on two cores (docs/tests.md)
-	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast --largest-worker-mb=2048
+	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast --largest-worker-mb=2560
 
 test-ci: $(STAMP)  ## the tests that must pass before anything lands, as `make check` must
-	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast --largest-worker-mb=2048
+	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast --largest-worker-mb=2560
 
 test-all: $(STAMP)  ## everything, and property tests with all their examples
 	$(BIN)/python -m pytest -n 2
@@ -43,11 +43,10 @@ docs: $(STAMP)  ## the documentation as a site, in build/docs
 clean:  ## remove the environment and everything that runs left behind
 	rm -rf $(VENV) build docs/components runs multirun mlruns mlflow.db workspace.db*
 
-# Installs once; again only when what is to be installed has changed. Python compiles what is imported when it is: all
-# of it would take as long again.
+# Installs once; again only when what is to be installed has changed.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 14) else f"Python 3.11-3.14 is needed, $(PYTHON) is {v[0]}.{v[1]}; name another with: make PYTHON=python3.12")'
 	@echo "Installing into $(VENV): some minutes, about 2.5 GB"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[models,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models,dev]'
 	touch $@

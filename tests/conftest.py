@@ -1,10 +1,8 @@
 """What every test may rely on: no network, no telemetry, no state left in the user's own folders."""
 
-import ctypes
 import gc
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,14 +51,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def root() -> Path:
     """The checkout."""
     return ROOT
-
-
-@pytest.fixture(scope="module", autouse=True)
-def freed_memory_is_given_back() -> Iterator[None]:
-    """glibc keeps what was freed: some 300 MB behind a large dataset."""
-    yield
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        trim(0)
 
 
 @pytest.fixture
