@@ -35,7 +35,7 @@ def flags_of_haystacks(dataset: Dataset) -> tuple[str, ...]:
     there says when it was said."""
     told = () if dataset.layout is None else tuple(dataset.layout.told)
     said = [message.created_at for transcript in dataset.transcripts for message in transcript.messages]
-    if said and not any(said):
+    if dataset.queries and said and not any(said):
         told += ("no message says when it was said: decay and recency have nothing to work on",)
     return told
 
