@@ -13,6 +13,9 @@ from pipelines.config.arguments import told_apart
 from pipelines.views.progress import working
 from pipelines.views.terminal import say
 
+_HOLD_RUNS = ("sweep", "study")
+"""Kinds of folders below which the runs of their points or trials lie, one or two folders deep."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm log [FOLDER ...] [tracking.KEY=VALUE ...]`."""
@@ -33,9 +36,6 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-_HOLD_RUNS = ("sweep", "study")
-
-
 def _below(folder: Path) -> list[Path]:
     """The points or trials of a sweep or a study, and the default that was run beside them."""
     if _kind(folder) not in _HOLD_RUNS:
@@ -45,7 +45,7 @@ def _below(folder: Path) -> list[Path]:
 
 def _above(folder: Path) -> Path | None:
     """The sweep or study that a run belongs to."""
-    return next((above for above in folder.parents if _kind(above) in _HOLD_RUNS), None)
+    return next((above for above in folder.parents[:2] if _kind(above) in _HOLD_RUNS), None)
 
 
 def _kind(folder: Path) -> str | None:

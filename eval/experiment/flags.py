@@ -31,8 +31,10 @@ def flags_of_run(
 
 
 def flags_of_haystacks(dataset: Dataset) -> tuple[str, ...]:
-    """What lies in the haystacks besides what the loader puts there, how much of it a query sees, and whether anything
-    there says when it was said."""
+    """Return what a reader must know of the haystacks.
+
+    That is what the replay added to what the loader gave, how much of it a query sees, and that no message has a time.
+    """
     told = () if dataset.layout is None else tuple(dataset.layout.told)
     said = [message.created_at for transcript in dataset.transcripts for message in transcript.messages]
     if dataset.queries and said and not any(said):

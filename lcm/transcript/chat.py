@@ -38,6 +38,7 @@ class ChatReader:
         if _is_session(known):
             unnamed = ConversationIds()
             for session in sessions(file):
+                # A session id alone says that the session is part of a conversation: the file's.
                 named = native_id(session.header.get("conversation_id"))
                 is_part = bool(native_id(session.header.get("session_id")))
                 yield from _session(session, file, named or (file.name if is_part else unnamed.name(file.name)))

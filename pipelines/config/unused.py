@@ -32,7 +32,7 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
     for override in overrides:
         key = override.lstrip("+").partition("=")[0]
         group, *path = key.split(".")
-        if override.startswith("+") and group not in keys_at_the_top() and f"${{{group}" not in text:
+        if override.startswith("+") and group not in keys_at_the_top() and not re.search(rf"\$\{{{re.escape(group)}[.}}]", text):
             yield f"{override} has no effect: nothing reads {group}; leave it out"
         if group in slots and path and f"${{{group}}}" not in text:
             yield (
