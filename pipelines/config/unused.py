@@ -32,7 +32,8 @@ def problems(plain: dict[str, Any], overrides: Sequence[str], slots: Collection[
     for override in overrides:
         key = override.lstrip("+").partition("=")[0]
         group, *path = key.split(".")
-        if override.startswith("+") and group not in keys_at_the_top() and not re.search(rf"\$\{{{re.escape(group)}[.}}]", text):
+        is_read = group in keys_at_the_top() or re.search(rf"\$\{{{re.escape(group)}[.}}]", text)
+        if override.startswith("+") and not is_read:
             yield f"{override} has no effect: nothing reads {group}; leave it out"
         if group in slots and path and f"${{{group}}}" not in text:
             yield (
