@@ -15,10 +15,10 @@ evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
 
 test: $(STAMP)  ## what a change is likely to break: four minutes on two cores (docs/tests.md)
-	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast --largest-worker-mb=3072
+	$(BIN)/python -m pytest -n 2 -m "not full and not slow" --hypothesis-profile=fast --largest-worker-mb=2000
 
 test-ci: $(STAMP)  ## the tests that must pass before anything lands, as `make check` must
-	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast --largest-worker-mb=3072
+	$(BIN)/python -m pytest -n 2 -m "not full" --hypothesis-profile=fast --largest-worker-mb=2000
 
 test-all: $(STAMP)  ## everything, and property tests with all their examples
 	$(BIN)/python -m pytest -n 2

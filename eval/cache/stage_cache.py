@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -180,9 +180,9 @@ class StageCache:
         return self.folder / stage / key
 
 
-@cache
+@lru_cache(1)
 def _at_hand(folder: Path, max_bytes: int) -> "_RecentValues":
-    """One a process, for the points of a sweep each have settings of their own."""
+    """One a process, of the folder used last, for the points of a sweep each have settings of their own."""
     return _RecentValues(max_bytes)
 
 
