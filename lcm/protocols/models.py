@@ -17,6 +17,11 @@ TextKind = Literal["query", "document"]
 class TokenEstimator(Protocol):
     """Laws: never negative; 0 for the empty text; deterministic."""
 
+    @property
+    def image_tokens(self) -> int | None:
+        """What an image costs; None = as the text that it is written in."""
+        ...
+
     def count(self, texts: Sequence[str]) -> list[int]: ...
 
 

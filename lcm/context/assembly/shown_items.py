@@ -5,11 +5,19 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from lcm.context.assembly.pairing import PairedMessage
-from lcm.context.assembly.runtime_message import calls_of, costed_text, readable_text, result_id_of, runtime_messages
+from lcm.context.assembly.runtime_message import (
+    RuntimeMessage,
+    calls_of,
+    costed_text,
+    readable_text,
+    result_id_of,
+    runtime_messages,
+)
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.store.context_records import item_ids
+from lcm.transcript.images import without_images
 from lcm.transcript.rendering.agent_form import turn_of
 from lcm.transcript.rendering.summary_form import summary_text
 
@@ -80,10 +88,20 @@ class ShownItems:
 
     def _show(self, places: Sequence[int]) -> None:
         messages = [self._placed(place) for place in places]
-        costed = ["\n".join(costed_text(placed.message) for placed in said) for said in messages]
-        counts = self._estimator.count(costed)
+        costed = [_costed([placed.message for placed in said]) for said in messages]
+        counts = self._counted(places, costed)
         for place, said, text, tokens in zip(places, messages, costed, counts, strict=True):
             self._shown[place] = ShownItem(said, text, tokens)
+
+    def _counted(self, places: Sequence[int], costed: Sequence[str]) -> list[int]:
+        texts, price = list(costed), self._estimator.image_tokens
+        images = [0] * len(texts)
+        for at, place in enumerate(places):
+            item = self.items[place]
+            if price is not None and isinstance(item, Message):
+                bare, images[at] = without_images(item)
+                texts[at] = _costed(runtime_messages(bare)) if images[at] else texts[at]
+        return [count + (price or 0) * some for count, some in zip(self._estimator.count(texts), images, strict=True)]
 
     def _placed(self, place: int) -> tuple[PairedMessage, ...]:
         item = self.items[place]
@@ -93,3 +111,7 @@ class ShownItems:
         return tuple(
             PairedMessage(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item))
         )
+
+
+def _costed(messages: Sequence[RuntimeMessage]) -> str:
+    return "\n".join(map(costed_text, messages))

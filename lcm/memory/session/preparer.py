@@ -13,6 +13,7 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.store.messages import Rendering
 from lcm.store.store import Store
+from lcm.transcript.images import message_tokens
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.parts import decompose
 
@@ -49,7 +50,7 @@ class MessagePreparer:
         return prepared
 
     def count(self, messages: Sequence[Message]) -> list[int]:
-        return self.token_estimator.count([self.rendered(message) for message in messages])
+        return message_tokens(messages, self.rendered, self.token_estimator)
 
 
 def live_message(

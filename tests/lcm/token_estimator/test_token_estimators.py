@@ -79,6 +79,7 @@ def test_a_text_costs_so_many_tokens(estimator: TokenEstimator, texts: dict[str,
     [
         (lambda: Utf16Units(0), "units_per_token must be > 0, got 0"),
         (lambda: Utf16Units(math.inf), "units_per_token must be > 0, got inf"),
+        (lambda: Utf16Units(image_tokens=-1), "image_tokens must be a whole number >= 0 or null, got -1"),
         (lambda: ScriptAware(cjk_tokens=0), "cjk_tokens must be > 0, got 0"),
         (lambda: ScriptAware(astral_tokens=-1.0), "astral_tokens must be > 0, got -1.0"),
         (lambda: ScriptAware(other_tokens=math.nan), "other_tokens must be > 0, got nan"),
