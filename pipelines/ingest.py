@@ -9,7 +9,9 @@ new. A line that cannot be read is put aside with its number and the reason and 
 strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
 JSON of an unknown one is passed over. Exit code 2 if any other, or one that was named, was not taken in, or none was.
 Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
-which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
+which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file. Where sessions
+recorded how many tokens a model answered with, one line says how far the estimator is off; token_estimator=recorded
+takes these numbers.
 format=package.module.Class names a reader of your own; say trust=[package] with it."""
 
 import os
@@ -31,6 +33,7 @@ from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.folders import is_passed_over, recorded_files
+from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
@@ -65,15 +68,23 @@ class _FileReport:
     tool_calls: int = 0
     events: int = 0
     new: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """Of the messages whose session recorded their tokens."""
     is_read: bool = False
     """To its end, or as far as it can be."""
     refused: str | None = None
     is_passed_over: bool = False
     """It was refused, and is nothing to miss."""
 
-    def counted(self, pieces: Iterator[Transcript], step: Callable[[], None]) -> Iterator[Transcript]:
+    def counted(
+        self, pieces: Iterator[Transcript], preparer: MessagePreparer, step: Callable[[], None]
+    ) -> Iterator[Transcript]:
         """The pieces, counted as they pass."""
+        messages: Counter[str] = Counter()
         for piece in pieces:
+            first = messages[piece.conversation_id]
+            messages[piece.conversation_id] += len(piece.messages)
+            self.usage = self.usage.plus(preparer.usage(piece.messages, piece.events, first))
             self.conversations.add(piece.conversation_id)
             self.events += len(piece.events)
             for message in piece.messages:
@@ -105,12 +116,13 @@ def main(arguments: Sequence[str]) -> int:
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
-            taken = _to_parquet(files, name, readers, into, show)
+            taken = _to_parquet(files, name, readers, into, preparer, show)
         else:
             taken = _to_store(files, name, readers, into, preparer, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
+    _tell_usage([one.usage for one in taken if one.refused is None])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
     _tell_refused(taken)
     if all(one.refused for one in taken):
@@ -170,7 +182,7 @@ def _to_store(
             taken.append(one)
             if reader := _reader(one, name, readers):
                 try:
-                    pieces = _prepared(one.counted(read_pieces(one.file, reader), step), preparer)
+                    pieces = _prepared(one.counted(read_pieces(one.file, reader), preparer, step), preparer)
                     with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
                         one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
                 except (StoreError, TranscriptError) as error:
@@ -188,7 +200,12 @@ def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterat
 
 
 def _to_parquet(
-    files: Sequence[RecordedFile], name: str, readers: Sequence[TranscriptReader], into: Path, show: Progress
+    files: Sequence[RecordedFile],
+    name: str,
+    readers: Sequence[TranscriptReader],
+    into: Path,
+    preparer: MessagePreparer,
+    show: Progress,
 ) -> list[_FileReport]:
     taken: list[_FileReport] = []
     conversations: dict[str, Path] = {}
@@ -197,7 +214,7 @@ def _to_parquet(
         for one, step in _each(files, show):
             taken.append(one)
             if reader := _reader(one, name, readers):
-                for piece in one.counted(read_pieces(one.file, reader), step):
+                for piece in one.counted(read_pieces(one.file, reader), preparer, step):
                     other = conversations.setdefault(piece.conversation_id, one.file.path)
                     if other != one.file.path:
                         raise TranscriptError(
@@ -269,6 +286,16 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     if len(rows) > 1:
         say(f"below {folder}:")
     out.print(table, highlight=False, soft_wrap=False)
+
+
+def _tell_usage(usages: Sequence[Usage]) -> None:
+    """How far the estimator is off, where sessions recorded what they used."""
+    messages, recorded, estimated = (sum(column) for column in zip(Usage(), *usages, strict=True))
+    if messages:
+        off = f"{estimated / recorded - 1:+.0%}"
+        say(
+            f"output tokens as recorded, of {messages:,} of the messages: {recorded:,}; estimated: {estimated:,} ({off})"
+        )
 
 
 def _listed(listing: Path) -> list[dict[str, Any]]:

@@ -25,6 +25,18 @@ class TokenEstimator(Protocol):
     def count(self, texts: Sequence[str]) -> list[int]: ...
 
 
+@runtime_checkable
+class TakesRecorded(Protocol):
+    """A token estimator that takes the number that a session recorded, where it did.
+
+    Laws: shares are whole, never negative, and add up to the number.
+    """
+
+    def shares(self, tokens: int, estimated: Sequence[int]) -> list[int]:
+        """Share what was recorded of an answer among its messages, of which there are the estimates."""
+        ...
+
+
 class Embedder(Protocol):
     """Text to unit vectors.
 

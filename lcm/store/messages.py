@@ -1,7 +1,7 @@
 """Messages in and out of the store, and the law that a stored transcript only ever grows."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,13 +20,11 @@ from lcm.store.conversations import (
     touch,
 )
 from lcm.store.message_rows import MessageRow, decode_message, encode_messages, insert_rows, read_rows
-from lcm.transcript.images import message_tokens, without_images
+from lcm.transcript.images import without_images
+from lcm.transcript.message_tokens import Rendering, message_tokens
 from lcm.transcript.passages import parts_text
 
 _BATCH = 500
-
-Rendering = Callable[[Message], str]
-"""The text whose tokens a message is counted by."""
 
 
 @dataclass(slots=True)
@@ -59,7 +57,7 @@ def add_pieces(
         if new := rows[max(0, growing.stored - growing.messages) :]:
             said = piece.messages[-len(new) :]
             first_seq = growing.messages + len(rows) - len(new) + 1
-            counts = message_tokens(said, rendered, tokens)
+            counts = message_tokens(said, rendered, tokens, piece.events, first_seq - 1)
             _insert(connection, growing.conversation, key, first_seq, new, counts, [*map(parts_text, said)])
             added += len(new)
         set_title(connection, growing.conversation, piece.title)

@@ -50,7 +50,7 @@ from lcm.store.documents import (
     update_use,
 )
 from lcm.store.file import StoreFile
-from lcm.store.messages import Rendering, add_pieces, append, image_counts, messages_by_key, read_messages
+from lcm.store.messages import add_pieces, append, image_counts, messages_by_key, read_messages
 from lcm.store.summaries import (
     add_compaction,
     compaction_frame,
@@ -62,6 +62,7 @@ from lcm.store.summaries import (
     summary_frame,
 )
 from lcm.store.transcript_files import is_done, note_done
+from lcm.transcript.message_tokens import Rendering
 
 _said: Rendering = attrgetter("content")
 

@@ -7,12 +7,10 @@ words too: SWE-agent writes its screenshots so, and sends them as images. What t
 
 import json
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lcm.encoding import to_json
-from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message, Part
 from lcm.transcript.large_files import compacted
 from lcm.transcript.plain_text import CALL_TYPES, block_type
@@ -25,23 +23,6 @@ _PICTURE_KEYS = (
     "file", "file_id", "fileId", "asset_pointer",
 )  # fmt: skip
 _DATA_URL = re.compile(r"data:image/[\w.+-]+(?:;[\w.=+-]+)*;base64,[\w+/=-]*")
-
-
-def message_tokens(
-    messages: Sequence[Message], rendered: Callable[[Message], str], estimator: TokenEstimator
-) -> list[int]:
-    """Count what each message costs: its text by the estimator, and each of its images by the flat price.
-
-    Args:
-        messages: some.
-        rendered: the text of a message.
-        estimator: counts texts; where it has no price of an image, the text of one is counted like any other.
-    """
-    if estimator.image_tokens is None:
-        return estimator.count([rendered(message) for message in messages])
-    bare = [without_images(message) for message in messages]
-    texts = estimator.count([rendered(message) for message, _ in bare])
-    return [count + images * estimator.image_tokens for count, (_, images) in zip(texts, bare, strict=True)]
 
 
 def without_images(message: Message) -> tuple[Message, int]:

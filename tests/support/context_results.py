@@ -19,7 +19,7 @@ from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from lcm.transcript.images import message_tokens
+from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.rendering.storage_shape import rendered
 from pipelines.config import building
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out, window
@@ -339,8 +339,9 @@ def _shown() -> list[Message | Summary]:
 
 
 def counted(config: DictConfig) -> Any:
-    """Tokens of texts of several scripts, and of a message with an image."""
+    """Tokens of texts of several scripts, of a message with an image, and of one whose usage is recorded."""
     texts = ["plain words", "東京で会議", "😀😀 kettle", "𠮷野家", "é" * 31, "😀" * 4, "", "встреча завтра в три"]
     estimator = building.build(config, "token_estimator")
     pictured = message({"role": "user", "content": [{"type": "image", "data": "AAAA"}]})
-    return [*estimator.count(texts), *message_tokens([pictured], rendered, estimator)]
+    billed = message({"role": "assistant", "content": "東京", "usage": {"output_tokens": 500}})
+    return [*estimator.count(texts), *message_tokens([pictured, billed], rendered, estimator)]

@@ -13,13 +13,14 @@ from lcm.context.assembly.runtime_message import (
     result_id_of,
     runtime_messages,
 )
-from lcm.protocols.models import TokenEstimator
+from lcm.protocols.models import TakesRecorded, TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.store.context_records import item_ids
 from lcm.transcript.images import without_images
 from lcm.transcript.rendering.agent_form import turn_of
 from lcm.transcript.rendering.summary_form import summary_text
+from lcm.transcript.usage import Reply, replies
 
 _AHEAD = 64
 """How many items are made at once, so that an estimator gets batches."""
@@ -52,6 +53,8 @@ class ShownItems:
         self._estimator = estimator
         self._zone = zone
         self._shown: dict[int, ShownItem] = {}
+        self._replies = _replies(items) if isinstance(estimator, TakesRecorded) else {}
+        """Of each place the answer that it is a piece of, where its length was recorded."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -63,7 +66,8 @@ class ShownItems:
 
     def make(self, places: Sequence[int]) -> None:
         """Make what is still to be made of these items, in one go."""
-        self._show([place for place in places if place not in self._shown])
+        whole = {one for place in places for one in (place, *self._pieces(place))}
+        self._show(sorted(whole - self._shown.keys()))
 
     def naming_calls(self, call_ids: Collection[str], stop: int) -> Iterator[int]:
         """The places before `stop` of the messages that call or answer one of these ids, the last first."""
@@ -101,7 +105,17 @@ class ShownItems:
             if price is not None and isinstance(item, Message):
                 bare, images[at] = without_images(item)
                 texts[at] = _costed(runtime_messages(bare)) if images[at] else texts[at]
-        return [count + (price or 0) * some for count, some in zip(self._estimator.count(texts), images, strict=True)]
+        counted = zip(places, self._estimator.count(texts), images, strict=True)
+        counts = {place: count + (price or 0) * some for place, count, some in counted}
+        if isinstance(self._estimator, TakesRecorded):
+            for reply in {self._replies[place] for place in places if place in self._replies}:
+                shares = self._estimator.shares(reply.tokens, [counts[place] for place in reply.places])
+                counts |= zip(reply.places, shares, strict=True)
+        return list(counts.values())
+
+    def _pieces(self, place: int) -> tuple[int, ...]:
+        """The places of the answer that a message is a piece of, which are counted together."""
+        return self._replies[place].places if place in self._replies else ()
 
     def _placed(self, place: int) -> tuple[PairedMessage, ...]:
         item = self.items[place]
@@ -115,3 +129,11 @@ class ShownItems:
 
 def _costed(messages: Sequence[RuntimeMessage]) -> str:
     return "\n".join(map(costed_text, messages))
+
+
+def _replies(items: Sequence[Message | Summary]) -> dict[int, Reply]:
+    """By the places of the messages that each was recorded as."""
+    places = [place for place, item in enumerate(items) if isinstance(item, Message)]
+    found = replies([item for item in items if isinstance(item, Message)])
+    placed = [reply._replace(places=tuple(places[at] for at in reply.places)) for reply in found]
+    return {place: reply for reply in placed for place in reply.places}

@@ -12,7 +12,7 @@ from lcm.context.assembly.runtime_message import RuntimeMessage, readable_text
 from lcm.context.assembly.shown_items import ShownItems
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
-from lcm.transcript.images import message_tokens
+from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.passages import utterance
 from lcm.transcript.recorded_metadata import recorded_bundle
 from lcm.transcript.rendering.agent_form import turn_of
