@@ -292,10 +292,8 @@ def _tell_usage(usages: Sequence[Usage]) -> None:
     """How far the estimator is off, where sessions recorded what they used."""
     messages, recorded, estimated = (sum(column) for column in zip(Usage(), *usages, strict=True))
     if messages:
-        off = f"{estimated / recorded - 1:+.0%}"
-        say(
-            f"output tokens as recorded, of {messages:,} of the messages: {recorded:,}; estimated: {estimated:,} ({off})"
-        )
+        both = f"{recorded:,}; estimated: {estimated:,} ({estimated / recorded - 1:+.0%})"
+        say(f"output tokens as recorded, of {messages:,} of the messages: {both}")
 
 
 def _listed(listing: Path) -> list[dict[str, Any]]:
