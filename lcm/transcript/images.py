@@ -27,13 +27,15 @@ _DATA_URL = re.compile(r"data:image/[\w.+-]+(?:;[\w.=+-]+)*;base64,[\w+/=-]*")
 
 def without_images(message: Message) -> tuple[Message, int]:
     """Take the images out of a message, as a context would show it, and say how many these are."""
+    if not _may_hold([message.content, message.envelope.get("native"), [_recorded(part) for part in message.parts]]):
+        return message, 0
     shown = compacted(message)
     native, images = _bare(shown.envelope.get("native"))
     content, in_content = _bare_text(shown.content)
     slots = shown.envelope.get("slots", {})
     parts: list[Part] = []
     for part in shown.parts:
-        raw, here = _bare(part.metadata.get("raw", part.text))
+        raw, here = _bare(_recorded(part))
         is_counted = "slot" in part.metadata or native is None
         images += here if is_counted else 0  # what no slot holds stands in the envelope as well
         if not (images_in(part.metadata.get("raw")) and slots.get(part.metadata.get("slot")) == "list"):
@@ -57,6 +59,17 @@ def images_in(block: object) -> int:
         return 0
     several = held.get("image_urls")
     return len(several) if isinstance(several, list) else 1
+
+
+def _recorded(part: Part) -> Any:
+    return part.metadata.get("raw", part.text)
+
+
+def _may_hold(value: Any) -> bool:
+    """Whether some text in a value names an image, as a type, a media type or a data URL does: most do not."""
+    if isinstance(value, str):
+        return "image" in value
+    return any(map(_may_hold, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
 
 
 def _bare(value: Any) -> tuple[Any, int]:
