@@ -7,7 +7,9 @@ claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench.
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
 new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
 strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
-JSON of an unknown one is passed over. Exit code 2 if any other, or one that was named, was not taken in, or none was.
+JSON of an unknown one is passed over. A file that is read and gives doubt (no message, no words, no instant, more than
+a tenth put aside) is told. Exit code 2 if any other, or one that was named, was not taken in, or none was; 1 if nothing
+is said in what was taken in.
 Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
 which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
 format=package.module.Class names a reader of your own; say trust=[package] with it."""
@@ -112,6 +114,11 @@ def main(arguments: Sequence[str]) -> int:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
+    doubts = [doubt for one in taken if one.is_read for doubt in one.file.doubts]
+    for doubt in doubts[:_SHOWN]:
+        warn(f"doubtful: {doubt}")
+    if len(doubts) > _SHOWN:
+        warn(f"{len(doubts)} doubtful in all")
     _tell_refused(taken)
     if all(one.refused for one in taken):
         if is_new:
@@ -119,6 +126,8 @@ def main(arguments: Sequence[str]) -> int:
                 path.unlink(missing_ok=True)
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
     kept(into)
+    if all(one.refused or one.file.is_silent for one in taken):
+        return 1
     return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 

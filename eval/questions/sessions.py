@@ -43,7 +43,7 @@ class Sessions:
     sha256s: tuple[str, ...]
     """Of every file, in the order of reading."""
     notes: tuple[str, ...]
-    """Lines that were put aside and files that were passed over."""
+    """Lines that were put aside, files that were passed over, and what gives doubt of those that were read."""
 
     @property
     def transcripts(self) -> tuple[Transcript, ...]:
@@ -72,7 +72,7 @@ def read_sessions(
         raise DatasetError("dataset.paths names no file: set it to files or folders, dataset.paths=[a.jsonl,sessions]")
     conversations: dict[str, Path] = {}
     files: list[SessionFile] = []
-    digests, aside, passed_over = list[str](), list[str](), list[str]()
+    digests, aside, passed_over, doubts = list[str](), list[str](), list[str](), list[str]()
     named = [local(path) for path in paths]
     for file in recorded_files(named, strict=strict):
         try:
@@ -95,11 +95,12 @@ def read_sessions(
                 )
         files.append(SessionFile(file.path, file.name, reader.name, workspace, tuple(read), tuple(file.read_along)))
         aside += map(str, file.quarantine)
+        doubts += file.doubts
         for path in (file.path, *file.read_along):
             with opened_as_is(path) as content:
                 digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    notes = (*_notes("put aside", aside), *_notes("passed over", passed_over))
-    if not any(file.transcripts for file in files):
+    notes = (*_notes("put aside", aside), *_notes("passed over", passed_over), *_notes("doubtful", doubts))
+    if not any(transcript.messages for file in files for transcript in file.transcripts):
         holds = f"{paths[0]} holds" if len(paths) == 1 else f"{', '.join(paths):.300} hold"
         first = f" ({notes[0]:.300})" if notes else ""
         raise DatasetError(

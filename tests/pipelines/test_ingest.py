@@ -139,7 +139,8 @@ def test_the_sub_agents_of_a_folder_are_taken_in_with_their_session(lcm: Lcm, tm
     (tmp_path / "logs" / "s1.jsonl").write_text(json.dumps(SPOKEN))
     finished = lcm("ingest", str(tmp_path / "logs"), "into=memory.db")
     assert row(finished.stdout, "s1.jsonl")[1:4] == ["claude_code", "2", "2"]
-    assert finished.stderr == ""
+    assert finished.stderr.count("\n") == 1
+    assert "s1.jsonl: no message says when it was said" in finished.stderr
     with Store(finished.place / "memory.db") as store:
         assert store.conversations()["conversation_id"].to_list() == ["s1", "s1/agent-a"]
 
