@@ -97,7 +97,7 @@ class RecordedFile:
                 if member.key is None:
                     yield member.line, member.value
                 elif member.is_element:
-                    whole.setdefault(member.key, []).append(member.value)
+                    _list_in(whole, member.key).append(member.value)
                 else:
                     whole[member.key] = member.value
             if whole:
@@ -246,11 +246,19 @@ def _first_members(text: Iterator[str]) -> list[Any] | dict[str, Any]:
                     break
             elif not member.is_element:
                 found[member.key] = member.value
-            elif len(found.setdefault(member.key, [])) < _HEAD_ELEMENTS:
-                found[member.key].append(member.value)
+            elif len(held := _list_in(found, member.key)) < _HEAD_ELEMENTS:
+                held.append(member.value)
     except (JsonError, UnicodeDecodeError, OSError):
         pass  # what is wrong is told when the file is read
     return found or elements
+
+
+def _list_in(found: dict[str, Any], key: str) -> list[Any]:
+    """The list under a key, which may have held another value before."""
+    if not isinstance(found.get(key), list):
+        found[key] = []
+    held: list[Any] = found[key]
+    return held
 
 
 def _limited(text: Iterator[str]) -> Iterator[str]:

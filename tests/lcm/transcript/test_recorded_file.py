@@ -76,6 +76,12 @@ def test_a_damaged_document_is_put_aside_from_there(tmp_path: Path) -> None:
     assert "not UTF-8" in file.quarantine[0].reason
 
 
+def test_of_a_key_that_stands_twice_the_list_is_read(tmp_path: Path) -> None:
+    file = written(tmp_path, '{\n"a": "x",\n"a": [1, 2]\n}')
+    assert file.first == {"a": [1, 2]}
+    assert list(file.values()) == [(1, {"a": [1, 2]})]
+
+
 @pytest.mark.parametrize("pack", PACKINGS.values(), ids=PACKINGS)
 def test_what_is_packed_is_known_by_content_and_a_torn_one_is_put_aside_from_the_tear(
     pack: Callable[[bytes], bytes], tmp_path: Path
