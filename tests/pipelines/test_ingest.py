@@ -96,12 +96,13 @@ def test_a_transcript_that_changed_is_refused_and_the_store_stays(lcm: Lcm, tmp_
 
 
 def test_a_folder_of_many_formats_goes_in_whole_and_by_parquet_of_messages_too(lcm: Lcm) -> None:
-    direct = lcm("ingest", str(RECORDINGS), "into=direct.db")
+    """All of them, though some tell the same talk."""
+    direct = lcm("ingest", str(RECORDINGS), "into=direct.db", "copies=all")
     assert direct.code == 0
     for path in RECORDINGS.iterdir():
         assert row(direct.stdout, path.name)[1] == path.name.partition(".")[0]
-    assert lcm("ingest", str(RECORDINGS), "into=messages.parquet").code == 0
-    again = lcm("ingest", "messages.parquet", "into=again.db")
+    assert lcm("ingest", str(RECORDINGS), "into=messages.parquet", "copies=all").code == 0
+    again = lcm("ingest", "messages.parquet", "into=again.db", "copies=all")
     assert again.code == 0
     with Store(again.place / "again.db") as one, Store(direct.place / "direct.db") as other:
         keys = other.conversations()["conversation_id"].to_list()
