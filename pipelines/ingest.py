@@ -11,9 +11,9 @@ JSON of an unknown one is passed over. A file that is read and gives doubt (no m
 a tenth put aside) is told. Exit code 2 if any other, or one that was named, was not taken in, or none was; 1 if nothing
 is said in what was taken in.
 What a session resumed, forked or archived wrote again is taken in once, in the order of the files, and kept as an event
-where it stands again; copies=all takes each. Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
-which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
-format=package.module.Class names a reader of your own; say trust=[package] with it."""
+where it stands again; copies=all takes each. Into Parquet goes everything or nothing. token_estimator and assembly say
+what a message costs in a store, session which sessions are left out (session.ignore_patterns) and from where on a text
+counts as a large file. format=package.module.Class names a reader of your own; say trust=[package] with it."""
 
 import os
 from collections import Counter
