@@ -11,7 +11,7 @@ import logging
 import os
 import stat
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +24,29 @@ _log = logging.getLogger(__name__)
 _ANY_BYTES = 64 * 2**20
 """What any file may become."""
 _CHUNK_BYTES = 2**18
-_GZIP_MAGIC = b"\x1f\x8b"
+PACKED_ENDINGS = (".gz", ".zst")
+"""How the name of a packed file may end."""
+
+
+class TornError(OSError):
+    """What is packed cannot be unpacked to its end."""
 
 
 def opened(path: Path, refusal: type[LcmError] = LimitError) -> io.BufferedReader:
-    """What a plain file holds, as a stream; what is packed by gzip is unpacked.
+    """What a plain file holds, as a stream; what is packed by gzip or zstd is unpacked.
 
     Args:
         refusal: what is raised, when it is read, where the file becomes more than `UNPACKED_RATIO` allows.
 
     Raises:
-        OSError: naming the path, if it cannot be opened, or is no plain file. When it is read: `gzip.BadGzipFile`
-            where what is packed is torn.
+        OSError: naming the path, if it cannot be opened, or is no plain file. When it is read: `TornError`.
     """
     stream = opened_as_is(path)
-    is_packed = stream.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-    return io.BufferedReader(_Unpacked(stream, Bound(path, refusal)), _CHUNK_BYTES) if is_packed else stream
+    begins = stream.peek(4)
+    unpack = next((unpack for magic, unpack in _PACKINGS.items() if begins.startswith(magic)), None)
+    if unpack is None:
+        return stream
+    return io.BufferedReader(_Unpacked(stream, unpack(stream), Bound(path, refusal)), _CHUNK_BYTES)
 
 
 def opened_as_is(path: Path) -> io.BufferedReader:
@@ -62,7 +69,7 @@ def plain_bytes(path: Path) -> bytes:
 
 
 def read_whole(path: Path, refusal: type[LcmError] = LimitError) -> bytes:
-    """What a plain file holds that is read at once; what is packed by gzip is unpacked.
+    """What a plain file holds that is read at once; what is packed by gzip or zstd is unpacked.
 
     Raises:
         LcmError: of the class that is named, if there are more than `WHOLE_FILE_BYTES` allows, or it is torn.
@@ -71,7 +78,7 @@ def read_whole(path: Path, refusal: type[LcmError] = LimitError) -> bytes:
     try:
         with naming(path), opened(path, refusal) as stream:
             content = stream.read(WHOLE_FILE_BYTES.value + 1)
-    except gzip.BadGzipFile as error:
+    except TornError as error:
         raise refusal(f"{path}: cannot be read: {error}; get the file again") from error
     if len(content) > WHOLE_FILE_BYTES.value:
         raise refusal(f"{path}: is too large to be read at once: {WHOLE_FILE_BYTES.remedy}")
@@ -159,24 +166,41 @@ def _plain(path: Path) -> int:
     raise OSError(errno.EINVAL, "No plain file but a device, a pipe or a socket", str(path))
 
 
+_Read = Callable[[int], bytes]
+"""Gives at most so many bytes, and what was unpacked before a tear before it raises."""
+
+
+def _gzip(packed: io.BufferedReader) -> _Read:
+    return gzip.GzipFile(fileobj=packed).read1
+
+
+def _zstd(packed: io.BufferedReader) -> _Read:
+    import pyarrow  # type: ignore[import-untyped]  # a tenth of a second, which few files need
+
+    stream = pyarrow.CompressedInputStream(packed, "zstd")
+    return lambda size: bytes(stream.read(min(size, 2**14)))  # of a read that meets a tear nothing is given
+
+
+_PACKINGS: dict[bytes, Callable[[io.BufferedReader], _Read]] = {b"\x1f\x8b": _gzip, b"\x28\xb5\x2f\xfd": _zstd}
+"""How a packed file begins, and what unpacks it."""
+
+
 class _Unpacked(io.RawIOBase):
-    def __init__(self, packed: io.BufferedReader, bound: Bound) -> None:
-        self._packed, self._bound = packed, bound
-        self._stream = gzip.GzipFile(fileobj=packed)
+    def __init__(self, packed: io.BufferedReader, read: _Read, bound: Bound) -> None:
+        self._packed, self._read, self._bound = packed, read, bound
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         try:
-            found = self._stream.read1(min(len(buffer), _CHUNK_BYTES))
-        except (EOFError, zlib.error) as error:
-            raise gzip.BadGzipFile(str(error)) from error
+            found = self._read(min(len(buffer), _CHUNK_BYTES))
+        except (EOFError, OSError, zlib.error) as error:
+            raise TornError(str(error)) from error
         self._bound.take(len(found))
         buffer[: len(found)] = found
         return len(found)
 
     def close(self) -> None:
-        self._stream.close()
         self._packed.close()
         super().close()

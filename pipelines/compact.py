@@ -190,11 +190,12 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Batch
 def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> bool:
     """Say what was put aside, refused or failed; returns whether all is done but what may be passed over."""
     by_path = {file.path: file for file in files}
-    aside = [line for one in outcome.reports for line in one.put_aside]
-    for line in aside[:_SHOWN]:
-        warn(f"put aside: {line}")
-    if len(aside) > _SHOWN:
-        warn(f"{len(aside)} put aside in all")
+    for what in ("put aside", "doubtful"):
+        told = [line for one in outcome.reports for line in (one.put_aside if what == "put aside" else one.doubts)]
+        for line in told[:_SHOWN]:
+            warn(f"{what}: {line}")
+        if len(told) > _SHOWN:
+            warn(f"{len(told)} {what} in all")
     refused = 0
     for one in outcome.reports:
         if one.refused is not None:

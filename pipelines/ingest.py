@@ -1,4 +1,4 @@
-"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [GROUP=CHOICE]
+"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [copies=all] [GROUP=CHOICE]
 
 Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
 (into=messages.parquet). Formats are recognised by content, or named: chat,
@@ -7,10 +7,13 @@ claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench.
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
 new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
 strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
-JSON of an unknown one is passed over. Exit code 2 if any other, or one that was named, was not taken in, or none was.
-Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
-which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
-format=package.module.Class names a reader of your own; say trust=[package] with it."""
+JSON of an unknown one is passed over. A file that is read and gives doubt (no message, no words, no instant, more than
+a tenth put aside) is told. Exit code 2 if any other, or one that was named, was not taken in, or none was; 1 if nothing
+is said in what was taken in.
+What a session resumed, forked or archived wrote again is taken in once, in the order of the files, and kept as an event
+where it stands again; copies=all takes each. Into Parquet goes everything or nothing. token_estimator and assembly say
+what a message costs in a store, session which sessions are left out (session.ignore_patterns) and from where on a text
+counts as a large file. format=package.module.Class names a reader of your own; say trust=[package] with it."""
 
 import os
 from collections import Counter
@@ -18,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.markup import escape
 from rich.table import Table
@@ -30,6 +33,7 @@ from lcm.faults import is_of_machine
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
+from lcm.transcript.copies import Copies, CopiesRule
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
@@ -45,7 +49,7 @@ from pipelines.views.terminal import console, kept, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
-_OURS = ("into", "format", "strict")
+_OURS = ("into", "format", "strict", "copies")
 _GROUPS = ("token_estimator", "session", "assembly")
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
 _SHOWN = 20
@@ -90,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     """`lcm ingest PATH ... into=FILE [KEY=VALUE ...]`."""
     command = command_line.read(arguments, own=_OURS)
     paths = [Path(word) for word in command.words]
-    into, name, strict = _settings(command)
+    into, name, strict, copies = _settings(command)
     name, readers = _readers(name)
     listing = into.with_name(f"{into.name}.quarantine.jsonl")
     written = [into.with_name(into.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
@@ -105,13 +109,18 @@ def main(arguments: Sequence[str]) -> int:
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
-            taken = _to_parquet(files, name, readers, into, show)
+            taken = _to_parquet(files, name, readers, copies, into, show)
         else:
-            taken = _to_store(files, name, readers, into, preparer, show)
+            taken = _to_store(files, name, readers, copies, into, preparer, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
+    doubts = [doubt for one in taken if one.is_read for doubt in one.file.doubts]
+    for doubt in doubts[:_SHOWN]:
+        warn(f"doubtful: {doubt}")
+    if len(doubts) > _SHOWN:
+        warn(f"{len(doubts)} doubtful in all")
     _tell_refused(taken)
     if all(one.refused for one in taken):
         if is_new:
@@ -119,12 +128,15 @@ def main(arguments: Sequence[str]) -> int:
                 path.unlink(missing_ok=True)
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
     kept(into)
+    if all(one.refused or one.file.is_silent for one in taken):
+        return 1
     return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 
-def _settings(command: Command) -> tuple[Path, str, bool]:
+def _settings(command: Command) -> tuple[Path, str, bool, Copies | None]:
     """The command's own; what is left belongs to the components."""
-    into, name, strict = ({"format": "auto", "strict": "false", **command.own}.get(key, "") for key in _OURS)
+    defaults = {"format": "auto", "strict": "false", "copies": "once"}
+    into, name, strict, copies = ({**defaults, **command.own}.get(key, "") for key in _OURS)
     for override in command.overrides:
         if override.lstrip("+~").partition("=")[0].partition(".")[0] not in _GROUPS:
             key = override.partition("=")[0]
@@ -137,7 +149,9 @@ def _settings(command: Command) -> tuple[Path, str, bool]:
         raise LcmError(f"into={into} exists, and a Parquet file cannot grow: name another, or remove it first")
     if strict not in ("true", "false"):
         raise LcmError(f"strict must be true or false, got {strict!r}")
-    return Path(into), name, strict == "true"
+    if copies not in get_args(CopiesRule):
+        raise LcmError(f"copies must be one of {', '.join(get_args(CopiesRule))}, got {copies!r}")
+    return Path(into), name, strict == "true", Copies() if copies == "once" else None
 
 
 def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
@@ -160,6 +174,7 @@ def _to_store(
     files: Sequence[RecordedFile],
     name: str,
     readers: Sequence[TranscriptReader],
+    copies: Copies | None,
     into: Path,
     preparer: MessagePreparer,
     show: Progress,
@@ -170,7 +185,7 @@ def _to_store(
             taken.append(one)
             if reader := _reader(one, name, readers):
                 try:
-                    pieces = _prepared(one.counted(read_pieces(one.file, reader), step), preparer)
+                    pieces = _prepared(one.counted(read_pieces(one.file, reader, copies=copies), step), preparer)
                     with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
                         one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
                 except (StoreError, TranscriptError) as error:
@@ -188,7 +203,12 @@ def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterat
 
 
 def _to_parquet(
-    files: Sequence[RecordedFile], name: str, readers: Sequence[TranscriptReader], into: Path, show: Progress
+    files: Sequence[RecordedFile],
+    name: str,
+    readers: Sequence[TranscriptReader],
+    copies: Copies | None,
+    into: Path,
+    show: Progress,
 ) -> list[_FileReport]:
     taken: list[_FileReport] = []
     conversations: dict[str, Path] = {}
@@ -197,7 +217,7 @@ def _to_parquet(
         for one, step in _each(files, show):
             taken.append(one)
             if reader := _reader(one, name, readers):
-                for piece in one.counted(read_pieces(one.file, reader), step):
+                for piece in one.counted(read_pieces(one.file, reader, copies=copies), step):
                     other = conversations.setdefault(piece.conversation_id, one.file.path)
                     if other != one.file.path:
                         raise TranscriptError(
@@ -248,8 +268,11 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
         **{role: lambda one, role=role: one.roles[role] for role in ROLES},  # type: ignore[misc]
         "tool calls": lambda one: one.tool_calls,
         "events": lambda one: one.events,
+        "copies": lambda one: one.file.copies,
         "put aside": lambda one: len(one.file.quarantine),
     } | ({"new": lambda one: one.new} if has_new else {})
+    if not any(one.file.copies for one in rows):
+        del columns["copies"]
     out = console()
     for dropped in ((), ROLES, (*ROLES, "events", "conversations")):
         shown = {heading: count for heading, count in columns.items() if heading not in dropped}

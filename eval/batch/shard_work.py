@@ -52,6 +52,7 @@ class SourceReport(NamedTuple):
     conversations: int
     messages: int
     put_aside: tuple[str, ...]
+    doubts: tuple[str, ...]
     refused: str | None
     was_done: bool = False
     """By an earlier run."""
@@ -197,6 +198,7 @@ def _ended(
         conversations=len(reading.conversations),
         messages=messages,
         put_aside=tuple(str(line) for line in reading.file.quarantine),
+        doubts=tuple(reading.file.doubts),
         refused=reading.refused,
         failures=tuple(reading.failures),
     )
@@ -218,7 +220,7 @@ def _refuse_emptied(path: Path, told: LedgerContent) -> None:
 
 
 def _done_before(shard: Shard, source: TranscriptSource) -> SourceReport:
-    return SourceReport(shard.number, source, 0, 0, (), None, was_done=True)
+    return SourceReport(shard.number, source, 0, 0, (), (), None, was_done=True)
 
 
 def _bytes_done(reading: SourceReader) -> float:

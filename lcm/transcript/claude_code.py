@@ -15,9 +15,10 @@ from typing import Any
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.files import is_below
+from lcm.given import PACKED_ENDINGS
 from lcm.records.conversation import Event, Message
+from lcm.transcript.fields import as_object, kind
 from lcm.transcript.identity import digest, native_id, recorded_instant
-from lcm.transcript.openclaw import kind
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile, without_ending
@@ -36,8 +37,8 @@ class ClaudeCodeReader:
 
     What a sub-agent said (`isSidechain`) is a conversation of its own, named by the session and the agent, or where no
     agent is named by the session and the first record of that chain. Sub-agents recorded in files of their own,
-    `<session>/subagents/agent-*.jsonl` beside `<session>.jsonl`, each plain or gzip, are read after it; what stands in
-    an agent's `.meta.json` is an event of type `meta`.
+    `<session>/subagents/agent-*.jsonl` beside `<session>.jsonl`, each plain or packed, are read after it; what stands
+    in an agent's `.meta.json` is an event of type `meta`.
     """
 
     name = "claude_code"
@@ -68,7 +69,7 @@ def beside(session: Path) -> list[Path]:
 def _agents(session: Path) -> list[Path]:
     """The files of its sub-agents in order; of one that is there plain and packed, the plain one."""
     folder = session.parent / without_ending(session) / "subagents"
-    found = [*folder.glob("agent-*.jsonl.gz"), *folder.glob("agent-*.jsonl")]
+    found = [path for ending in (*PACKED_ENDINGS, "") for path in folder.glob(f"agent-*.jsonl{ending}")]
     return sorted({without_ending(path): path for path in found if _is_beside(session, path)}.values())
 
 
@@ -88,9 +89,7 @@ def _session(file: RecordedFile) -> Iterator[RecordedItem]:
     own_id = ""
     for line, record in file.values():
         with file.record(line):
-            if not isinstance(record, dict):
-                raise TranscriptError(f"a record must be a JSON object, got {type(record).__name__}")
-            conversation_id = chains.conversation_id(record, line)
+            conversation_id = chains.conversation_id(as_object(record), line)
             own_id = own_id or conversation_id
             item = _message(record, session_id) if record.get("type") in _SPOKEN else Event(kind(record), record)
             titles |= _title(record)

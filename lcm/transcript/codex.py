@@ -16,8 +16,8 @@ from typing import Any
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
+from lcm.transcript.fields import as_object, json_in, kind, object_in, text_in
 from lcm.transcript.identity import native_id, recorded_instant
-from lcm.transcript.openclaw import kind
 from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
@@ -52,19 +52,15 @@ class CodexReader:
         title: str | None = None
         for line, record in file.values():
             with file.record(line):
-                if not isinstance(record, dict):
-                    raise TranscriptError(f"a record must be a JSON object, got {type(record).__name__}")
-                title = _title(record) or title
+                title = _title(as_object(record)) or title
                 yield RecordedItem(conversation_id, _item(record, conversation_id), title)
 
 
 def _item(record: dict[str, Any], session_id: str) -> Message | Event:
     is_wrapped = "payload" in record
-    item = record["payload"] if is_wrapped else record
     if is_wrapped and record.get("type") != "response_item":
         return Event(kind(record), record)
-    if not isinstance(item, dict):
-        raise TranscriptError(f"a response_item needs a `payload` object, got {type(item).__name__}")
+    item = as_object(record["payload"], "the `payload` of a response_item") if is_wrapped else record
     said = _said(item)
     if said is None:
         return Event(_event_kind(record), record)
@@ -117,7 +113,7 @@ def _whole(item: dict[str, Any], role: Role, part: Part, content: str = "") -> D
 def _call(item: Mapping[str, Any], named: str) -> Part:
     return Part(
         "tool",
-        tool_call_id=_text(item, "call_id"),
+        tool_call_id=text_in(item, "call_id"),
         tool_name=_tool_name(item) or (None if named in _CALLS_OF_ANY_TOOL else named.removesuffix(_CALL_ENDING)),
         tool_input=_input(item),
     )
@@ -125,9 +121,8 @@ def _call(item: Mapping[str, Any], named: str) -> Part:
 
 def _input(item: Mapping[str, Any]) -> str | None:
     if isinstance(item.get("arguments"), str):
-        return _text(item, "arguments")  # JSON already, as the text that a custom tool takes is not
-    given = next((item[key] for key in _INPUT_KEYS if item.get(key) is not None), None)
-    return None if given is None else to_json(given)
+        return text_in(item, "arguments")  # JSON already, as the text that a custom tool takes is not
+    return json_in(item, *_INPUT_KEYS)
 
 
 def _output(item: Mapping[str, Any], output: object) -> Part:
@@ -135,15 +130,14 @@ def _output(item: Mapping[str, Any], output: object) -> Part:
     return Part(
         "tool",
         text=text,
-        tool_call_id=_text(item, "call_id"),
+        tool_call_id=text_in(item, "call_id"),
         tool_name=_tool_name(item),
         tool_output=to_json(output) if text is None and output is not None else None,
     )
 
 
 def _tool_name(item: Mapping[str, Any]) -> str | None:
-    function = item.get("function")
-    return _text(item, "name") or (_text(function, "name") if isinstance(function, dict) else None)
+    return text_in(item, "name") or text_in(object_in(item, "function"), "name")
 
 
 def _reasoning(item: Mapping[str, Any]) -> str | None:
@@ -159,31 +153,23 @@ def _texts(*lists: object) -> Iterable[str]:
                 yield text
 
 
-def _text(holder: Mapping[str, Any], key: str) -> str | None:
-    value = holder.get(key)
-    return well_formed(value) if isinstance(value, str) else None
-
-
 def _session_id(record: object) -> str:
     """The id that a header names."""
     if not isinstance(record, dict):
         return ""
-    payload = record.get("payload")
-    if record.get("type") == "session_meta" and isinstance(payload, dict):
-        return native_id(payload.get("id"))
+    if record.get("type") == "session_meta":
+        return native_id(object_in(record, "payload").get("id"))
     return native_id(record.get("id")) if _is_early_header(record) else ""
 
 
 def _title(record: Mapping[str, Any]) -> str | None:
-    payload = record.get("payload")
-    if record.get("type") != "event_msg" or not isinstance(payload, dict):
-        return None
-    return _text(payload, "thread_name") if payload.get("type") == "thread_name_updated" else None
+    payload = object_in(record, "payload") if record.get("type") == "event_msg" else {}
+    return text_in(payload, "thread_name") if payload.get("type") == "thread_name_updated" else None
 
 
 def _event_kind(record: Mapping[str, Any]) -> str:
     """As the later generation would name it."""
-    return "session_meta" if _is_early_header(record) else _text(record, "record_type") or kind(record)
+    return "session_meta" if _is_early_header(record) else text_in(record, "record_type") or kind(record)
 
 
 def _is_early_header(record: Mapping[str, Any]) -> bool:

@@ -1,17 +1,22 @@
 """Which files of folders are transcripts: found, called by their paths, or passed over."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript.claude_code import ClaudeCodeReader, beside
+from lcm.transcript import claude_code
+from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.parquet import column_names
+from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
-_MAYBE_JSON = (b"", b"{", b"[", b"\x1f")
+_ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = ((ClaudeCodeReader(), claude_code.beside),)
+"""Readers of sessions that lie in several files, and which are read along with one."""
+
+_MAYBE_JSON = (b"", b"{", b"[", b"\x1f", b"\x28")
 """How JSON begins, or what is packed, or nothing yet."""
 
 
@@ -75,13 +80,14 @@ def _read_along(paths: Collection[Path]) -> set[Path]:
     """Those that are read along with a session among them; a sub-agent's file has none of its own then."""
     left: set[Path] = set()
     for path in sorted(paths, key=lambda path: len(path.parts)):
-        if path not in left and (others := beside(path)) and _is_session(path):
-            left.update(others)
+        for reader, beside in _ALONG:
+            if path not in left and (others := beside(path)) and _is_of(path, reader):
+                left.update(others)
     return left
 
 
-def _is_session(path: Path) -> bool:
+def _is_of(path: Path, reader: TranscriptReader) -> bool:
     try:
-        return ClaudeCodeReader().detects(RecordedFile(path))
+        return reader.detects(RecordedFile(path))
     except TranscriptError:
         return False

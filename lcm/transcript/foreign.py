@@ -6,6 +6,7 @@ from typing import Any
 
 from lcm.errors import TranscriptError
 from lcm.given import opened
+from lcm.transcript.fields import kind
 from lcm.transcript.recorded_file import RecordedFile
 
 _HEAD_BYTES = 2**16
@@ -14,7 +15,6 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"SQLite format 3\0", "a SQLite database"),
     (0, b"PK\x03\x04", "a zip archive"),
     (257, b"ustar", "a tar archive"),
-    (0, b"\x28\xb5\x2f\xfd", "a file packed by zstd"),
     (0, b"\xfd7zXZ\0", "a file packed by xz"),
     (0, b"BZh", "a file packed by bzip2"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
@@ -33,19 +33,20 @@ def _has(*keys: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _is_copilot(record: Mapping[str, Any]) -> bool:
-    kind = _kind(record)
-    return isinstance(record.get("data"), dict) and (kind.startswith("session.") or kind in _COPILOT_TYPES)
+    named = kind(record)
+    return isinstance(record.get("data"), dict) and (named.startswith("session.") or named in _COPILOT_TYPES)
 
 
 def _is_droid_log(record: Mapping[str, Any]) -> bool:
     has_session = "session_id" in record or "sessionId" in record
-    says = _kind(record) == "message" and "text" in record and "role" in record
-    return has_session and (says or (_kind(record) == "tool_call" and "toolName" in record))
+    says = kind(record) == "message" and "text" in record and "role" in record
+    return has_session and (says or (kind(record) == "tool_call" and "toolName" in record))
 
 
 def _is_kimi(record: Mapping[str, Any]) -> bool:
-    kind = _kind(record)
-    return kind.startswith("context.") or kind in _KIMI_TYPES or (kind == "metadata" and "protocol_version" in record)
+    named = kind(record)
+    is_header = named == "metadata" and "protocol_version" in record
+    return is_header or named.startswith("context.") or named in _KIMI_TYPES
 
 
 def _is_qwen(record: Mapping[str, Any]) -> bool:
@@ -55,7 +56,7 @@ def _is_qwen(record: Mapping[str, Any]) -> bool:
 
 _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_copilot, "a Copilot CLI session"),
-    (lambda record: _kind(record) == "session_start", "a Droid (Factory) session"),
+    (lambda record: kind(record) == "session_start", "a Droid (Factory) session"),
     (_is_droid_log, "a Droid (Factory) stream-json log"),
     (_is_kimi, "a Kimi session"),
     (_has("agents", "workDir", "lastPrompt"), "the state of a Kimi session"),
@@ -93,11 +94,6 @@ def foreign_name(file: RecordedFile) -> str | None:
         if any(map(recognises, records)):
             return name
     return None if values else _text_name(head)
-
-
-def _kind(record: Mapping[str, Any]) -> str:
-    kind = record.get("type")
-    return kind if isinstance(kind, str) else ""
 
 
 def _head(file: RecordedFile) -> bytes:

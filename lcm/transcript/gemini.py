@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.encoding import to_json, well_formed
-from lcm.errors import TranscriptError
+from lcm.encoding import well_formed
 from lcm.records.conversation import Event, Message, Part, Role
+from lcm.transcript.fields import as_object, json_in, listed, text_in
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
@@ -83,8 +83,7 @@ def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
 
 
 def _item(record: object, session_id: str) -> Message | Event:
-    if not isinstance(record, dict):
-        raise TranscriptError(f"a record must be a JSON object, got {type(record).__name__}")
+    record = as_object(record)
     speaker = _speaker(record)
     if speaker is None:
         return Event(_kind(record), record)
@@ -111,9 +110,9 @@ def _speaker(record: Mapping[str, Any]) -> str | None:
 
 def _parts(record: Mapping[str, Any]) -> Iterator[Part]:
     """The thoughts, the words and files, and the calls, in this order."""
-    yield from (Part("reasoning", text=_thought(thought)) for thought in _listed(record.get("thoughts")))
+    yield from (Part("reasoning", text=_thought(thought)) for thought in listed(record.get("thoughts")))
     yield from map(_part, _blocks(record))
-    yield from (_call(call, "result") for call in _listed(record.get("toolCalls")))
+    yield from (_call(call, "result") for call in listed(record.get("toolCalls")))
 
 
 def _part(block: object) -> Part:
@@ -133,20 +132,20 @@ def _call(call: object, output_key: str) -> Part:
     held = call if isinstance(call, dict) else {}
     return Part(
         "tool",
-        tool_call_id=_text(held, "id"),
-        tool_name=_text(held, "name"),
-        tool_input=_json(held, "args"),
-        tool_output=_json(held, output_key),
+        tool_call_id=text_in(held, "id"),
+        tool_name=text_in(held, "name"),
+        tool_input=json_in(held, "args"),
+        tool_output=json_in(held, output_key),
     )
 
 
 def _results(record: Mapping[str, Any]) -> Iterator[str]:
     """The words of what tools gave back."""
     results = [
-        *(call.get("result") for call in _listed(record.get("toolCalls")) if isinstance(call, dict)),
+        *(call.get("result") for call in listed(record.get("toolCalls")) if isinstance(call, dict)),
         *(block for block in _blocks(record) if isinstance(block, dict) and "functionResponse" in block),
     ]
-    for entry in (entry for result in results for entry in _listed(result)):
+    for entry in (entry for result in results for entry in listed(result)):
         response = entry.get("functionResponse") if isinstance(entry, dict) else None
         told = response.get("response") if isinstance(response, dict) else entry
         if words := plain_text({"content": told}):
@@ -158,29 +157,14 @@ def _blocks(record: Mapping[str, Any]) -> list[Any]:
     content = record["content"] if "content" in record else record.get("parts")
     if isinstance(content, dict) and "parts" in content:
         content = content["parts"]
-    return _listed(content)
-
-
-def _listed(value: object) -> list[Any]:
-    if value is None or value == "":
-        return []
-    return value if isinstance(value, list) else [value]
+    return listed(content)
 
 
 def _thought(thought: object) -> str | None:
     if not isinstance(thought, dict):
         return well_formed(thought) if isinstance(thought, str) else None
-    texts = (_text(thought, key) for key in ("subject", "description", "text"))
+    texts = (text_in(thought, key) for key in ("subject", "description", "text"))
     return "\n".join(text for text in texts if text) or None
-
-
-def _text(holder: Mapping[str, Any], key: str) -> str | None:
-    value = holder.get(key)
-    return well_formed(value) if isinstance(value, str) else None
-
-
-def _json(holder: Mapping[str, Any], key: str) -> str | None:
-    return None if holder.get(key) is None else to_json(holder[key])
 
 
 def _message_id(value: object) -> str:
@@ -195,13 +179,13 @@ def _session_id(value: object) -> str:
 def _title(value: object) -> str | None:
     """What the session is about, as its header or a change to that says."""
     changed = value.get("$set", value) if isinstance(value, dict) and _speaker(value) is None else None
-    return (_text(changed, "summary") if isinstance(changed, dict) else None) or None
+    return (text_in(changed, "summary") if isinstance(changed, dict) else None) or None
 
 
 def _kind(record: Mapping[str, Any]) -> str:
     """The type that a record names, or the change that it makes."""
     change = next((key for key in record if key.startswith("$")), None)
-    named = _text(record, "type") or change or ("session" if "sessionId" in record else "unknown")
+    named = text_in(record, "type") or change or ("session" if "sessionId" in record else "unknown")
     return well_formed(named)
 
 

@@ -8,8 +8,7 @@ the path from the last entry to the root.
 """
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +21,8 @@ from lcm.checks import check_choice
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
+from lcm.transcript.branches import Stretches
+from lcm.transcript.fields import as_object, kind
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.reader import RecordedItem
@@ -47,16 +48,15 @@ class OpenClawReader:
     def detects(self, file: RecordedFile) -> bool:
         first = file.first if isinstance(file.first, list) else []
         has_other_header = any(isinstance(value, dict) and value.get("type") == "session_start" for value in first)
-        return any(map(_is_header, first)) or (any(map(_is_entry, first)) and not has_other_header)
+        return any(map(_is_entry, first)) and not has_other_header
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
-        branches = _Branches(_abandoned(file.path) if self.branches == "apart" else ())
+        branches = Stretches(_abandoned(file.path) if self.branches == "apart" else ())
         conversation_id, title, has_header = file.name, None, False
         place = -1
         for line, entry in file.values():
             with file.record(line):
-                if not isinstance(entry, dict):
-                    raise TranscriptError(f"an entry must be a JSON object, got {type(entry).__name__}")
+                as_object(entry, "an entry")
                 place += 1
                 if _is_header(entry) and not has_header:
                     has_header = True
@@ -70,18 +70,12 @@ class OpenClawReader:
                     yield RecordedItem(conversation_id, Event(kind(entry), entry), title)
 
 
-def kind(record: Mapping[str, Any]) -> str:
-    """The type that a record names."""
-    named = record.get("type")
-    return well_formed(named) if isinstance(named, str) and named else "unknown"
-
-
 def _is_header(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") == "session"
 
 
 def _is_entry(value: Any) -> bool:
-    """Say whether this is a message entry, as one finds behind a damaged header."""
+    """Say whether this is a message entry: a header alone may be any tool's."""
     message = value.get("message") if isinstance(value, dict) and value.get("type") == "message" else None
     is_said = isinstance(message, dict) and isinstance(message.get("role"), str)
     return is_said and "timestamp" in value and ("parentId" in value or "id" not in value)
@@ -101,22 +95,6 @@ def _message(entry: dict[str, Any], session_id: str) -> Message:
         parts=said.parts,
         envelope=enclosed(said.envelope, entry, "message"),
     )
-
-
-class _Branches:
-    """Which of the abandoned stretches an entry stands in."""
-
-    def __init__(self, stretches: Iterable[range]) -> None:
-        self._stretches = sorted(stretches, key=lambda stretch: stretch.start)
-        self._starts = [stretch.start for stretch in self._stretches]
-        self._names: dict[int, str] = {}
-
-    def suffix(self, place: int, message_id: str) -> str:
-        """What the branch at this place adds to the conversation's id: nothing, or the id of its first message."""
-        number = bisect_right(self._starts, place) - 1
-        if number < 0 or place not in self._stretches[number]:
-            return ""
-        return self._names.setdefault(number, f"~{message_id or place}")
 
 
 def _abandoned(path: Path) -> list[range]:

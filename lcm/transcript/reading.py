@@ -9,6 +9,8 @@ from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.codex import CodexReader
+from lcm.transcript.copies import Copies
+from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.identity import UniqueIds
@@ -34,7 +36,8 @@ READERS: tuple[TranscriptReader, ...] = (
 )
 """Asked in this order; the first that recognises a file reads it."""
 
-_OF_TEXT = tuple(reader for reader in READERS if not isinstance(reader, ParquetReader))
+_BINARY = (b"PAR1", b"SQLi")
+"""How the files begin that are read though they are no text."""
 
 PIECE_ITEMS, PIECE_BYTES = 500, 4 * 2**20
 """A piece ends where it reaches either, so that long messages do not add up."""
@@ -46,7 +49,7 @@ def read_transcripts(
     workspace_id: str = "default",
     readers: Sequence[TranscriptReader] = READERS,
 ) -> list[Transcript]:
-    """Read every conversation of a file, plain or gzip, into memory; `read_pieces` does not hold the file.
+    """Read every conversation of a file, plain or packed, into memory; `read_pieces` does not hold the file.
 
     Args:
         path: the file.
@@ -61,12 +64,24 @@ def read_transcripts(
     return joined(read_pieces(file, reader_of(file, format, readers), workspace_id))
 
 
-def read_pieces(file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default") -> Iterator[Transcript]:
+def read_pieces(
+    file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default", copies: Copies | None = None
+) -> Iterator[Transcript]:
     """Read a file piece by piece: each continues its conversation where the one before ended.
 
-    What cannot be read stands in `file.quarantine` afterwards.
+    What cannot be read stands in `file.quarantine` afterwards, what gives doubt of the file in `file.doubts`.
+
+    Args:
+        file: what is read.
+        reader: of its format.
+        workspace_id: the haystack that the conversations belong to.
+        copies: the files read before it, of whose messages a copy is no message; None = each is one.
     """
-    return in_pieces(reader.read(file), lambda: file.bytes_read, workspace_id)
+    tally = Tally()
+    items = tally.counted(reader.read(file))
+    once = items if copies is None else copies.once(items, file)
+    yield from in_pieces(once, lambda: file.bytes_read, workspace_id)
+    tally.judge(file)
 
 
 def in_pieces(
@@ -131,7 +146,7 @@ def reader_of(
     if name != "auto" and name not in by_name:
         raise TranscriptError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {names}")
     found = next((reader for reader in readers if reader.detects(file)), None)
-    if found in _OF_TEXT and container_name(file):
+    if found is not None and file.magic not in _BINARY and container_name(file):
         found = None  # the first member of an archive may look like a transcript
     if name == "auto":
         if found is None:

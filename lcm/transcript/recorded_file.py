@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.given import opened, opened_as_is
+from lcm.given import PACKED_ENDINGS, opened, opened_as_is
 from lcm.transcript.json_scanner import JsonError, Member, members, parse
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -37,7 +37,7 @@ class QuarantinedLines(NamedTuple):
 
 
 class RecordedFile:
-    """One file, plain or gzip, read from the beginning as often as asked and never whole.
+    """One file, plain or packed by gzip or zstd, read from the beginning as often as asked and never whole.
 
     It is either JSONL (`lines`: a value a line) or one JSON value over several lines (`document`).
     """
@@ -54,6 +54,12 @@ class RecordedFile:
         self.strict = strict
         self.name = well_formed(name or without_ending(path))
         self.quarantine: list[QuarantinedLines] = []
+        self.doubts: list[str] = []
+        """Why it may not be what it was read as; each names the file."""
+        self.copies = 0
+        """Messages that stand in what was read before."""
+        self.is_silent = False
+        """Nothing is said in it."""
         self.read_along: list[Path] = []
         """Other files that its reader read with it."""
         self.place: tuple[Path, int] | None = None
@@ -93,7 +99,7 @@ class RecordedFile:
                 if member.key is None:
                     yield member.line, member.value
                 elif member.is_element:
-                    whole.setdefault(member.key, []).append(member.value)
+                    _list_in(whole, member.key).append(member.value)
                 else:
                     whole[member.key] = member.value
             if whole:
@@ -218,8 +224,8 @@ class RecordedFile:
 
 
 def without_ending(path: Path) -> str:
-    """The file's name without its ending, that of gzip apart."""
-    return Path(path.name.removesuffix(".gz")).stem
+    """The file's name without its ending, that of what packed it apart."""
+    return path.with_suffix("").stem if path.suffix in PACKED_ENDINGS else path.stem
 
 
 def _parsed(line: bytes) -> Any:
@@ -242,11 +248,19 @@ def _first_members(text: Iterator[str]) -> list[Any] | dict[str, Any]:
                     break
             elif not member.is_element:
                 found[member.key] = member.value
-            elif len(found.setdefault(member.key, [])) < _HEAD_ELEMENTS:
-                found[member.key].append(member.value)
+            elif len(held := _list_in(found, member.key)) < _HEAD_ELEMENTS:
+                held.append(member.value)
     except (JsonError, UnicodeDecodeError, OSError):
         pass  # what is wrong is told when the file is read
     return found or elements
+
+
+def _list_in(found: dict[str, Any], key: str) -> list[Any]:
+    """The list under a key, which may have held another value before."""
+    if not isinstance(found.get(key), list):
+        found[key] = []
+    held: list[Any] = found[key]
+    return held
 
 
 def _limited(text: Iterator[str]) -> Iterator[str]:

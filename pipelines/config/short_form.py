@@ -7,6 +7,7 @@ from pathlib import Path
 from eval.mirror import is_url, local
 from eval.questions.question import ENDINGS
 from lcm.errors import LcmError, TranscriptError
+from lcm.given import PACKED_ENDINGS
 from pipelines.config.composition import quoted
 
 _HOW = "`lcm evaluate PATH ... questions.jsonl`"
@@ -61,7 +62,7 @@ def _is_word(argument: str) -> bool:
 
     Beside one that is there, whatever is no override names a file too.
     """
-    is_path = "/" in argument or Path(argument).suffix in (*ENDINGS, ".json", ".gz")
+    is_path = "/" in argument or Path(argument).suffix in (*ENDINGS, ".json", *PACKED_ENDINGS)
     return _is_there(argument) or (is_path and not _is_override(argument))
 
 

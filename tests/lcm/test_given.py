@@ -32,22 +32,24 @@ from lcm.transcript.reading import read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines import import_preset
 from tests.support.interrupting import within
+from tests.support.packing import PACKINGS
 
 LINE = json.dumps({"role": "user", "content": "a" * 900}) + "\n"
 
 
+@pytest.mark.parametrize("ending", PACKINGS)
 @pytest.mark.parametrize("begin", ["", "[\n"])
-def test_a_small_file_that_becomes_a_huge_one_is_refused(tmp_path, monkeypatch, begin):
+def test_a_small_file_that_becomes_a_huge_one_is_refused(tmp_path, monkeypatch, begin, ending):
     monkeypatch.setattr(given, "_ANY_BYTES", 2**18)
-    path = tmp_path / "bomb.jsonl.gz"
-    path.write_bytes(gzip.compress((begin + LINE * 5_000).encode()))
+    path = tmp_path / f"bomb.jsonl.{ending}"
+    path.write_bytes(PACKINGS[ending]((begin + LINE * 5_000).encode()))
     assert path.stat().st_size * 200 < 5_000 * len(LINE)
     refused = (
-        r"bomb.jsonl.gz: becomes more than [\d,]+ bytes when it is unpacked, 200 for each of its own.*_RATIO raises"
+        r"bomb.jsonl.\w+: becomes more than [\d,]+ bytes when it is unpacked, 200 for each of its own.*_RATIO raises"
     )
     with pytest.raises(TranscriptError, match=refused):
         list(RecordedFile(path).values())
-    monkeypatch.setenv(UNPACKED_RATIO.variable, "2000")
+    monkeypatch.setenv(UNPACKED_RATIO.variable, "100000")
     if not begin:
         (read,) = read_transcripts(path)
         assert len(read.messages) == 5_000
@@ -109,9 +111,10 @@ def test_the_head_of_a_packed_file_is_all_that_is_unpacked_of_it(tmp_path: Path)
     assert foreign_name(file) == "a binary file"
 
 
-def test_what_is_packed_and_torn_cannot_be_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pack", PACKINGS.values(), ids=PACKINGS)
+def test_what_is_packed_and_torn_cannot_be_read(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_bytes(gzip.compress(b"[1, 2, 3]" * 100)[:-20])
+    path.write_bytes(pack(b"[1, 2, 3]" * 100)[:-2])
     with pytest.raises(LcmError, match=r"a.json: cannot be read: .*; get the file again"):
         given.read_whole(path)
 

@@ -96,12 +96,13 @@ def test_a_transcript_that_changed_is_refused_and_the_store_stays(lcm: Lcm, tmp_
 
 
 def test_a_folder_of_many_formats_goes_in_whole_and_by_parquet_of_messages_too(lcm: Lcm) -> None:
-    direct = lcm("ingest", str(RECORDINGS), "into=direct.db")
+    """All of them, though some tell the same talk."""
+    direct = lcm("ingest", str(RECORDINGS), "into=direct.db", "copies=all")
     assert direct.code == 0
     for path in RECORDINGS.iterdir():
         assert row(direct.stdout, path.name)[1] == path.name.partition(".")[0]
-    assert lcm("ingest", str(RECORDINGS), "into=messages.parquet").code == 0
-    again = lcm("ingest", "messages.parquet", "into=again.db")
+    assert lcm("ingest", str(RECORDINGS), "into=messages.parquet", "copies=all").code == 0
+    again = lcm("ingest", "messages.parquet", "into=again.db", "copies=all")
     assert again.code == 0
     with Store(again.place / "again.db") as one, Store(direct.place / "direct.db") as other:
         keys = other.conversations()["conversation_id"].to_list()
@@ -139,7 +140,8 @@ def test_the_sub_agents_of_a_folder_are_taken_in_with_their_session(lcm: Lcm, tm
     (tmp_path / "logs" / "s1.jsonl").write_text(json.dumps(SPOKEN))
     finished = lcm("ingest", str(tmp_path / "logs"), "into=memory.db")
     assert row(finished.stdout, "s1.jsonl")[1:4] == ["claude_code", "2", "2"]
-    assert finished.stderr == ""
+    assert finished.stderr.count("\n") == 1
+    assert "s1.jsonl: no message says when it was said" in finished.stderr
     with Store(finished.place / "memory.db") as store:
         assert store.conversations()["conversation_id"].to_list() == ["s1", "s1/agent-a"]
 

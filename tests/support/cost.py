@@ -124,7 +124,7 @@ class Bill:
             say(f"{seconds:8.1f} s {tests[part]:6,} tests  {part}")
         say(f"The {SLOWEST} slowest:")
         for nodeid, seconds in self.seconds.most_common(SLOWEST):
-            say(f"{seconds:8.1f} s  {nodeid}")
+            say(f"{seconds:8.1f} s  {nodeid[:200]}")
         own = processor_s() if not self.workers else sum(spent for spent, _ in self.workers)
         held = max((held for _, held in self.workers), default=resident_mb())
         over = f", more than the {self._largest_mb:,} MB allowed" if self._is_over() else ""

@@ -59,7 +59,6 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"id": "m2", "type": "gemini", "content": "x"}, ["gemini"]),
     ({"role": "user", "parts": PARTS}, ["gemini"]),
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
-    ({"type": "session", "id": "0a1b", "timestamp": AT}, ["openclaw"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
     (TURNS, ["sharegpt"]),
@@ -90,6 +89,7 @@ REFUSED: list[Any] = [
     {"type": "error", "message": "x"},
     {"type": ["gemini"], "content": "x"},
     {"type": "model_change", "id": "x"},
+    {"type": "session", "id": "0a1b", "timestamp": AT},
     *({"role": "user", "parts": "x"}, {"role": ["user"], "parts": []}, {"history": "long"}),
     *({"conversations": ["words"]}, {"conversations": [SAID]}, {"items": []}, TURNS["conversations"][0]),
     *({"history": ["words"]}, {"trajectory": [[1, 2]]}, {"trajectory": "x"}, [{"action": "ls"}]),
@@ -138,6 +138,7 @@ GOOD = {
 }
 NO_INSTANT = "an instant must be ISO 8601 text or an epoch number, got"
 NO_OBJECT = "a record must be a JSON object, got"
+NO_PAYLOAD = "the `payload` of a response_item must be a JSON object, got"
 NO_MESSAGE = "expected a message, an object with a `role`"
 NO_TURN = "expected a turn, an object with `from` and `value`"
 NO_STEP = "expected a step, an object with `response`, `thought`, `action` or `observation`"
@@ -156,8 +157,8 @@ BAD: list[tuple[str, Any, list[str]]] = [
     ("claude_code", {"type": "user", "message": {"role": [7]}}, ["the `role` of a message must be text, got list"]),
     ("claude_code", CLAUDE | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
     ("codex", "7", [f"{NO_OBJECT} int"]),
-    ("codex", {"type": "response_item", "payload": "words"}, ["a response_item needs a `payload` object, got str"]),
-    ("codex", {"type": "response_item", "payload": None}, ["a response_item needs a `payload` object, got NoneType"]),
+    ("codex", {"type": "response_item", "payload": "words"}, [f"{NO_PAYLOAD} str"]),
+    ("codex", {"type": "response_item", "payload": None}, [f"{NO_PAYLOAD} NoneType"]),
     ("codex", item(type="message", content="Hello"), ["a message item needs a `role`"]),
     ("codex", item(role=["user"], content="Hello"), ["a message item needs a `role`"]),
     ("codex", item(role="user") | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),

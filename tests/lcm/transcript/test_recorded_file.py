@@ -1,7 +1,7 @@
 """Files of any shape as a stream of values; every line is given, blank, or put aside."""
 
-import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from lcm.errors import TranscriptError
 from lcm.transcript import recorded_file
 from lcm.transcript.recorded_file import QuarantinedLines, RecordedFile
+from tests.support.packing import PACKINGS
 
 
 def written(tmp_path: Path, content: str | bytes, name: str = "f.jsonl") -> RecordedFile:
@@ -75,9 +76,18 @@ def test_a_damaged_document_is_put_aside_from_there(tmp_path: Path) -> None:
     assert "not UTF-8" in file.quarantine[0].reason
 
 
-def test_gzip_is_known_by_content_and_a_torn_one_is_put_aside_from_the_tear(tmp_path: Path) -> None:
+def test_of_a_key_that_stands_twice_the_list_is_read(tmp_path: Path) -> None:
+    file = written(tmp_path, '{\n"a": "x",\n"a": [1, 2]\n}')
+    assert file.first == {"a": [1, 2]}
+    assert list(file.values()) == [(1, {"a": [1, 2]})]
+
+
+@pytest.mark.parametrize("pack", PACKINGS.values(), ids=PACKINGS)
+def test_what_is_packed_is_known_by_content_and_a_torn_one_is_put_aside_from_the_tear(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
     lines = [json.dumps({"n": n, "noise": str(hash(n * 7919)) * 20}) for n in range(2000)]
-    packed = gzip.compress("\n".join(lines).encode())
+    packed = pack("\n".join(lines).encode())
     assert len(list(written(tmp_path, packed).values())) == 2000
     torn = written(tmp_path, packed[: len(packed) // 2])
     read = list(torn.values())
@@ -102,6 +112,8 @@ def test_a_missing_file_or_a_folder_is_named(tmp_path: Path) -> None:
         _ = RecordedFile(tmp_path).first
 
 
-@pytest.mark.parametrize(("name", "stem"), [("a.b.jsonl.gz", "a.b"), ("x.traj", "x"), ("plain", "plain")])
+@pytest.mark.parametrize(
+    ("name", "stem"), [("a.b.jsonl.gz", "a.b"), ("a.jsonl.zst", "a"), ("x.traj", "x"), ("plain", "plain")]
+)
 def test_the_name_is_without_endings(name: str, stem: str) -> None:
     assert RecordedFile(Path("/somewhere") / name).name == stem

@@ -1,0 +1,44 @@
+"""What was said and then left: each stretch that does not lead to the end is a conversation of its own."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+
+
+class Stretches:
+    """Stretches of a file, by the places of its records, that are no longer part of its conversation."""
+
+    def __init__(self, stretches: Iterable[range]) -> None:
+        self._stretches = sorted(stretches, key=lambda stretch: stretch.start)
+        self._starts = [stretch.start for stretch in self._stretches]
+        self._names: dict[int, str] = {}
+
+    def suffix(self, place: int, message_id: str) -> str:
+        """What the branch at this place adds to the conversation's id: nothing, or the id of its first message."""
+        number = bisect_right(self._starts, place) - 1
+        if number < 0 or place not in self._stretches[number]:
+            return ""
+        return self._names.setdefault(number, f"~{message_id or place}")
+
+
+def suffixes(parents: Mapping[str, str | None], last: str | None) -> dict[str, str]:
+    """What each node of a tree adds to the conversation's id: nothing on the path from the root to `last`.
+
+    A node that is not on it begins a branch, `~` and its id, if its parent is, or has another child before it; else it
+    goes on with its parent's. A parent that is no node, or is its own descendant, is none.
+
+    Args:
+        parents: the parent of each node, in the order in which they were said.
+        last: the node with which the conversation ends; None or unknown = the node that was said last.
+    """
+    found: dict[str, str] = {}
+    node = last if last in parents else next(reversed(list(parents)), None)
+    while node is not None and node in parents and node not in found:
+        found[node] = ""
+        node = parents[node]
+    continued: set[str | None] = set()
+    for node, parent in parents.items():
+        if node not in found:
+            goes_on = found.get(parent or "") and parent not in continued
+            found[node] = found[parent or ""] if goes_on else f"~{node}"
+            continued.add(parent)
+    return found

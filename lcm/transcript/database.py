@@ -1,0 +1,59 @@
+"""A SQLite database that an agent keeps: read as it stands at one moment, while its owner may be writing."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from urllib.parse import quote
+
+from lcm.transcript.recorded_file import RecordedFile
+
+_MAGIC = b"SQLi"
+_WAIT_S = 5.0
+"""For a lock."""
+
+
+def is_database(file: RecordedFile) -> bool:
+    """Whether the file begins as a SQLite database does."""
+    return file.magic == _MAGIC
+
+
+def has_tables(file: RecordedFile, **columns: str) -> bool:
+    """Whether a database has these tables, each with these columns (words of one text); a damaged one has none."""
+    if not is_database(file):
+        return False
+    try:
+        with _opened(file) as connection:
+            return all(
+                set(words.split()) <= {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+                for table, words in columns.items()
+            )
+    except sqlite3.Error:
+        return False
+
+
+@contextmanager
+def snapshot(file: RecordedFile) -> Iterator[sqlite3.Connection]:
+    """The database as it stands now, read-only: rows by name, in one transaction.
+
+    Raises:
+        TranscriptError: naming the file and what to do, where it is torn, or its owner holds it locked. If the file is
+            not read strictly, what was given before a tear stays given, and the rest is put aside.
+    """
+    try:
+        with _opened(file) as connection:
+            connection.execute("BEGIN")
+            yield connection
+    except sqlite3.DatabaseError as error:
+        reason = f"the database cannot be read on: {error}"
+        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+            reason = f"the database is locked: {error}; close the program that writes it, or copy the file"
+        file.put_aside(1, reason, to_end=True)
+
+
+@contextmanager
+def _opened(file: RecordedFile) -> Iterator[sqlite3.Connection]:
+    address = f"file:{quote(str(file.path.resolve()))}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, timeout=_WAIT_S, isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA query_only=1")
+        yield connection
