@@ -13,7 +13,9 @@ is said in what was taken in.
 What a session resumed, forked or archived wrote again is taken in once, in the order of the files, and kept as an event
 where it stands again; copies=all takes each. Into Parquet goes everything or nothing. token_estimator and assembly say
 what a message costs in a store, session which sessions are left out (session.ignore_patterns) and from where on a text
-counts as a large file. format=package.module.Class names a reader of your own; say trust=[package] with it."""
+counts as a large file. Where sessions recorded how many tokens a model answered with, one line says how far the
+estimator is off; token_estimator=recorded takes these numbers.
+format=package.module.Class names a reader of your own; say trust=[package] with it."""
 
 import os
 from collections import Counter
@@ -35,6 +37,7 @@ from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.copies import Copies, CopiesRule
 from lcm.transcript.folders import is_passed_over, recorded_files
+from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
@@ -69,15 +72,23 @@ class _FileReport:
     tool_calls: int = 0
     events: int = 0
     new: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """Of the messages whose session recorded their tokens."""
     is_read: bool = False
     """To its end, or as far as it can be."""
     refused: str | None = None
     is_passed_over: bool = False
     """It was refused, and is nothing to miss."""
 
-    def counted(self, pieces: Iterator[Transcript], step: Callable[[], None]) -> Iterator[Transcript]:
+    def counted(
+        self, pieces: Iterator[Transcript], preparer: MessagePreparer, step: Callable[[], None]
+    ) -> Iterator[Transcript]:
         """The pieces, counted as they pass."""
+        messages: Counter[str] = Counter()
         for piece in pieces:
+            first = messages[piece.conversation_id]
+            messages[piece.conversation_id] += len(piece.messages)
+            self.usage = self.usage.plus(preparer.usage(piece.messages, piece.events, first))
             self.conversations.add(piece.conversation_id)
             self.events += len(piece.events)
             for message in piece.messages:
@@ -109,12 +120,13 @@ def main(arguments: Sequence[str]) -> int:
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
-            taken = _to_parquet(files, name, readers, copies, into, show)
+            taken = _to_parquet(files, name, readers, copies, into, preparer, show)
         else:
             taken = _to_store(files, name, readers, copies, into, preparer, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
+    _tell_usage([one.usage for one in taken if one.refused is None])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
     doubts = [doubt for one in taken if one.is_read for doubt in one.file.doubts]
     for doubt in doubts[:_SHOWN]:
@@ -185,7 +197,8 @@ def _to_store(
             taken.append(one)
             if reader := _reader(one, name, readers):
                 try:
-                    pieces = _prepared(one.counted(read_pieces(one.file, reader, copies=copies), step), preparer)
+                    read = one.counted(read_pieces(one.file, reader, copies=copies), preparer, step)
+                    pieces = _prepared(read, preparer)
                     with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
                         one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
                 except (StoreError, TranscriptError) as error:
@@ -208,6 +221,7 @@ def _to_parquet(
     readers: Sequence[TranscriptReader],
     copies: Copies | None,
     into: Path,
+    preparer: MessagePreparer,
     show: Progress,
 ) -> list[_FileReport]:
     taken: list[_FileReport] = []
@@ -217,7 +231,7 @@ def _to_parquet(
         for one, step in _each(files, show):
             taken.append(one)
             if reader := _reader(one, name, readers):
-                for piece in one.counted(read_pieces(one.file, reader, copies=copies), step):
+                for piece in one.counted(read_pieces(one.file, reader, copies=copies), preparer, step):
                     other = conversations.setdefault(piece.conversation_id, one.file.path)
                     if other != one.file.path:
                         raise TranscriptError(
@@ -292,6 +306,14 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     if len(rows) > 1:
         say(f"below {folder}:")
     out.print(table, highlight=False, soft_wrap=False)
+
+
+def _tell_usage(usages: Sequence[Usage]) -> None:
+    """How far the estimator is off, where sessions recorded what they used."""
+    messages, recorded, estimated = (sum(column) for column in zip(Usage(), *usages, strict=True))
+    if messages:
+        both = f"{recorded:,}; estimated: {estimated:,} ({estimated / recorded - 1:+.0%})"
+        say(f"output tokens as recorded, of {messages:,} of the messages: {both}")
 
 
 def _listed(listing: Path) -> list[dict[str, Any]]:
