@@ -32,6 +32,7 @@ from lcm.faults import is_of_machine
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
+from lcm.transcript.branches import is_branch
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
@@ -62,7 +63,8 @@ class _FileReport:
 
     file: RecordedFile
     format: str = ""
-    conversations: set[str] = field(default_factory=set)
+    conversations: Counter[str] = field(default_factory=Counter)
+    """How many messages each holds."""
     roles: Counter[str] = field(default_factory=Counter)
     tool_calls: int = 0
     events: int = 0
@@ -76,7 +78,7 @@ class _FileReport:
     def counted(self, pieces: Iterator[Transcript], step: Callable[[], None]) -> Iterator[Transcript]:
         """The pieces, counted as they pass."""
         for piece in pieces:
-            self.conversations.add(piece.conversation_id)
+            self.conversations[piece.conversation_id] += len(piece.messages)
             self.events += len(piece.events)
             for message in piece.messages:
                 self.roles[message.role] += 1
@@ -278,6 +280,10 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     if len(rows) > 1:
         say(f"below {folder}:")
     out.print(table, highlight=False, soft_wrap=False)
+    left = [count for one in rows for name, count in one.conversations.items() if is_branch(name, one.conversations)]
+    if left:
+        conversations = sum(len(one.conversations) for one in rows)
+        say(f"messages in branches that were left: {sum(left):,}, in {len(left):,} of {conversations:,} conversations")
 
 
 def _listed(listing: Path) -> list[dict[str, Any]]:
