@@ -26,6 +26,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval.experiment.experiment import Progress
+from eval.report.plain import counted
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
 from lcm.faults import is_of_machine
@@ -282,8 +283,7 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     out.print(table, highlight=False, soft_wrap=False)
     left = [count for one in rows for name, count in one.conversations.items() if is_branch(name, one.conversations)]
     if left:
-        conversations = sum(len(one.conversations) for one in rows)
-        say(f"messages in branches that were left: {sum(left):,}, in {len(left):,} of {conversations:,} conversations")
+        say(f"branches that were left: {len(left):,}, with {counted(sum(left), 'message')}")
 
 
 def _listed(listing: Path) -> list[dict[str, Any]]:

@@ -60,12 +60,16 @@ class CodexReader:
         conversation_id = next(filter(None, map(_session_id, values)), file.name)
         branches = Stretches(_rolled_back(file) if file.mentions(_ROLLED_BACK.encode()) else ())
         title: str | None = None
+        parent, has_messages = "", False
         for place, (line, record) in enumerate(file.values()):
             with file.record(line):
                 title = _title(as_object(record)) or title
                 item = _item(record, conversation_id)
+                parent, has_messages = parent or _parent(record), has_messages or isinstance(item, Message)
                 suffix = branches.suffix(place, item.message_id) if isinstance(item, Message) else ""
                 yield RecordedItem(conversation_id + suffix, item, title)
+        if parent and not has_messages:
+            file.doubts.append(f"{file.path}: a fork that holds no words of its own: read the session {parent} instead")
 
 
 def _rolled_back(file: RecordedFile) -> list[list[range]]:
@@ -203,6 +207,12 @@ def _session_id(record: object) -> str:
     if record.get("type") == "session_meta":
         return native_id(object_in(record, "payload").get("id"))
     return native_id(record.get("id")) if _is_early_header(record) else ""
+
+
+def _parent(record: Mapping[str, Any]) -> str:
+    """The id of the session that a header says it was forked from."""
+    payload = object_in(record, "payload") if record.get("type") == "session_meta" else {}
+    return native_id(payload.get("forked_from_id"))
 
 
 def _title(record: Mapping[str, Any]) -> str | None:

@@ -171,6 +171,15 @@ def test_turns_that_were_rolled_back_are_a_branch(tmp_path: Path, records: list[
     assert kept == Counter(map(json.dumps, [HEADER, *records]))
 
 
+@pytest.mark.parametrize(("records", "is_told"), [([], True), ([user("a")], False)])
+def test_a_fork_without_words_names_the_session_that_has_them(tmp_path, records, is_told):
+    fork = HEADER | {"payload": {"id": "f1", "forked_from_id": "0a1b"}}
+    file = RecordedFile(write(tmp_path / "s.jsonl", fork, {"type": "turn_context", "payload": {}}, *records))
+    assert len(list(READER.read(file))) == 2 + len(records)
+    told = [f"{file.path}: a fork that holds no words of its own: read the session 0a1b instead"]
+    assert file.doubts == (told if is_told else [])
+
+
 EARLY_HEADER = {"id": "e1", "timestamp": AT, "instructions": None, "git": {}}
 EARLY = [
     {"type": "message", "id": None, "role": "user", "content": [{"type": "input_text", "text": "List the files"}]},
