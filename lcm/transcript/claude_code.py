@@ -5,7 +5,8 @@ agent worked, which stand in an `attachment` of type `queued_command`. All other
 types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records: what they tell lies
 beside no `message` and no role, and the messages around them tell it again.
 
-The order is that of the file. `parentUuid` makes no branches: parallel tool calls fork it where nobody turned back.
+The order is that of the file. `parentUuid` makes a branch only where a prompt goes back behind other prompts: parallel
+tool calls fork it where nobody turned back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,8 @@ from typing import Any
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
+from lcm.transcript.branches import Stretches
+from lcm.transcript.claude_rewinds import rewound
 from lcm.transcript.fields import as_object, kind, object_in, text_in
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
@@ -92,7 +95,8 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
     session_id = _first_session_id(file)
     chains, titles, queued = _Chains(session_id), dict[str, str](), _Queued()
     own_id = ""
-    for line, record in file.values():
+    branches = Stretches(() if is_agent(file.path) else rewound(file.path))
+    for place, (line, record) in enumerate(file.values()):
         with file.record(line):
             conversation_id = chains.conversation_id(as_object(record), line)
             own_id = own_id or conversation_id
@@ -101,7 +105,9 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             item = message if message is not None and is_said else Event(kind(record), record)
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
-            yield RecordedItem(conversation_id, item, title if conversation_id == session_id else None)
+            is_main = conversation_id == session_id
+            suffix = branches.suffix(place, item.message_id) if isinstance(item, Message) and is_main else ""
+            yield RecordedItem(conversation_id + suffix, item, title if is_main else None)
     if is_beside(file.path, notes(file.path)):
         for _, meta in _along(file, notes(file.path)).values():
             yield RecordedItem(own_id or session_id, Event("meta", meta), _agent_title(meta))
