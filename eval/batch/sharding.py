@@ -15,9 +15,9 @@ from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.files import private, written_whole
 from lcm.given import opened_as_is, plain_bytes
-from lcm.transcript.claude_code import beside
 from lcm.transcript.parquet import column_names
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.session_folder import beside
 
 PLAN = "plan.json"
 _PLAN_KEYS = ("shards", "identity", "settings", "files")

@@ -78,6 +78,10 @@ class RecordedFile:
             raise TranscriptError(str(quarantined))
         self.quarantine.append(quarantined)
 
+    def mentions(self, text: bytes) -> bool:
+        """Whether a line of JSONL holds the text, as it is spelt in the file."""
+        return any(text in line for _, line in RecordedFile(self.path)._lines())
+
     @contextmanager
     def record(self, line: int, what: str = "") -> Iterator[None]:
         """Put the line aside if a value is wrong in the body; `what` names the part of the line that is meant."""
