@@ -105,7 +105,8 @@ def main(arguments: Sequence[str]) -> int:
             if not files:
                 raise LcmError("no file to take in: name transcripts, or folders that hold some")
             workers = getattr(executor, "workers", 1)
-            shards = shards_of(files, into, number, settings, workers)
+            read = [file for file in files if file.refusal is None]
+            shards = shards_of(read, into, number, settings, workers)
             mirrored = origin_of(into)
             work = ShardWork(into, parts, triggers, ours["format"], mirrored.url if mirrored else None)
             outcome = _run(executor, work, shards)
@@ -197,6 +198,8 @@ def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence
         if len(told) > _SHOWN:
             warn(f"{len(told)} {what} in all")
     refused = 0
+    for older in filter(None, (file.refusal for file in files)):
+        warn(f"passed over: {older}")
     for one in outcome.reports:
         if one.refused is not None:
             is_passed = is_passed_over(by_path[one.source.path], named)

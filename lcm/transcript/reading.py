@@ -139,8 +139,11 @@ def reader_of(
     """Choose the reader by its name, or by what the file looks like.
 
     Raises:
-        TranscriptError: if there is no such reader, none recognises the file, or only others than the named one do.
+        TranscriptError: if there is no such reader, none recognises the file, or only others than the named one do; or
+            if the file is passed over for another that holds all that is said in it.
     """
+    if file.refusal:
+        raise TranscriptError(file.refusal)
     by_name = {reader.name: reader for reader in readers}
     names = ", ".join(sorted(by_name))
     if name != "auto" and name not in by_name:
