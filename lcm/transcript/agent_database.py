@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from lcm.errors import TranscriptError
 from lcm.given import opened_bytes
-from lcm.transcript.database import has_tables
+from lcm.transcript.database import has_tables, parsed
 from lcm.transcript.identity import native_id
-from lcm.transcript.json_scanner import parse
 from lcm.transcript.recorded_file import MAX_LINE_BYTES, RecordedFile
 
 Records = Callable[[RecordedFile], Iterator[tuple[int, Any]]]
@@ -84,7 +83,7 @@ def _rows(connection: sqlite3.Connection, session_id: str, file: RecordedFile) -
     try:
         for row in rows:
             with file.record(row["rowid"], f"session {session_id}, record {row['seq']}: "):
-                yield row["rowid"], _parsed(_unpacked(file, row["record"]))
+                yield row["rowid"], parsed(_unpacked(file, row["record"]))
     except sqlite3.DatabaseError as error:
         file.put_aside(1, f"the rest of session {session_id} cannot be read: {error}", to_end=True)
 
@@ -105,7 +104,7 @@ def _archived(connection: sqlite3.Connection, table: str, rowid: int, file: Reco
             file.bytes_read += len(line)
             with file.record(rowid, f"{table}, line {number} of it: "):
                 if line.strip():
-                    yield rowid, _parsed(line)
+                    yield rowid, parsed(line)
 
 
 def _unpacked(file: RecordedFile, record: bytes | None) -> bytes:
@@ -118,9 +117,3 @@ def _unpacked(file: RecordedFile, record: bytes | None) -> bytes:
         raise TranscriptError(f"cannot be unpacked: {error}") from error
     file.bytes_read += len(unpacked)
     return unpacked
-
-
-def _parsed(record: bytes) -> Any:
-    if len(record) > MAX_LINE_BYTES:
-        raise TranscriptError(f"a record of more than {MAX_LINE_BYTES // 2**20} MiB")
-    return parse(record.decode())

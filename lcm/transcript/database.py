@@ -3,9 +3,12 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 from urllib.parse import quote
 
-from lcm.transcript.recorded_file import RecordedFile
+from lcm.errors import TranscriptError
+from lcm.transcript.json_scanner import parse
+from lcm.transcript.recorded_file import MAX_LINE_BYTES, RecordedFile
 
 _MAGIC = b"SQLi"
 _WAIT_S = 5.0
@@ -29,6 +32,18 @@ def has_tables(file: RecordedFile, **columns: str) -> bool:
             )
     except sqlite3.Error:
         return False
+
+
+def parsed(value: str | bytes) -> Any:
+    """The JSON that a column holds.
+
+    Raises:
+        TranscriptError: if it is longer than a line of JSONL may be.
+        ValueError: if it is not JSON, or not UTF-8.
+    """
+    if len(value) > MAX_LINE_BYTES:
+        raise TranscriptError(f"a record of more than {MAX_LINE_BYTES // 2**20} MiB")
+    return parse(value if isinstance(value, str) else value.decode())
 
 
 @contextmanager

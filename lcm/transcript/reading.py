@@ -13,6 +13,7 @@ from lcm.transcript.copies import Copies
 from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
+from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.parquet import ParquetReader
@@ -28,6 +29,7 @@ READERS: tuple[TranscriptReader, ...] = (
     ClaudeCodeReader(),
     CodexReader(),
     GeminiReader(),
+    GooseReader(),
     ShareGptReader(),
     SweAgentReader(),
     TauBenchReader(),

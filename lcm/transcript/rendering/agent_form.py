@@ -27,7 +27,7 @@ def agent_messages(message: Message) -> list[AgentMessage]:
     What is too large for a context is named by a reference in its place.
     """
     message = compacted(message)
-    native = _native(message) if "native" in message.envelope else None
+    native = _native(message) if "native" in message.envelope and not _is_translated(message) else None
     if native is not None and _is_agent_message(native):
         return [native]
     if not message.parts:
@@ -54,6 +54,11 @@ def _native(message: Message) -> AgentMessage:
         blocks = [part.metadata.get("raw", part.text) for part in message.parts if part.metadata.get("slot") == slot]
         native[slot] = blocks if shape == "list" else blocks[0]
     return native
+
+
+def _is_translated(message: Message) -> bool:
+    """Whether its parts are in another notation than its record, which is kept whole."""
+    return not message.envelope["slots"] and any("slot" in part.metadata for part in message.parts)
 
 
 def _is_agent_message(native: Mapping[str, Any]) -> bool:
