@@ -75,13 +75,12 @@ def _rows(connection: sqlite3.Connection, session_id: str, file: RecordedFile) -
     """The records of `transcript_events`; a line is a row's number in the table."""
     packed = "event_zstd" if "event_zstd" in _columns(connection, "transcript_events") else "NULL"
     # As bytes: text that is not UTF-8 spoils one row, not the query.
-    rows = connection.execute(
+    query = (
         f"SELECT rowid, seq, coalesce(CAST(event_json AS BLOB), {packed}) AS record FROM transcript_events "  # noqa: S608  # a name of ours
-        "WHERE session_id = ? ORDER BY seq",
-        (session_id,),
+        "WHERE session_id = ? ORDER BY seq"
     )
     try:
-        for row in rows:
+        for row in connection.execute(query, (session_id,)):
             with file.record(row["rowid"], f"session {session_id}, record {row['seq']}: "):
                 yield row["rowid"], parsed(_unpacked(file, row["record"]))
     except sqlite3.DatabaseError as error:

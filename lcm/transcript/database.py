@@ -46,6 +46,17 @@ def parsed(value: str | bytes) -> Any:
     return parse(value if isinstance(value, str) else value.decode())
 
 
+def damage(file: RecordedFile) -> str | None:
+    """Why a database cannot be read, with the remedy; None where it can, or is none."""
+    if is_database(file):
+        try:
+            with _opened(file) as connection:
+                connection.execute("SELECT name FROM sqlite_master").fetchall()
+        except sqlite3.Error as error:
+            return _told(error)
+    return None
+
+
 @contextmanager
 def snapshot(file: RecordedFile) -> Iterator[sqlite3.Connection]:
     """The database as it stands now, read-only: rows by name, in one transaction.
@@ -59,10 +70,13 @@ def snapshot(file: RecordedFile) -> Iterator[sqlite3.Connection]:
             connection.execute("BEGIN")
             yield connection
     except sqlite3.DatabaseError as error:
-        reason = f"the database cannot be read on: {error}"
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-            reason = f"the database is locked: {error}; close the program that writes it, or copy the file"
-        file.put_aside(1, reason, to_end=True)
+        file.put_aside(1, _told(error), to_end=True)
+
+
+def _told(error: sqlite3.Error) -> str:
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        return f"the database is locked: {error}; close the program that writes it, or copy the file"
+    return f"the database cannot be read on: {error}; copy it anew, with the -wal file beside it"
 
 
 @contextmanager

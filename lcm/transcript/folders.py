@@ -7,6 +7,7 @@ from lcm.errors import TranscriptError
 from lcm.given import files_below
 from lcm.transcript import claude_code
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.database import damage
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reader import TranscriptReader
@@ -74,6 +75,8 @@ def _is_of_another_kind(file: RecordedFile) -> bool:
     try:
         if file.magic == b"PAR1":
             return column_names(file) is not None
+        if damage(file):
+            return False
         if foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
             whole = RecordedFile(file.path, strict=True)
             for _ in whole.values() if whole.shape == "lines" else whole.members():

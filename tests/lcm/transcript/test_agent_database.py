@@ -51,7 +51,7 @@ def made(
     """Write a database: a text stands as it is, bytes are packed, anything else is JSON."""
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(SCHEMA)
+        connection.executescript(f"PRAGMA synchronous=OFF; {SCHEMA}")
         for session_id, records in sessions.items():
             for seq, record in enumerate(records):
                 text = record if isinstance(record, str | bytes | None) else json.dumps(record)
@@ -156,6 +156,20 @@ def test_a_torn_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     ((transcript,), (aside,)) = read(made(tmp_path / "agent.sqlite", {}, archives={"s": torn[: len(torn) // 2]}))
     assert 0 < len(transcript.messages) < 999
     assert "session_transcript_archives, from line" in aside
+
+
+def test_of_a_torn_database_the_sessions_that_can_be_read_are_read(tmp_path: Path) -> None:
+    sessions = {f"s{n}": [header(f"s{n}"), *(said(f"e{i}", None, "word " * 200) for i in range(9))] for n in range(9)}
+    path = made(tmp_path / "agent.sqlite", sessions)
+    with path.open("r+b") as stream:
+        stream.seek(path.stat().st_size // 2)
+        stream.write(b"\0" * 4096)
+    transcripts, aside = read(path)
+    torn = {line.partition("session ")[2].split(" ")[0] for line in aside}
+    assert 0 < len(torn) < 9
+    assert [len(one.messages) == 9 for one in transcripts if one.conversation_id not in torn] == [True] * (
+        9 - len(torn)
+    )
 
 
 def test_another_database_of_events_is_not_taken(tmp_path: Path) -> None:
