@@ -47,6 +47,7 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"type": "context.append_message", "message": {}}, KIMI),
         ({"agents": {}, "workDir": "/", "lastPrompt": "hi"}, KIMI_STATE),
         ({"sessionId": "q", "type": "assistant", "message": {"role": "model", "parts": [{"text": "hi"}]}}, QWEN),
+        ({"agent:main:main": {"sessionId": "s", "updatedAt": 1}}, "OpenClaw's list of sessions"),
         ({"agentType": "general-purpose", "spawnDepth": 1}, "what Claude Code notes beside a sub-agent"),
         ({"session_meta": {}, "conversation_list": [{"sender": "a", "content": "hi"}]}, PARTY),
         ({"mapping": {}, "current_node": "n"}, "a ChatGPT export"),
