@@ -62,6 +62,8 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_has("agents", "workDir", "lastPrompt"), "the state of a Kimi session"),
     (_is_qwen, "a Qwen Code session"),
     (_has("agentType", "spawnDepth"), "what Claude Code notes beside a sub-agent"),
+    (_has("sessionID", "messageID", "type"), "a part of a message of OpenCode, read with the file of its session"),
+    (_has("sessionID", "role", "time"), "a message of OpenCode without its parts, read with the file of its session"),
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
     (_has("mapping", "current_node"), "a ChatGPT export"),
     (_has("chat_messages"), "a Claude.ai export"),

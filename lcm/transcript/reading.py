@@ -14,6 +14,7 @@ from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
+from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
@@ -24,6 +25,7 @@ from lcm.transcript.tau_bench import TauBenchReader
 
 READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
+    OpenCodeReader(),
     ClaudeCodeReader(),
     CodexReader(),
     GeminiReader(),

@@ -26,6 +26,9 @@ CODEX = {"timestamp": AT, "type": "session_meta", "payload": {"id": "0a1b"}}
 CODEX_SAID = {"type": "message", "id": None, "role": "user", "content": WORDS}
 OPENCLAW = {"type": "message", "id": "e1", "parentId": None, "timestamp": AT, "message": SAID}
 GEMINI = {"sessionId": "g1", "projectHash": "0a1b", "startTime": AT}
+OPENCODE_SESSION = {"id": "ses_1", "title": "A", "time": {"created": 1767603600000}}
+OPENCODE_SAID = {"info": {"id": "msg_1", "role": "user"}, "parts": [{"id": "prt_1", "type": "text", "text": "x"}]}
+OPENCODE = {"info": OPENCODE_SESSION, "messages": [OPENCODE_SAID]}
 TURNS = {"conversations": [{"from": "human", "value": "x"}]}
 RUN = {"history": [SAID]}
 TASK = {"task_id": 3, "traj": [SAID]}
@@ -61,6 +64,9 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
+    (OPENCODE, ["opencode"]),
+    (OPENCODE_SESSION, ["opencode"]),
+    ({"info": OPENCODE_SESSION, "messages": []}, ["opencode", "chat"]),
     (TURNS, ["sharegpt"]),
     ({"conversations": []}, ["sharegpt"]),
     (RUN, ["swe_agent"]),
@@ -90,6 +96,9 @@ REFUSED: list[Any] = [
     {"type": ["gemini"], "content": "x"},
     {"type": "model_change", "id": "x"},
     {"type": "session", "id": "0a1b", "timestamp": AT},
+    OPENCODE_SAID,
+    OPENCODE_SESSION | {"role": "user"},
+    {"info": {"id": "ses_1"}, "messages": [{"info": {"id": "msg_1"}, "parts": []}]},
     *({"role": "user", "parts": "x"}, {"role": ["user"], "parts": []}, {"history": "long"}),
     *({"conversations": ["words"]}, {"conversations": [SAID]}, {"items": []}, TURNS["conversations"][0]),
     *({"history": ["words"]}, {"trajectory": [[1, 2]]}, {"trajectory": "x"}, [{"action": "ls"}]),
@@ -132,6 +141,7 @@ GOOD = {
     "codex": item(**SAID),
     "gemini": {"type": "gemini", "content": "x"},
     "openclaw": OPENCLAW,
+    "opencode": OPENCODE,
     "sharegpt": TURNS,
     "swe_agent": RUN,
     "tau_bench": TASK,
@@ -169,6 +179,19 @@ BAD: list[tuple[str, Any, list[str]]] = [
     ("openclaw", {"type": "message", "message": "words"}, ["a message entry needs a `message` object"]),
     ("openclaw", {"type": "message", "message": {"content": ""}}, ["a message entry needs"]),
     ("openclaw", OPENCLAW | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    ("opencode", "[1]", ["expected a session, a JSON object, got list"]),
+    (
+        "opencode",
+        OPENCODE | {"messages": [7, {"info": {"role": "robot"}, "parts": []}, {"parts": [1]}]},
+        [
+            "messages 1: a record must be a JSON object, got int",
+            *(
+                f"messages {number}: expected a message, an object whose `role` is user or assistant"
+                for number in (2, 3)
+            ),
+        ],
+    ),
+    ("opencode", OPENCODE | {"info": {"revert": 7}, "messages": []}, ["info: `revert` must be a JSON object, got int"]),
     ("sharegpt", [1], ["expected a session, a JSON object, got list"]),
     (
         "sharegpt",
@@ -228,6 +251,7 @@ KEYS = {
         "type role id content parts thoughts toolCalls timestamp sessionId $set name args result text functionCall"
     ),
     "openclaw": "type id parentId message role content timestamp name",
+    "opencode": "info parts role id time type text state input output synthetic callID tool",
     "sharegpt": "from value id timestamp",
     "swe_agent": "role content response action observation thought tool_calls tool_call_ids",
     "tau_bench": "role content tool_calls id name",
@@ -240,11 +264,18 @@ VALUES = {
     ),
     "gemini": "user gemini model info",
     "openclaw": "message session label model_change e1",
+    "opencode": "user assistant text tool reasoning file step-start",
     "sharegpt": 'human gpt function_call <div>&#x110000;<![CDATA[a</div> {"name":"f"}',
 }
 FORMS = [
     *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "openclaw")),
-    *(("chat", "messages"), ("gemini", "messages"), ("sharegpt", "conversations"), ("tau_bench", "traj")),
+    *(
+        ("chat", "messages"),
+        ("gemini", "messages"),
+        ("opencode", "messages"),
+        ("sharegpt", "conversations"),
+        ("tau_bench", "traj"),
+    ),
     *(("swe_agent", "history"), ("swe_agent", "trajectory")),
 ]
 """Formats, and the key of a session under which the records stand that are drawn; None where each is a line."""
@@ -282,7 +313,7 @@ def test_whatever_stands_there_comes_back_or_is_put_aside(
     if key is None:
         lines = owed = [GOOD[name], *records]
     else:
-        good = GOOD["gemini"] if name == "gemini" else SAID
+        good = {"gemini": GOOD["gemini"], "opencode": OPENCODE_SAID}.get(name, SAID)
         header = {"tau_bench": {"task_id": 1}, "gemini": GEMINI}.get(name, {})
         other = data.draw(json_objects)
         lines = [header | {key: [good]}, 7, other | header | {key: records}]
