@@ -9,6 +9,7 @@ from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.codex import CodexReader
+from lcm.transcript.cursor import CursorReader
 from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
@@ -28,6 +29,7 @@ READERS: tuple[TranscriptReader, ...] = (
     OpenCodeReader(),
     ClaudeCodeReader(),
     CodexReader(),
+    CursorReader(),
     GeminiReader(),
     ShareGptReader(),
     SweAgentReader(),

@@ -26,6 +26,7 @@ CODEX = {"timestamp": AT, "type": "session_meta", "payload": {"id": "0a1b"}}
 CODEX_SAID = {"type": "message", "id": None, "role": "user", "content": WORDS}
 OPENCLAW = {"type": "message", "id": "e1", "parentId": None, "timestamp": AT, "message": SAID}
 GEMINI = {"sessionId": "g1", "projectHash": "0a1b", "startTime": AT}
+CURSOR = {"role": "user", "message": {"content": "<user_query>x</user_query>"}}
 OPENCODE_SESSION = {"id": "ses_1", "title": "A", "time": {"created": 1767603600000}}
 OPENCODE_SAID = {"info": {"id": "msg_1", "role": "user"}, "parts": [{"id": "prt_1", "type": "text", "text": "x"}]}
 OPENCODE = {"info": OPENCODE_SESSION, "messages": [OPENCODE_SAID]}
@@ -64,6 +65,8 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
+    (CURSOR, ["cursor"]),
+    ({"role": "assistant", "message": {"content": []}}, ["cursor"]),
     (OPENCODE, ["opencode"]),
     (OPENCODE_SESSION, ["opencode"]),
     ({"info": OPENCODE_SESSION, "messages": []}, ["opencode", "chat"]),
@@ -96,6 +99,9 @@ REFUSED: list[Any] = [
     {"type": ["gemini"], "content": "x"},
     {"type": "model_change", "id": "x"},
     {"type": "session", "id": "0a1b", "timestamp": AT},
+    {"role": "robot", "message": {"content": "x"}},
+    {"role": "user", "message": {"parts": []}},
+    {"role": "user", "message": {"role": "user", "content": "x"}},
     OPENCODE_SAID,
     OPENCODE_SESSION | {"role": "user"},
     {"info": {"id": "ses_1"}, "messages": [{"info": {"id": "msg_1"}, "parts": []}]},
@@ -139,6 +145,7 @@ GOOD = {
     "chat": SAID,
     "claude_code": CLAUDE,
     "codex": item(**SAID),
+    "cursor": CURSOR,
     "gemini": {"type": "gemini", "content": "x"},
     "openclaw": OPENCLAW,
     "opencode": OPENCODE,
@@ -172,6 +179,9 @@ BAD: list[tuple[str, Any, list[str]]] = [
     ("codex", item(type="message", content="Hello"), ["a message item needs a `role`"]),
     ("codex", item(role=["user"], content="Hello"), ["a message item needs a `role`"]),
     ("codex", item(role="user") | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    ("cursor", "7", [f"{NO_OBJECT} int"]),
+    ("cursor", {"role": "robot", "message": {"content": "x"}}, ["expected a `message` object of the `role` user or"]),
+    ("cursor", {"role": "user", "message": "x"}, ["expected a `message` object of the `role` user or assistant"]),
     ("gemini", "7", [f"{NO_OBJECT} int"]),
     ("gemini", {"type": "user", "content": "y", "timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
     ("openclaw", "{broken", ["not JSON: "]),
@@ -247,6 +257,7 @@ KEYS = {
         "type payload role content message arguments input output result summary call_id name function author id"
         " timestamp created_at instructions record_type thread_name"
     ),
+    "cursor": "role message type content text name input status",
     "gemini": (
         "type role id content parts thoughts toolCalls timestamp sessionId $set name args result text functionCall"
     ),
@@ -262,6 +273,7 @@ VALUES = {
         "message agent_message reasoning function_call function_call_output tool_result session_meta response_item"
         " event_msg"
     ),
+    "cursor": "user assistant text tool_use <user_query>a</user_query> <timestamp>now</timestamp> <system_reminder>",
     "gemini": "user gemini model info",
     "openclaw": "message session label model_change e1",
     "opencode": "user assistant text tool reasoning file step-start",
