@@ -8,7 +8,7 @@ of tools are not recorded, calls have no ids, and what the assistant says has no
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from lcm.transcript.fields import as_object, kind
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile, without_ending
+from lcm.transcript.wrapped import unwrapped, within, without
 
 _NOTICES = ("timestamp", "system_reminder", "system_notification")
 """What stands beside words that are in no `<user_query>`."""
@@ -76,23 +77,18 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
     native, role = record.get("message"), record["role"]
     if not isinstance(native, dict) or role not in ("user", "assistant"):
         raise TranscriptError("expected a `message` object of the `role` user or assistant")
-    said = decompose(native, role)
-    envelope, parts, asked_at = said.envelope, said.parts, None
-    if role == "user":
-        asked_at = next(filter(None, map(_instant, _texts(native))), None)
-        said = decompose({**native, "content": _asked(native.get("content"))}, role)
-        if not said.content and all(part.part_type == "text" for part in said.parts):
-            return Event("notice", record)
-        # The parts are what was asked, and the record is kept whole.
-        envelope = {"native": native, "slots": {}}
-        parts = tuple(replace(part, metadata=_unplaced(part.metadata)) for part in said.parts)
+    said = unwrapped(native, role, _query) if role == "user" else decompose(native, role)
+    if role == "user" and not said.content and all(part.part_type == "text" for part in said.parts):
+        return Event("notice", record)
     return Message(
-        "", said.role, said.content, session_id, asked_at, parts=parts, envelope=enclosed(envelope, record, "message")
+        message_id="",
+        role=said.role,
+        content=said.content,
+        session_id=session_id,
+        created_at=next(filter(None, map(_instant, _texts(native))), None) if role == "user" else None,
+        parts=said.parts,
+        envelope=enclosed(said.envelope, record, "message"),
     )
-
-
-def _unplaced(metadata: Any) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if key != "slot"}
 
 
 def _texts(native: dict[str, Any]) -> Iterator[str]:
@@ -103,39 +99,14 @@ def _texts(native: dict[str, Any]) -> Iterator[str]:
             yield text
 
 
-def _asked(content: Any) -> Any:
-    """The content with what was asked in place of each text around it."""
-    match content:
-        case str():
-            return _query(content)
-        case list():
-            return [_asked(block) for block in content]
-        case {"type": "text", "text": str(text)}:
-            return {**content, "text": _query(text)}
-    return content
-
-
 def _query(text: str) -> str:
     """What a text holds as queries; where it marks none, all but the notices in it."""
-    queries = _within(text, "user_query")
+    queries = within(text, "user_query")
     if queries:
         return "\n".join(query.strip() for query in queries)
     for notice in _NOTICES:
-        text = _without(text, notice)
+        text = without(text, notice)
     return text.strip()
-
-
-def _within(text: str, tag: str) -> list[str]:
-    """What stands between a tag and its end, each time."""
-    begun = (piece.partition(f"</{tag}>") for piece in text.split(f"<{tag}>")[1:])
-    return [inside for inside, end, _ in begun if end]
-
-
-def _without(text: str, tag: str) -> str:
-    """What stands outside of a tag and its end; a tag without an end is text."""
-    before, *begun = text.split(f"<{tag}>")
-    pieces = (piece.partition(f"</{tag}>") for piece in begun)
-    return before + "".join(after if end else f"<{tag}>{inside}" for inside, end, after in pieces)
 
 
 def _instant(text: str) -> datetime | None:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import claude_code, cursor, opencode
+from lcm.transcript import claude_code, cline, cursor, opencode
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.cline import ClineReader
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.opencode import OpenCodeReader
@@ -17,6 +18,7 @@ from lcm.transcript.recorded_file import RecordedFile, without_ending
 
 _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
     (ClaudeCodeReader(), claude_code.beside),
+    (ClineReader(), cline.beside),
     (CursorReader(), cursor.beside),
     (OpenCodeReader(), opencode.beside),
 )

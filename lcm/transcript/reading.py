@@ -8,6 +8,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.doubts import Tally
@@ -28,6 +29,7 @@ READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
     OpenCodeReader(),
     ClaudeCodeReader(),
+    ClineReader(),
     CodexReader(),
     CursorReader(),
     GeminiReader(),

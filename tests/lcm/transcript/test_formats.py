@@ -26,6 +26,7 @@ CODEX = {"timestamp": AT, "type": "session_meta", "payload": {"id": "0a1b"}}
 CODEX_SAID = {"type": "message", "id": None, "role": "user", "content": WORDS}
 OPENCLAW = {"type": "message", "id": "e1", "parentId": None, "timestamp": AT, "message": SAID}
 GEMINI = {"sessionId": "g1", "projectHash": "0a1b", "startTime": AT}
+CLINE = [SAID | {"content": [{"type": "text", "text": "<task>x</task>"}]}]
 CURSOR = {"role": "user", "message": {"content": "<user_query>x</user_query>"}}
 OPENCODE_SESSION = {"id": "ses_1", "title": "A", "time": {"created": 1767603600000}}
 OPENCODE_SAID = {"info": {"id": "msg_1", "role": "user"}, "parts": [{"id": "prt_1", "type": "text", "text": "x"}]}
@@ -65,6 +66,10 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
+    (CLINE, ["cline", "chat"]),
+    ([SAID | {"content": "<task>x</task>"}], ["cline", "chat"]),
+    (CLINE[0], ["chat"]),
+    ([SAID | {"content": "<task>x"}], ["chat"]),
     (CURSOR, ["cursor"]),
     ({"role": "assistant", "message": {"content": []}}, ["cursor"]),
     (OPENCODE, ["opencode"]),
