@@ -37,7 +37,6 @@ _PART_TYPES: dict[str, PartType] = {
 
 _MESSAGES = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, length(id), id"
 _PARTS = "SELECT * FROM part WHERE message_id = ? ORDER BY length(id), id"
-_TODOS = "SELECT * FROM todo WHERE session_id = ? ORDER BY position"
 _ORPHANS = """
     SELECT 'message' AS what, message.id FROM message LEFT JOIN session ON session.id = session_id
     WHERE session.id IS NULL
@@ -46,8 +45,13 @@ _ORPHANS = """
     LEFT JOIN session ON session.id = message.session_id WHERE session.id IS NULL
 """
 
-_NOTES = ("todo", "session_diff", "session_share")
+_NOTES = ("todo", "session_diff")
 """Folders of the tree in which a file is named after its session."""
+_NOTED = {
+    "todo": "SELECT * FROM todo WHERE session_id = ? ORDER BY rowid",
+    "session_message": "SELECT * FROM session_message WHERE session_id = ? ORDER BY rowid",
+}
+"""Tables whose rows are events of their session: a version to come writes its messages into the second one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +284,7 @@ def _root(session: Path) -> Path:
 
 
 def _database(file: RecordedFile) -> Iterator[RecordedItem]:
-    has_todos = has_tables(file, todo="session_id position")
+    noted = [table for table in _NOTED if has_tables(file, **{table: "session_id"})]
     with snapshot(file) as database:
         for session in database.execute("SELECT * FROM session ORDER BY time_created, id"):
             conversation = _conversation(dict(session), file.name)
@@ -291,9 +295,10 @@ def _database(file: RecordedFile) -> Iterator[RecordedItem]:
                 with file.record(1, f"message {message['id']}: "):
                     record = {"info": _shown(message), "parts": list(_rows(file, database, message["id"]))}
                     yield from conversation.said(record)
-            for todo in database.execute(_TODOS, [session["id"]]) if has_todos else ():
-                with file.record(1, f"todo of session {session['id']}: "):
-                    yield conversation.event("todo", _columns(todo))
+            for table in noted:
+                for row in database.execute(_NOTED[table], [session["id"]]):
+                    with file.record(1, f"{table} of session {session['id']}: "):
+                        yield conversation.event(table, _columns(row))
         for row in database.execute(_ORPHANS):
             file.put_aside(1, f"{row['what']} {row['id']}: its session is not in the database")
 

@@ -57,6 +57,7 @@ def test_words_are_what_the_user_said_and_the_record_is_whole() -> None:
         ("<task>\na\n</task>", "a"),
         ("<task>a</task>\n\n<environment_details>b</environment_details>", "a"),
         ("<user_message>\na\n</user_message>", "a"),
+        ("<task>a</task> and more", "<task>a</task> and more"),
         ("The user said: <feedback>a</feedback>", "The user said: <feedback>a</feedback>"),
         ("a <environment_details> b", "a <environment_details> b"),
     ],
@@ -98,7 +99,14 @@ def test_where_no_place_is_told_the_words_are_looked_for_in_order(tmp_path: Path
     ]
     interface = [
         *(shown(1, "text", "a"), shown(2, "api_req_started", "{}"), shown(3, "text", "b"), {"ts": "?", "text": "a"}),
-        *(7, shown(4, "text", "a"), shown(5, "text", "no"), shown(6, "user_feedback", "no"), shown(7, "reasoning")),
+        *(
+            7,
+            shown(4, "text", "a"),
+            shown(5, "text", "no"),
+            shown(5, "user_feedback", "n"),
+            shown(6, "user_feedback", "no"),
+            shown(7, "reasoning"),
+        ),
     ]
     assert seconds(read_one(task(tmp_path, history, interface), READER)) == [1, 3, None, 4, 6, None]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lcm.records.conversation import Message, Transcript
@@ -117,6 +117,7 @@ def test_words_are_what_was_said_and_what_tools_gave_back() -> None:
     assert asked.content == "Where do we keep the tide tables? See @notes.md"
     assert str(asked.created_at) == "2026-01-05 09:01:00+00:00"
     assert [part.part_type for part in asked.parts] == ["text", "text", "file"]
+    assert asked.parts[2].metadata["raw"]["filename"] == "notes.md"
     assert answered.content.split("\n") == [
         "In var/tides.sqlite, loaded by src/cache.py.",
         "src/cache.py:12: tide_table = load('var/tides.sqlite')",
@@ -132,7 +133,7 @@ def test_words_are_what_was_said_and_what_tools_gave_back() -> None:
     assert undone.content == "Move them to Postgres."
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     said=st.lists(
         st.tuples(
@@ -144,6 +145,7 @@ def test_words_are_what_was_said_and_what_tools_gave_back() -> None:
     ),
     undone=st.none() | st.integers(1, 13),
 )
+@example(said=[("user", [text("a"), text("b")] * 5 + [text("c")]), *[("user", [])] * 10], undone=10)
 def test_all_three_agree_on_any_session(said, undone, tmp_path_factory):
     revert = {} if undone is None else {"revert": {"messageID": f"msg_{undone}"}}
     export = session(*said, **revert)
@@ -193,7 +195,19 @@ def test_what_is_noted_beside_the_messages_is_an_event(tmp_path: Path) -> None:
     assert [event.kind for event in export.events] == ["session", "todos"]
     assert [event.kind for event in stored.events] == [event.kind for event in rows.events] == ["session", "todo"]
     assert stored.events[0].native == EXPORT["info"]
+    assert rows.events[1].native["content"] == EXPORT["todos"][0]["content"]
     assert {one.title for one in (export, stored, rows)} == {EXPORT["info"]["title"]}
+
+
+def test_messages_of_a_version_to_come_are_events_and_told(tmp_path: Path) -> None:
+    path = database(tmp_path / "a.db", session())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE session_message (id TEXT, session_id TEXT, type TEXT, data TEXT)")
+        connection.execute("INSERT INTO session_message VALUES ('msg_1', 'ses_1', 'user', '{}')")
+    file = RecordedFile(path)
+    (found,) = joined(read_pieces(file, READER))
+    assert [event.kind for event in found.events] == ["session", "session_message"]
+    assert file.doubts == [f"{path}: no message in it, and 2 records of other kinds"]
 
 
 def test_damage_is_put_aside_by_file_and_the_rest_is_read(tmp_path: Path) -> None:
