@@ -48,7 +48,10 @@ class OpenClawReader:
     def detects(self, file: RecordedFile) -> bool:
         first = file.first if isinstance(file.first, list) else []
         has_other_header = any(isinstance(value, dict) and value.get("type") == "session_start" for value in first)
-        return any(map(_is_entry, first)) and not has_other_header
+        is_begun = bool(first) and all(
+            _is_header(value) and {"version", "id", "cwd"} <= value.keys() for value in first
+        )
+        return (any(map(_is_entry, first)) and not has_other_header) or is_begun
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         branches = Stretches(_abandoned(file.path) if self.branches == "apart" else ())

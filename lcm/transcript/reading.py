@@ -10,6 +10,7 @@ from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
+from lcm.transcript.copies import Copies
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
@@ -69,13 +70,23 @@ def read_transcripts(
     return joined(read_pieces(file, reader_of(file, format, readers), workspace_id))
 
 
-def read_pieces(file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default") -> Iterator[Transcript]:
+def read_pieces(
+    file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default", copies: Copies | None = None
+) -> Iterator[Transcript]:
     """Read a file piece by piece: each continues its conversation where the one before ended.
 
     What cannot be read stands in `file.quarantine` afterwards, what gives doubt of the file in `file.doubts`.
+
+    Args:
+        file: what is read.
+        reader: of its format.
+        workspace_id: the haystack that the conversations belong to.
+        copies: the files read before it, of whose messages a copy is no message; None = each is one.
     """
     tally = Tally()
-    yield from in_pieces(tally.counted(reader.read(file)), lambda: file.bytes_read, workspace_id)
+    items = tally.counted(reader.read(file))
+    once = items if copies is None else copies.once(items, file)
+    yield from in_pieces(once, lambda: file.bytes_read, workspace_id)
     tally.judge(file)
 
 

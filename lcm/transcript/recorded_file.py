@@ -56,6 +56,8 @@ class RecordedFile:
         self.quarantine: list[QuarantinedLines] = []
         self.doubts: list[str] = []
         """Why it may not be what it was read as; each names the file."""
+        self.copies = 0
+        """Messages that stand in what was read before."""
         self.is_silent = False
         """Nothing is said in it."""
         self.read_along: list[Path] = []

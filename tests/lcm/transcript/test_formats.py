@@ -64,6 +64,7 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"id": "m2", "type": "gemini", "content": "x"}, ["gemini"]),
     ({"role": "user", "parts": PARTS}, ["gemini"]),
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
+    ({"type": "session", "version": 3, "id": "0a1b", "timestamp": AT, "cwd": "/w"}, ["openclaw"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
     (CLINE, ["cline", "chat"]),
