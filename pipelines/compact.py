@@ -12,7 +12,7 @@ A file is split between shards only if it is Parquet with a column conversation_
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
 content, and a file that has grown adds what is new. Formats: chat,
-claude_code, codex, gemini, goose, openclaw, parquet, sharegpt, swe_agent, tau_bench.
+claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent, tau_bench.
 Where a summarizer fails, what was made is kept, and the same command tries again what is not done; once credentials
 are refused, no more is summarised.
 Exit code 2 if anything was refused or failed; the rest is kept."""

@@ -5,10 +5,13 @@ from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import session_folder
+from lcm.transcript import cline, cursor, opencode, session_folder
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.cline import ClineReader
+from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.foreign import foreign_name
+from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import reader_of
@@ -17,6 +20,9 @@ from lcm.transcript.session_states import mark_states
 
 _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
     (ClaudeCodeReader(), session_folder.beside),
+    (ClineReader(), cline.beside),
+    (CursorReader(), cursor.beside),
+    (OpenCodeReader(), opencode.beside),
 )
 """Readers of sessions that lie in several files, and which are read along with one."""
 

@@ -8,8 +8,10 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
 from lcm.transcript.copies import Copies
+from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
@@ -17,6 +19,7 @@ from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
+from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
@@ -27,8 +30,11 @@ from lcm.transcript.tau_bench import TauBenchReader
 
 READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
+    OpenCodeReader(),
     ClaudeCodeReader(),
+    ClineReader(),
     CodexReader(),
+    CursorReader(),
     GeminiReader(),
     GooseReader(),
     ShareGptReader(),
