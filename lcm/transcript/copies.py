@@ -1,6 +1,7 @@
 """Messages that stand again in what was read: a session resumed, forked or archived writes its records once more."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Literal
 
 from lcm.records.conversation import Event, Message
@@ -20,11 +21,14 @@ class Copies:
     """The messages of files that are read one after the other, as digests: those that come again are copies.
 
     A copy has the recorded id, the recorded instant and the content of a message before it, in whichever conversation
-    that stands. Without an instant its id must be as long as those that no two messages share by chance.
+    that stands. Without an instant its id must be as long as those that no two messages share by chance. Of a
+    conversation that another file holds too nothing is a copy: that is another state of it.
     """
 
     def __init__(self) -> None:
         self._seen = Digests()
+        self._files: dict[str, Path] = {}
+        """Of each conversation the first that holds it."""
         self.ids: dict[str, str] = {}
         """What would be a copy's message id, and its recorded id, by which the original is found."""
 
@@ -32,7 +36,8 @@ class Copies:
         """The items; a copy is an event of type `copy` with the same record, and counted in `file.copies`."""
         for recorded in items:
             message = recorded.item
-            if isinstance(message, Message) and self._is_copy(message):
+            is_first_state = self._files.setdefault(recorded.conversation_id, file.path) == file.path
+            if isinstance(message, Message) and is_first_state and self._is_copy(message):
                 file.copies += 1
                 self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
                 yield recorded._replace(item=Event("copy", rebuild_record(message)))

@@ -203,7 +203,12 @@ def _export(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
 
 
 def _tree(file: RecordedFile) -> Iterator[RecordedItem]:
-    for line, session in file.values():
+    for line, value in file.values():
+        session: dict[str, Any] = {}
+        with file.record(line):
+            session = as_object(value, "a session")
+        if not session:
+            continue
         conversation = _conversation(session, file.name)
         yield conversation.event("session", session)
         with file.record(line):

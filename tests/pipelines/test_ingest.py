@@ -182,7 +182,7 @@ def test_of_a_folder_other_things_and_its_own_files_are_passed_over(lcm: Lcm) ->
         assert store.conversations()["conversation_id"].to_list() == ["a/talk", "b/talk"]
     refused = lcm("ingest", "README.md", "into=memory.db")
     assert refused.code == BAD_INPUT
-    assert "lcm reads: chat, claude_code, codex," in refused.stderr
+    assert "lcm reads: chat, claude_code, cline, codex," in refused.stderr
 
 
 def test_where_nothing_is_taken_in_nothing_is_left_behind(lcm: Lcm, tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.records.conversation import Transcript
+from lcm.store.store import Store
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.copies import Copies
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import joined, read_pieces
 from lcm.transcript.recorded_file import RecordedFile
+from tests.lcm.store.contents import TOKENS
 from tests.lcm.transcript.recordings import write
 
 AT = "2026-01-05T09:00:00Z"
@@ -48,6 +50,16 @@ def test_a_resumed_session_has_its_new_messages_and_keeps_the_copies_as_events(t
     ]
     assert copies.ids == {"s2:u1": "u1", "s2:u2": "u2"}
     assert len(words(read(None, *paths))) == 8
+
+
+def test_another_state_of_a_conversation_is_left_whole(tmp_path: Path) -> None:
+    grown = [said("u1", "The lid."), said("u2", "The ninth of May.")]
+    paths = [write(tmp_path / "a.jsonl", *grown[:1]), write(tmp_path / "b.jsonl", *grown)]
+    with Store() as store:
+        copies = Copies()
+        for path in paths:
+            store.ingest_pieces(read_pieces(RecordedFile(path), ClaudeCodeReader(), copies=copies), TOKENS)
+        assert [message.content for message in store.messages("s1")] == ["The lid.", "The ninth of May."]
 
 
 def test_what_may_be_like_by_chance_is_no_copy(tmp_path: Path) -> None:
