@@ -58,6 +58,8 @@ def records(path: Path) -> list[Any]:
         ]
         found.append({**entry, **dict.fromkeys(lists)} if lists else entry)
         found += [element for key in lists for element in entry[key]]
+        if told := entry.get("$set", {}).get("messages"):  # a change of Gemini's that lists messages
+            found[-1:] = [{"$set": entry["$set"] | {"messages": None}}, *told]
     return found
 
 

@@ -110,6 +110,19 @@ def gemini(folder: Path, talk: Talk) -> Path:
     return lines(folder / "session.jsonl", header, *said)
 
 
+def goose(folder: Path, talk: Talk) -> Path:
+    said = (
+        {
+            "id": f"m{n}",
+            "role": turn.role,
+            "created": turn.ms // 1000,
+            "content": [{"type": "text", "text": turn.words}],
+        }
+        for n, turn in enumerate(talk)
+    )
+    return lines(folder / "20260901_1.jsonl", {"working_dir": "/w", "description": "A talk"}, *said)
+
+
 def openclaw(folder: Path, talk: Talk) -> Path:
     header = {"type": "session", "version": 3, "id": "s", "timestamp": talk[0].iso, "cwd": "/w"}
     entries = (
@@ -162,7 +175,8 @@ def tau_bench(folder: Path, talk: Talk) -> Path:
 WRITERS: dict[str, Write] = {
     one.__name__: one
     for one in (
-        *(chat, claude_code, cline, codex, cursor, gemini, openclaw, opencode, parquet, sharegpt, swe_agent, tau_bench),
+        *(chat, claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent),
+        tau_bench,
     )
 }
 """By the name of the reader."""

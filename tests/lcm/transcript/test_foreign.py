@@ -49,6 +49,7 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"type": "context.append_message", "message": {}}, KIMI),
         ({"agents": {}, "workDir": "/", "lastPrompt": "hi"}, KIMI_STATE),
         ({"sessionId": "q", "type": "assistant", "message": {"role": "model", "parts": [{"text": "hi"}]}}, QWEN),
+        ({"agent:main:main": {"sessionId": "s", "updatedAt": 1}}, "OpenClaw's list of sessions"),
         ({"agentType": "general-purpose", "spawnDepth": 1}, "what Claude Code notes beside a sub-agent"),
         ({"ts": 1, "type": "say", "say": "text", "text": "hi"}, SHOWN),
         ({"ts": 1, "type": "ask", "ask": "tool"}, SHOWN),

@@ -26,6 +26,8 @@ CODEX = {"timestamp": AT, "type": "session_meta", "payload": {"id": "0a1b"}}
 CODEX_SAID = {"type": "message", "id": None, "role": "user", "content": WORDS}
 OPENCLAW = {"type": "message", "id": "e1", "parentId": None, "timestamp": AT, "message": SAID}
 GEMINI = {"sessionId": "g1", "projectHash": "0a1b", "startTime": AT}
+GOOSE = {"role": "user", "created": 1767603601, "content": [{"type": "text", "text": "x"}]}
+GOOSE_CALL = {"role": "assistant", "created": 1767603601, "content": [{"type": "toolRequest", "id": "c1"}]}
 CLINE = [SAID | {"content": [{"type": "text", "text": "<task>x</task>"}]}]
 CURSOR = {"role": "user", "message": {"content": "<user_query>x</user_query>"}}
 OPENCODE_SESSION = {"id": "ses_1", "title": "A", "time": {"created": 1767603600000}}
@@ -65,6 +67,8 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"role": "user", "parts": PARTS}, ["gemini"]),
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
     ({"type": "session", "version": 3, "id": "0a1b", "timestamp": AT, "cwd": "/w"}, ["openclaw"]),
+    (GOOSE_CALL, ["goose", "chat"]),
+    ({"working_dir": "/w", "conversation": [GOOSE]}, ["goose"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
     (CLINE, ["cline", "chat"]),
@@ -136,6 +140,7 @@ def test_a_value_is_taken_by_the_readers_of_its_format_and_by_no_other(tmp_path:
         ("claude_code", ["{broken", "7", CLAUDE, CLAUDE]),
         ("codex", ["{broken", CODEX, {"type": "response_item", "payload": SAID}]),
         ("gemini", ["{broken", {"type": "user", "content": "x"}, *[{"type": "gemini", "content": "x"}] * 2]),
+        ("goose", ["{damaged", {"working_dir": "/w"}, GOOSE]),
         ("openclaw", ["{damaged", {"type": "model_change", "id": "x"}, OPENCLAW]),
     ],
 )
@@ -153,6 +158,7 @@ GOOD = {
     "codex": item(**SAID),
     "cursor": CURSOR,
     "gemini": {"type": "gemini", "content": "x"},
+    "goose": GOOSE,
     "openclaw": OPENCLAW,
     "opencode": OPENCODE,
     "sharegpt": TURNS,
@@ -190,6 +196,9 @@ BAD: list[tuple[str, Any, list[str]]] = [
     ("cursor", {"role": "user", "message": "x"}, ["expected a `message` object of the `role` user or assistant"]),
     ("gemini", "7", [f"{NO_OBJECT} int"]),
     ("gemini", {"type": "user", "content": "y", "timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    ("goose", "7", [f"{NO_OBJECT} int"]),
+    ("goose", GOOSE | {"content": "words"}, ["a message needs a `role`, user or assistant, and a list"]),
+    ("goose", GOOSE | {"created": "noon"}, [f"{NO_INSTANT} 'noon'"]),
     ("openclaw", "{broken", ["not JSON: "]),
     ("openclaw", "7", ["an entry must be a JSON object, got int"]),
     ("openclaw", {"type": "message", "message": "words"}, ["a message entry needs a `message` object"]),
@@ -267,6 +276,7 @@ KEYS = {
     "gemini": (
         "type role id content parts thoughts toolCalls timestamp sessionId $set name args result text functionCall"
     ),
+    "goose": "role content created id metadata working_dir description message_id",
     "openclaw": "type id parentId message role content timestamp name",
     "opencode": "info parts role id time type text state input output synthetic callID tool",
     "sharegpt": "from value id timestamp",
@@ -286,7 +296,8 @@ VALUES = {
     "sharegpt": 'human gpt function_call <div>&#x110000;<![CDATA[a</div> {"name":"f"}',
 }
 FORMS = [
-    *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "openclaw")),
+    *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "goose", "openclaw")),
+    ("goose", "conversation"),
     *(
         ("chat", "messages"),
         ("gemini", "messages"),
@@ -331,8 +342,8 @@ def test_whatever_stands_there_comes_back_or_is_put_aside(
     if key is None:
         lines = owed = [GOOD[name], *records]
     else:
-        good = {"gemini": GOOD["gemini"], "opencode": OPENCODE_SAID}.get(name, SAID)
-        header = {"tau_bench": {"task_id": 1}, "gemini": GEMINI}.get(name, {})
+        good = {"gemini": GOOD["gemini"], "goose": GOOSE, "opencode": OPENCODE_SAID}.get(name, SAID)
+        header = {"tau_bench": {"task_id": 1}, "gemini": GEMINI, "goose": {"working_dir": "/w"}}.get(name, {})
         other = data.draw(json_objects)
         lines = [header | {key: [good]}, 7, other | header | {key: records}]
         owed = [lines[1], *unfolded(lines[0]), *unfolded(lines[2])]
