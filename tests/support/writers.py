@@ -62,6 +62,20 @@ def claude_code(folder: Path, talk: Talk) -> Path:
     return lines(folder / "s.jsonl", *records)
 
 
+def cline(folder: Path, talk: Talk) -> Path:
+    said = [
+        {"role": turn.role, "content": [{"type": "text", "text": turn.words if n else f"<task>{turn.words}</task>"}]}
+        for n, turn in enumerate(talk)
+    ]
+    shown = [
+        {"ts": turn.ms, "type": "say", "say": "text", "text": turn.words, "conversationHistoryIndex": n - 1}
+        for n, turn in enumerate(talk)
+    ]
+    lines(folder / "17" / "ui_messages.json", shown)
+    lines(folder / "17" / "api_conversation_history.json", said)
+    return folder
+
+
 def codex(folder: Path, talk: Talk) -> Path:
     def item(turn: Turn) -> dict[str, Any]:
         kind = "input_text" if turn.role == "user" else "output_text"
@@ -71,6 +85,19 @@ def codex(folder: Path, talk: Talk) -> Path:
 
     header = {"timestamp": talk[0].iso, "type": "session_meta", "payload": {"id": "s"}}
     return lines(folder / "rollout.jsonl", header, *map(item, talk))
+
+
+def cursor(folder: Path, talk: Talk) -> Path:
+    """Cursor tells when the user asked, to the minute, and of replies nothing."""
+
+    def record(turn: Turn) -> dict[str, Any]:
+        asked = (
+            f"<timestamp>{turn.at:%A, %b %d, %Y, %I:%M %p} (UTC)</timestamp>\n<user_query>\n{turn.words}\n</user_query>"
+        )
+        text = asked if turn.role == "user" else turn.words
+        return {"role": turn.role, "message": {"content": [{"type": "text", "text": text}]}}
+
+    return lines(folder / "s.jsonl", *map(record, talk), {"type": "turn_ended", "status": "success"})
 
 
 def gemini(folder: Path, talk: Talk) -> Path:
@@ -111,6 +138,18 @@ def openclaw(folder: Path, talk: Talk) -> Path:
     return lines(folder / "s.jsonl", header, *entries)
 
 
+def opencode(folder: Path, talk: Talk) -> Path:
+    storage = folder / "storage"
+    session = {"id": "ses_1", "projectID": "p", "title": "A", "time": {"created": talk[0].ms}}
+    lines(storage / "session" / "p" / "ses_1.json", session)
+    for n, turn in enumerate(talk):
+        message = {"id": f"msg_{n}", "sessionID": "ses_1", "role": turn.role, "time": {"created": turn.ms}}
+        part = {"id": f"prt_{n}", "sessionID": "ses_1", "messageID": f"msg_{n}", "type": "text", "text": turn.words}
+        lines(storage / "message" / "ses_1" / f"msg_{n}.json", message)
+        lines(storage / "part" / f"msg_{n}" / f"prt_{n}.json", part)
+    return folder
+
+
 def parquet(folder: Path, talk: Talk) -> Path:
     path = folder / "talk.parquet"
     pl.DataFrame([{"role": turn.role, "content": turn.words, "timestamp": turn.at} for turn in talk]).write_parquet(
@@ -135,6 +174,9 @@ def tau_bench(folder: Path, talk: Talk) -> Path:
 
 WRITERS: dict[str, Write] = {
     one.__name__: one
-    for one in (chat, claude_code, codex, gemini, goose, openclaw, parquet, sharegpt, swe_agent, tau_bench)
+    for one in (
+        *(chat, claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent),
+        tau_bench,
+    )
 }
 """By the name of the reader."""
