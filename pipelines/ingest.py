@@ -1,7 +1,7 @@
 """lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [copies=all] [GROUP=CHOICE]
 
 Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
-(into=messages.parquet). Formats are recognised by content, or named: chat,
+(into=messages.parquet). Formats are recognised by content, or named: chat, chatgpt, claude_ai,
 claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench.
 
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is

@@ -63,8 +63,6 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_qwen, "a Qwen Code session"),
     (_has("agentType", "spawnDepth"), "what Claude Code notes beside a sub-agent"),
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
-    (_has("mapping", "current_node"), "a ChatGPT export"),
-    (_has("chat_messages"), "a Claude.ai export"),
     (_has("simulations", "tasks"), "tau2-bench results"),
     (_has("features", "rows"), "a page of a Hugging Face dataset"),
     (_has("instruction", "output"), "a Hugging Face style dataset of instructions"),

@@ -7,6 +7,8 @@ from pathlib import Path
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
+from lcm.transcript.chatgpt import ChatGptReader
+from lcm.transcript.claude_ai import ClaudeAiReader
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.codex import CodexReader
 from lcm.transcript.copies import Copies
@@ -31,6 +33,8 @@ READERS: tuple[TranscriptReader, ...] = (
     ShareGptReader(),
     SweAgentReader(),
     TauBenchReader(),
+    ChatGptReader(),
+    ClaudeAiReader(),
     ParquetReader(),
     ChatReader(),
 )

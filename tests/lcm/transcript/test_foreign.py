@@ -49,8 +49,6 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"sessionId": "q", "type": "assistant", "message": {"role": "model", "parts": [{"text": "hi"}]}}, QWEN),
         ({"agentType": "general-purpose", "spawnDepth": 1}, "what Claude Code notes beside a sub-agent"),
         ({"session_meta": {}, "conversation_list": [{"sender": "a", "content": "hi"}]}, PARTY),
-        ({"mapping": {}, "current_node": "n"}, "a ChatGPT export"),
-        ({"chat_messages": []}, "a Claude.ai export"),
         ({"simulations": [], "tasks": []}, "tau2-bench results"),
         ({"features": [], "rows": []}, "a page of a Hugging Face dataset"),
         ({"instruction": "Sum", "input": "1 1", "output": "2"}, INSTRUCTIONS),

@@ -29,6 +29,14 @@ GEMINI = {"sessionId": "g1", "projectHash": "0a1b", "startTime": AT}
 TURNS = {"conversations": [{"from": "human", "value": "x"}]}
 RUN = {"history": [SAID]}
 TASK = {"task_id": 3, "traj": [SAID]}
+NODE = {
+    "id": "n",
+    "message": {"id": "n", "author": {"role": "user"}, "content": {"content_type": "text", "parts": ["x"]}},
+    "parent": None,
+    "children": [],
+}
+GPT = {"mapping": {"n": NODE}, "current_node": "n"}
+CLAUDE_AI = {"uuid": "c", "chat_messages": [{"sender": "human", "text": "x"}]}
 
 TAKEN: list[tuple[Any, list[str]]] = [
     (SAID, ["chat"]),
@@ -68,6 +76,10 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"messages": [SAID], "trajectory_format": "m"}, ["swe_agent", "chat"]),
     (TASK, ["tau_bench"]),
     ({"task_id": 3, "traj": []}, ["tau_bench"]),
+    (GPT, ["chatgpt"]),
+    ({"mapping": {"r": {"message": None, "parent": None}}, "id": "c"}, ["chatgpt"]),
+    (CLAUDE_AI, ["claude_ai"]),
+    ({"uuid": "c", "chat_messages": []}, ["claude_ai"]),
 ]
 """Values, and whose readers take them."""
 
@@ -93,6 +105,8 @@ REFUSED: list[Any] = [
     *({"role": "user", "parts": "x"}, {"role": ["user"], "parts": []}, {"history": "long"}),
     *({"conversations": ["words"]}, {"conversations": [SAID]}, {"items": []}, TURNS["conversations"][0]),
     *({"history": ["words"]}, {"trajectory": [[1, 2]]}, {"trajectory": "x"}, [{"action": "ls"}]),
+    *({"mapping": {}}, {"mapping": {"a": "b"}}, {"mapping": {"a": {"message": "x"}}}, NODE),
+    *({"chat_messages": "x"}, {"chat_messages": [SAID]}, CLAUDE_AI["chat_messages"][0]),
     *({"traj": [SAID]}, {"task_id": 1, "traj": "x"}, {"task_id": 1, "traj": [1]}),
 ]
 
@@ -135,6 +149,8 @@ GOOD = {
     "sharegpt": TURNS,
     "swe_agent": RUN,
     "tau_bench": TASK,
+    "chatgpt": GPT,
+    "claude_ai": CLAUDE_AI,
 }
 NO_INSTANT = "an instant must be ISO 8601 text or an epoch number, got"
 NO_OBJECT = "a record must be a JSON object, got"
@@ -178,6 +194,23 @@ BAD: list[tuple[str, Any, list[str]]] = [
     ("swe_agent", "[]", ["expected a session, a JSON object, got list"]),
     ("swe_agent", {"history": [SAID | {"content": ""}, {"content": "?"}]}, [f"history 2: {NO_MESSAGE}"]),
     ("swe_agent", {"trajectory": [7, {"state": 1}]}, [f"trajectory {number}: {NO_STEP}" for number in (1, 2)]),
+    ("chatgpt", "7", ["a conversation must be a JSON object, got int"]),
+    ("chatgpt", {"title": "x"}, ["expected a conversation, an object with a `mapping` of nodes"]),
+    (
+        "chatgpt",
+        {"mapping": {"a": 7, "b": {"message": "x"}, "c": {"message": {}}}},
+        [
+            "mapping a: a node must be a JSON object, got int",
+            "mapping b: the `message` of a node must be a JSON object, got str",
+            "mapping c: the `message` of a node needs an `author` with a `role`",
+        ],
+    ),
+    ("claude_ai", "7", ["expected a session, a JSON object, got int"]),
+    (
+        "claude_ai",
+        {"chat_messages": [7, {"sender": "human", "created_at": "noon"}]},
+        ["chat_messages 1: expected a message, an object with a `sender`", f"chat_messages 2: {NO_INSTANT} 'noon'"],
+    ),
     ("tau_bench", "7", ["expected a session, a JSON object, got int"]),
     ("tau_bench", {"task_id": 1, "traj": [{"content": "?"}]}, [f"traj 1: {NO_MESSAGE}"]),
 ]
@@ -231,6 +264,8 @@ KEYS = {
     "sharegpt": "from value id timestamp",
     "swe_agent": "role content response action observation thought tool_calls tool_call_ids",
     "tau_bench": "role content tool_calls id name",
+    "chatgpt": "message parent id author content metadata role recipient content_type parts text thoughts create_time",
+    "claude_ai": "sender text content uuid parent_message_uuid created_at attachments files extracted_content type",
 }
 VALUES = {
     "claude_code": "user assistant summary custom-title system",
@@ -240,12 +275,14 @@ VALUES = {
     ),
     "gemini": "user gemini model info",
     "openclaw": "message session label model_change e1",
+    "chatgpt": "user tool system text code thoughts multimodal_text user_editable_context all python n",
+    "claude_ai": "human assistant text thinking tool_use tool_result m1",
     "sharegpt": 'human gpt function_call <div>&#x110000;<![CDATA[a</div> {"name":"f"}',
 }
 FORMS = [
     *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "openclaw")),
     *(("chat", "messages"), ("gemini", "messages"), ("sharegpt", "conversations"), ("tau_bench", "traj")),
-    *(("swe_agent", "history"), ("swe_agent", "trajectory")),
+    *(("swe_agent", "history"), ("swe_agent", "trajectory"), ("claude_ai", "chat_messages")),
 ]
 """Formats, and the key of a session under which the records stand that are drawn; None where each is a line."""
 
