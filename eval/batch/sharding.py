@@ -96,7 +96,7 @@ def shards_of(
             if (key in dealt) is not is_known:
                 continue
             digest = digest_of(file.path)
-            if number > 1 and "conversation_id" in (column_names(file) or ()):
+            if number > 1 and {"conversation_id", "role"}.issubset(column_names(file) or ()):
                 dealt.setdefault(key, -1)
                 for part in range(number):
                     own = hashlib.sha256(f"{digest} {part}/{number}".encode()).hexdigest()

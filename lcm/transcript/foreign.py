@@ -19,7 +19,7 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"BZh", "a file packed by bzip2"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (0, b"%PDF-", "a PDF"),
-    (0, b"PAR1", "a Parquet file without readable columns role and content"),
+    (0, b"PAR1", "a Parquet file without columns role and content, or messages"),
     (0, b"ARROW1", "an Arrow file"),
 )
 """Offset, bytes there, name."""
@@ -54,6 +54,8 @@ def _is_qwen(record: Mapping[str, Any]) -> bool:
     return "sessionId" in record and isinstance(message, dict) and isinstance(message.get("parts"), list)
 
 
+_AS_CHAT = ' (write what was said as rows {"messages": [{"role": ..., "content": ...}]})'
+
 _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_copilot, "a Copilot CLI session"),
     (lambda record: kind(record) == "session_start", "a Droid (Factory) session"),
@@ -65,9 +67,9 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
     (_has("simulations", "tasks"), "tau2-bench results"),
     (_has("features", "rows"), "a page of a Hugging Face dataset"),
-    (_has("instruction", "output"), "a Hugging Face style dataset of instructions"),
-    (_has("prompt", "completion"), "a Hugging Face style dataset of prompts"),
-    (_has("chosen", "rejected"), "a Hugging Face style dataset of preferences"),
+    (_has("instruction", "output"), f"a Hugging Face style dataset of instructions{_AS_CHAT}"),
+    (_has("chosen", "rejected"), f"a Hugging Face style dataset of preferences{_AS_CHAT}"),
+    (_has("prompt", "completion"), f"a Hugging Face style dataset of prompts{_AS_CHAT}"),
 )
 """Asked in this order, of each of the first records."""
 

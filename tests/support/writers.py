@@ -48,6 +48,39 @@ def chat(folder: Path, talk: Talk) -> Path:
     return lines(folder / "talk.jsonl", *chatted(talk))
 
 
+def chatgpt(folder: Path, talk: Talk) -> Path:
+    nodes = {
+        f"n{n}": {
+            "id": f"n{n}",
+            "message": {
+                "id": f"n{n}",
+                "author": {"role": turn.role},
+                "create_time": turn.at.timestamp(),
+                "content": {"content_type": "text", "parts": [turn.words]},
+                "recipient": "all",
+            },
+            "parent": f"n{n - 1}" if n else None,
+        }
+        for n, turn in enumerate(talk)
+    }
+    return lines(folder / "conversations.json", [{"mapping": nodes, "current_node": f"n{len(talk) - 1}", "id": "s"}])
+
+
+def claude_ai(folder: Path, talk: Talk) -> Path:
+    named = {"user": "human", "assistant": "assistant"}
+    messages = [
+        {
+            "uuid": f"u{n}",
+            "sender": named[turn.role],
+            "content": [{"type": "text", "text": turn.words}],
+            "created_at": turn.iso,
+            "parent_message_uuid": f"u{n - 1}" if n else "00000000-0000-4000-8000-000000000000",
+        }
+        for n, turn in enumerate(talk)
+    ]
+    return lines(folder / "conversations.json", [{"uuid": "s", "name": "", "chat_messages": messages}])
+
+
 def claude_code(folder: Path, talk: Talk) -> Path:
     records = (
         {
@@ -121,6 +154,7 @@ def tau_bench(folder: Path, talk: Talk) -> Path:
 
 
 WRITERS: dict[str, Write] = {
-    one.__name__: one for one in (chat, claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench)
+    one.__name__: one
+    for one in (chat, chatgpt, claude_ai, claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench)
 }
 """By the name of the reader."""
