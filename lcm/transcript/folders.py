@@ -5,15 +5,19 @@ from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import claude_code
+from lcm.transcript import claude_code, openhands
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.foreign import foreign_name
+from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
-_ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = ((ClaudeCodeReader(), claude_code.beside),)
+_ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
+    (ClaudeCodeReader(), claude_code.beside),
+    (OpenHandsReader(), openhands.beside),
+)
 """Readers of sessions that lie in several files, and which are read along with one."""
 
 _MAYBE_JSON = (b"", b"{", b"[", b"\x1f", b"\x28")

@@ -161,18 +161,18 @@ def _block_text(block: dict[str, Any]) -> str | None:
 
 
 def _call_part(call: object) -> Part:
-    """One entry of OpenAI's `tool_calls`; its `arguments` are JSON text already."""
+    """One entry of OpenAI's `tool_calls`, whose `arguments` are JSON text already, or of LangChain's, with `args`."""
     metadata = {"slot": "tool_calls", "raw": call}
     if not isinstance(call, dict):
         return Part("tool", metadata=metadata)
     function = call.get("function")
-    called = function if isinstance(function, dict) else {}
+    called = function if isinstance(function, dict) else call
     arguments = called.get("arguments")
     return Part(
         "tool",
         tool_call_id=_first_text(call, ("id",)),
         tool_name=_first_text(called, ("name",)),
-        tool_input=well_formed(arguments) if isinstance(arguments, str) else _json_of(called, ("arguments",)),
+        tool_input=well_formed(arguments) if isinstance(arguments, str) else _json_of(called, ("arguments", "args")),
         metadata=metadata,
     )
 

@@ -16,7 +16,9 @@ from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.identity import UniqueIds
+from lcm.transcript.langchain import LangChainReader
 from lcm.transcript.openclaw import OpenClawReader
+from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
@@ -35,6 +37,8 @@ READERS: tuple[TranscriptReader, ...] = (
     TauBenchReader(),
     ChatGptReader(),
     ClaudeAiReader(),
+    LangChainReader(),
+    OpenHandsReader(),
     ParquetReader(),
     ChatReader(),
 )

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from lcm.encoding import is_well_formed, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Message, Part
-from lcm.transcript.identity import native_id, said_at
+from lcm.transcript.identity import native_id, said_at, said_beside
 from lcm.transcript.parts import decompose
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.ui_message import is_ui_message, ui_instant, with_ui_parts
+from lcm.transcript.ui_message import is_ui_message, with_ui_parts
 
 
 class Element(NamedTuple):
@@ -83,7 +83,7 @@ def chat_message(native: object, session_id: str, started_at: datetime | None = 
     said = decompose(native)
     created_at = said_at(native)
     if is_ui_message(native):
-        said, created_at = with_ui_parts(native, said), created_at or ui_instant(native)
+        said, created_at = with_ui_parts(native, said), created_at or said_beside(native, "metadata")
     author = native.get("name")
     return Message(
         message_id=native_id(native.get("id")),

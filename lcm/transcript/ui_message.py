@@ -5,14 +5,10 @@ A part is text, reasoning, a file, a tool's call with its result (`tool-<name>`,
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
-from lcm.errors import TranscriptError
 from lcm.records.conversation import Part, PartType
 from lcm.transcript.fields import json_in, object_in, text_in
-from lcm.transcript.identity import said_at
 from lcm.transcript.parts import DecomposedMessage, extended
 from lcm.transcript.plain_text import plain_text
 
@@ -35,13 +31,6 @@ def with_ui_parts(native: Mapping[str, Any], said: DecomposedMessage) -> Decompo
     parts = [_part(block) for block in native[_SLOT]]
     words = (word for block in native[_SLOT] for word in _words(block, is_told=bool(said.content)))
     return extended(said, parts, words)
-
-
-def ui_instant(native: Mapping[str, Any]) -> datetime | None:
-    """When it was said, as far as the `metadata` that its application chose says so."""
-    with suppress(TranscriptError):
-        return said_at(object_in(native, "metadata"))
-    return None
 
 
 def _part(block: Mapping[str, Any]) -> Part:

@@ -116,6 +116,24 @@ def gemini(folder: Path, talk: Talk) -> Path:
     return lines(folder / "session.jsonl", header, *said)
 
 
+def langchain(folder: Path, talk: Talk) -> Path:
+    named = {"user": "human", "assistant": "ai"}
+    said = (
+        {"type": named[turn.role], "data": {"content": turn.words, "additional_kwargs": {"timestamp": turn.iso}}}
+        for turn in talk
+    )
+    return lines(folder / "history.json", list(said))
+
+
+def openhands(folder: Path, talk: Talk) -> Path:
+    named = {"user": "user", "assistant": "agent"}
+    for n, turn in enumerate(talk):
+        message = {"role": turn.role, "content": [{"type": "text", "text": turn.words}]}
+        event = {"id": f"e{n}", "timestamp": turn.iso, "source": named[turn.role], "llm_message": message}
+        lines(folder / "s" / "events" / f"event-{n:05}-e{n}.json", event | {"kind": "MessageEvent"})
+    return folder
+
+
 def openclaw(folder: Path, talk: Talk) -> Path:
     header = {"type": "session", "version": 3, "id": "s", "timestamp": talk[0].iso, "cwd": "/w"}
     entries = (
@@ -155,6 +173,20 @@ def tau_bench(folder: Path, talk: Talk) -> Path:
 
 WRITERS: dict[str, Write] = {
     one.__name__: one
-    for one in (chat, chatgpt, claude_ai, claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench)
+    for one in (
+        chat,
+        chatgpt,
+        claude_ai,
+        claude_code,
+        codex,
+        gemini,
+        langchain,
+        openclaw,
+        openhands,
+        parquet,
+        sharegpt,
+        swe_agent,
+        tau_bench,
+    )
 }
 """By the name of the reader."""

@@ -36,6 +36,10 @@ NODE = {
     "children": [],
 }
 GPT = {"mapping": {"n": NODE}, "current_node": "n"}
+HUMAN = {"type": "human", "content": "x"}
+HUMAN_DATA = {"type": "human", "data": {"content": "x"}}
+CONSTRUCTED = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "x"}}
+ACTION = {"id": 1, "source": "user", "action": "message", "args": {"content": "x"}}
 CLAUDE_AI = {"uuid": "c", "chat_messages": [{"sender": "human", "text": "x"}]}
 
 TAKEN: list[tuple[Any, list[str]]] = [
@@ -83,6 +87,13 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"task_id": 3, "traj": []}, ["tau_bench"]),
     (GPT, ["chatgpt"]),
     ({"mapping": {"r": {"message": None, "parent": None}}, "id": "c"}, ["chatgpt"]),
+    *((one, ["langchain"]) for one in (HUMAN, HUMAN_DATA, CONSTRUCTED)),
+    *(({"messages": [one]}, ["langchain"]) for one in (HUMAN, HUMAN_DATA, CONSTRUCTED)),
+    ({"values": {"messages": [HUMAN]}, "created_at": AT}, ["langchain"]),
+    ({"checkpoint": {"channel_values": {"messages": [CONSTRUCTED]}}}, ["langchain"]),
+    (ACTION, ["openhands"]),
+    ({"source": "agent", "observation": "run", "content": "x"}, ["openhands"]),
+    ({"source": "agent", "kind": "SystemPromptEvent"}, ["openhands"]),
     (CLAUDE_AI, ["claude_ai"]),
     ({"uuid": "c", "chat_messages": []}, ["claude_ai"]),
 ]
@@ -116,6 +127,8 @@ REFUSED: list[Any] = [
     *({"conversations": ["words"]}, {"items": []}, TURNS["conversations"][0]),
     *({"history": ["words"]}, {"trajectory": [[1, 2]]}, {"trajectory": "x"}, [{"action": "ls"}]),
     *({"mapping": {}}, {"mapping": {"a": "b"}}, {"mapping": {"a": {"message": "x"}}}, NODE),
+    *({"type": "human"}, {"type": "tool", "content": "x"}, {"values": {"messages": [SAID]}}, {"lc": 1, "kwargs": {}}),
+    *({"action": "ls", "args": {}}, {"source": "user", "action": {}}, {"source": "user", "kind": "noun"}),
     *({"chat_messages": "x"}, {"chat_messages": [SAID]}, CLAUDE_AI["chat_messages"][0]),
     *({"traj": [SAID]}, {"task_id": 1, "traj": "x"}, {"task_id": 1, "traj": [1]}),
 ]
@@ -161,6 +174,8 @@ GOOD = {
     "tau_bench": TASK,
     "chatgpt": GPT,
     "claude_ai": CLAUDE_AI,
+    "langchain": HUMAN,
+    "openhands": ACTION,
 }
 NO_INSTANT = "an instant must be ISO 8601 text or an epoch number, got"
 NO_OBJECT = "a record must be a JSON object, got"
@@ -215,6 +230,15 @@ BAD: list[tuple[str, Any, list[str]]] = [
             "mapping c: the `message` of a node needs an `author` with a `role`",
         ],
     ),
+    ("langchain", "7", [f"{NO_OBJECT} int"]),
+    ("langchain", HUMAN | {"created_at": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    (
+        "langchain",
+        {"messages": [7, HUMAN | {"timestamp": []}]},
+        [f"messages 1: {NO_OBJECT}", f"messages 2: {NO_INSTANT}"],
+    ),
+    ("openhands", "7", ["an event must be a JSON object, got int"]),
+    ("openhands", ACTION | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
     ("claude_ai", "7", ["expected a session, a JSON object, got int"]),
     (
         "claude_ai",
@@ -275,6 +299,8 @@ KEYS = {
     "swe_agent": "role content response action observation thought tool_calls tool_call_ids",
     "tau_bench": "role content tool_calls id name",
     "chatgpt": "message parent id author content metadata role recipient content_type parts text thoughts create_time",
+    "langchain": "type content data kwargs id role tool_calls name args additional_kwargs timestamp",
+    "openhands": "source action args observation content kind llm_message tool_call_id thought timestamp id cause",
     "claude_ai": "sender text content uuid parent_message_uuid created_at attachments files extracted_content type",
 }
 VALUES = {
@@ -286,11 +312,13 @@ VALUES = {
     "gemini": "user gemini model info",
     "openclaw": "message session label model_change e1",
     "chatgpt": "user tool system text code thoughts multimodal_text user_editable_context all python n",
+    "langchain": "human ai tool HumanMessage constructor",
+    "openhands": "user agent run message think finish MessageEvent ActionEvent ObservationEvent null",
     "claude_ai": "human assistant text thinking tool_use tool_result m1",
     "sharegpt": 'human gpt function_call <div>&#x110000;<![CDATA[a</div> {"name":"f"}',
 }
 FORMS = [
-    *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "openclaw")),
+    *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "openclaw", "langchain", "openhands")),
     *(("chat", "messages"), ("gemini", "messages"), ("sharegpt", "conversations"), ("tau_bench", "traj")),
     *(("swe_agent", "history"), ("swe_agent", "trajectory"), ("claude_ai", "chat_messages")),
 ]
