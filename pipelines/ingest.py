@@ -1,8 +1,8 @@
 """lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [copies=all] [GROUP=CHOICE]
 
 Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
-(into=messages.parquet). Formats are recognised by content, or named: chat, chatgpt, claude_ai, claude_code, codex,
-gemini, langchain, openclaw, openhands, parquet, sharegpt, swe_agent, tau_bench.
+(into=messages.parquet). Formats are recognised by content, or named: chat, chatgpt, claude_ai, claude_code, cline,
+codex, cursor, gemini, goose, langchain, openclaw, opencode, openhands, parquet, sharegpt, swe_agent, tau_bench.
 
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
 new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
@@ -29,12 +29,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval.experiment.experiment import Progress
+from eval.report.plain import counted
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
 from lcm.faults import is_of_machine
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
+from lcm.transcript.branches import is_branch
 from lcm.transcript.copies import Copies, CopiesRule
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.message_tokens import Usage
@@ -67,7 +69,8 @@ class _FileReport:
 
     file: RecordedFile
     format: str = ""
-    conversations: set[str] = field(default_factory=set)
+    conversations: Counter[str] = field(default_factory=Counter)
+    """How many messages each holds."""
     roles: Counter[str] = field(default_factory=Counter)
     tool_calls: int = 0
     events: int = 0
@@ -84,12 +87,10 @@ class _FileReport:
         self, pieces: Iterator[Transcript], preparer: MessagePreparer, step: Callable[[], None]
     ) -> Iterator[Transcript]:
         """The pieces, counted as they pass."""
-        messages: Counter[str] = Counter()
         for piece in pieces:
-            first = messages[piece.conversation_id]
-            messages[piece.conversation_id] += len(piece.messages)
+            first = self.conversations[piece.conversation_id]
             self.usage = self.usage.plus(preparer.usage(piece.messages, piece.events, first))
-            self.conversations.add(piece.conversation_id)
+            self.conversations[piece.conversation_id] = first + len(piece.messages)
             self.events += len(piece.events)
             for message in piece.messages:
                 self.roles[message.role] += 1
@@ -306,6 +307,9 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     if len(rows) > 1:
         say(f"below {folder}:")
     out.print(table, highlight=False, soft_wrap=False)
+    left = [count for one in rows for name, count in one.conversations.items() if is_branch(name, one.conversations)]
+    if left:
+        say(f"branches that were left: {len(left):,}, with {counted(sum(left), 'message')}")
 
 
 def _tell_usage(usages: Sequence[Usage]) -> None:

@@ -13,7 +13,7 @@ from eval.questions.sessions import SessionFile, Sessions
 from lcm.given import opened
 from lcm.records.conversation import Message
 from lcm.store.message_numbers import message_ids_by_number
-from lcm.transcript.reading import reader_of
+from lcm.transcript.reading import BINARY, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
 MESSAGE_NUMBER = re.compile(r"msg#(\d{1,18})")
@@ -86,7 +86,7 @@ class Names:
         """How many lines the file of a line has; None = several files have that name, or it has no lines."""
         files = self._files(name)
         recorded = RecordedFile(files[0][1])
-        return None if len(files) > 1 or recorded.magic == b"PAR1" else _lines(recorded)
+        return None if len(files) > 1 or recorded.magic in BINARY else _lines(recorded)
 
     def nearest_files(self, name: str) -> list[str]:
         """The files whose names are most like that of `file:line`, as much of their paths as it has."""
@@ -153,7 +153,7 @@ def _shorter(place: Place) -> Iterator[str]:
 def _begin(path: Path, line: int) -> int:
     """The line on which what stands on a line begins: in one JSON value over many lines, above it; 0 = nothing does."""
     file = RecordedFile(path)
-    if file.magic == b"PAR1" or file.shape == "lines":
+    if file.magic in BINARY or file.shape == "lines":
         return line
     begins = sorted({member.line for member in file.members()})
     above = bisect.bisect_right(begins, line)

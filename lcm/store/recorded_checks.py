@@ -8,7 +8,7 @@ from lcm.records.conversation import Message, Part
 from lcm.store.messages import messages_by_key
 from lcm.store.parts_texts import parts_texts
 from lcm.transcript.large_files import compacted
-from lcm.transcript.parts import DecomposedMessage, decompose, rebuild
+from lcm.transcript.parts import DecomposedMessage, decompose, read_whole, rebuild
 
 _BATCH = 500
 _OWN_SLOTS = {"content", "tool_calls"}
@@ -63,9 +63,10 @@ def _problem(message: Message) -> str:
     if "native" not in message.envelope:
         return ""
     try:
-        native = rebuild(message)
+        rebuild(message)
         if not _is_plain(message):
             return ""
+        native = read_whole(message)
         has_role = isinstance(native.get("role"), str)
         said = decompose(native, None if has_role else message.role)
         content = compacted(message).content if message.files else said.content

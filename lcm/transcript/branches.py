@@ -1,23 +1,44 @@
 """What was said and then left: each stretch that does not lead to the end is a conversation of its own."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 class Stretches:
     """Stretches of a file, by the places of its records, that are no longer part of its conversation."""
 
-    def __init__(self, stretches: Iterable[range]) -> None:
-        self._stretches = sorted(stretches, key=lambda stretch: stretch.start)
-        self._starts = [stretch.start for stretch in self._stretches]
+    def __init__(self, branches: Iterable[range | Sequence[range]]) -> None:
+        """Take in what was left.
+
+        Args:
+            branches: one stretch each, or several where others were left within it; none overlap.
+        """
+        numbered = enumerate([branch] if isinstance(branch, range) else branch for branch in branches)
+        stretches = ((stretch, number) for number, branch in numbered for stretch in branch)
+        self._stretches = sorted(stretches, key=lambda one: one[0].start)
+        self._starts = [stretch.start for stretch, _ in self._stretches]
         self._names: dict[int, str] = {}
 
     def suffix(self, place: int, message_id: str) -> str:
         """What the branch at this place adds to the conversation's id: nothing, or the id of its first message."""
-        number = bisect_right(self._starts, place) - 1
-        if number < 0 or place not in self._stretches[number]:
-            return ""
-        return self._names.setdefault(number, f"~{message_id or place}")
+        at = bisect_right(self._starts, place) - 1
+        stretch, number = self._stretches[at] if at >= 0 else (range(0), 0)
+        return self._names.setdefault(number, f"~{message_id or place}") if place in stretch else ""
+
+
+def stretches_but(whole: range, earlier: Iterable[Sequence[range]]) -> list[range]:
+    """A stretch without what was left before; each branch that begins in it ends in it."""
+    within = sorted((r for branch in earlier for r in branch if r.start in whole), key=lambda one: one.start)
+    starts, stops = [whole.start, *(one.stop for one in within)], [*(one.start for one in within), whole.stop]
+    return [range(first, last) for first, last in zip(starts, stops, strict=True) if first < last]
+
+
+def is_branch(conversation_id: str, others: Collection[str]) -> bool:
+    """Whether a conversation is what was left of one of the others."""
+    at = conversation_id.find("~", 1)
+    while at > 0 and conversation_id[:at] not in others:
+        at = conversation_id.find("~", at + 1)
+    return at > 0
 
 
 def behind_parents(parents: Mapping[str, str | None]) -> list[str]:

@@ -1,27 +1,31 @@
 """Claude Code sessions: JSONL, a record a line, with the sessions of its sub-agents beside it or inside it.
 
-Records of type `user` and `assistant` hold a `message` and become messages; all others (summaries, attachments,
-progress, types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records: what they
-tell lies beside no `message` and no role, and the messages around them tell it again.
+Records of type `user` and `assistant` hold a `message` and become messages; so do prompts that were typed while the
+agent worked, which stand in an `attachment` of type `queued_command`. All others (summaries, attachments, progress,
+types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records: what they tell lies
+beside no `message` and no role, and the messages around them tell it again.
 
-The order is that of the file. `parentUuid` makes no branches: parallel tool calls fork it where nobody turned back.
+The order is that of the file. `parentUuid` makes a branch only where a prompt goes back behind other prompts: parallel
+tool calls fork it where nobody turned back.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.files import is_below
-from lcm.given import PACKED_ENDINGS
-from lcm.records.conversation import Event, Message
-from lcm.transcript.fields import as_object, kind
+from lcm.records.conversation import Event, Message, Part
+from lcm.transcript.branches import Stretches
+from lcm.transcript.claude_rewinds import rewound
+from lcm.transcript.fields import as_object, kind, object_in, text_in
 from lcm.transcript.identity import digest, native_id, recorded_instant
-from lcm.transcript.parts import decompose, enclosed
+from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
+from lcm.transcript.plain_text import MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
 from lcm.transcript.reader import RecordedItem
-from lcm.transcript.recorded_file import RecordedFile, without_ending
+from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.session_folder import ToolResults, agents, is_agent, is_beside, journals, notes
 
 _SPOKEN = ("user", "assistant")
 _ONLY_HERE = frozenset({"file-history-snapshot", "queue-operation", "permission-mode", "custom-title", "ai-title"})
@@ -30,6 +34,10 @@ _ONLY_HERE = frozenset({"file-history-snapshot", "queue-operation", "permission-
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """Where a title stands, the best first: what the user chose, what was made for the session, what it was about."""
 
+_NOTIFICATION, _INTERRUPTED = "<task-notification", "[Request interrupted"
+_FROM_QUEUE = "queued"
+"""The `promptSource` of a prompt that waited until the agent was done; early records name none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClaudeCodeReader:
@@ -37,8 +45,9 @@ class ClaudeCodeReader:
 
     What a sub-agent said (`isSidechain`) is a conversation of its own, named by the session and the agent, or where no
     agent is named by the session and the first record of that chain. Sub-agents recorded in files of their own,
-    `<session>/subagents/agent-*.jsonl` beside `<session>.jsonl`, each plain or packed, are read after it; what stands
-    in an agent's `.meta.json` is an event of type `meta`.
+    `agent-*.jsonl` below the folder `<session>` beside `<session>.jsonl`, each plain or packed, are read after it; what
+    stands in an agent's `.meta.json` is an event of type `meta`. A result that a message shows the beginning of is read
+    whole from `<session>/tool-results`; a file there that no message names is an event of type `tool-results`.
     """
 
     name = "claude_code"
@@ -48,77 +57,170 @@ class ClaudeCodeReader:
         return isinstance(first, list) and any(map(_is_record, first))
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
-        yield from _session(file)
-        for path in _agents(file.path):
-            agent = RecordedFile(path, strict=file.strict)
-            agent.quarantine, agent.read_along = file.quarantine, file.read_along
-            file.read_along.append(path)
+        results = ToolResults(file)
+        yield from _session(file, results)
+        for path in agents(file.path):
+            agent = _along(file, path)
+            agent.read_along = file.read_along
             counted = 0
-            for recorded in _session(agent):
+            for recorded in _session(agent, results):
                 file.bytes_read += agent.bytes_read - counted  # a reader of pieces watches this file alone
                 counted, file.place = agent.bytes_read, agent.place
                 yield recorded
+        if not is_agent(file.path):
+            yield from _events_beside(file, results)
+        results.tell()
 
 
-def beside(session: Path) -> list[Path]:
-    """The files that are read along with a session's: those of its sub-agents, and the notes on each."""
-    agents = _agents(session)
-    return [*agents, *(notes for told in (session, *agents) if _is_beside(session, notes := _notes(told)))]
+def _along(file: RecordedFile, path: Path) -> RecordedFile:
+    """A file that is read with the session's."""
+    along = RecordedFile(path, strict=file.strict)
+    along.quarantine = file.quarantine
+    file.read_along.append(path)
+    return along
 
 
-def _agents(session: Path) -> list[Path]:
-    """The files of its sub-agents in order; of one that is there plain and packed, the plain one."""
-    folder = session.parent / without_ending(session) / "subagents"
-    found = [path for ending in (*PACKED_ENDINGS, "") for path in folder.glob(f"agent-*.jsonl{ending}")]
-    return sorted({without_ending(path): path for path in found if _is_beside(session, path)}.values())
+def _events_beside(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]:
+    session_id = _first_session_id(file)
+    for path in journals(file.path):
+        journal = _along(file, path)
+        for line, record in journal.values():
+            with journal.record(line):
+                yield RecordedItem(session_id, Event(kind(as_object(record)), record))
+    for name, text in results.unnamed():
+        yield RecordedItem(session_id, Event("tool-results", {"file": name, "text": text}))
 
 
-def _is_beside(session: Path, path: Path) -> bool:
-    """Whether there is such a file, and neither a link nor the session's own name leads out of the session's folder."""
-    return path.is_file() and is_below(path.resolve(), [session.resolve().parent])
-
-
-def _notes(told: Path) -> Path:
-    """What Claude Code notes beside a sub-agent's file."""
-    return told.with_name(f"{without_ending(told)}.meta.json")
-
-
-def _session(file: RecordedFile) -> Iterator[RecordedItem]:
-    session_id = next(filter(None, map(_session_id, _values(file))), file.name)
-    chains, titles = _Chains(session_id), dict[str, str]()
+def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]:
+    session_id = _first_session_id(file)
+    chains, titles, queued = _Chains(session_id), dict[str, str](), _Queued()
     own_id = ""
-    for line, record in file.values():
+    branches = Stretches(() if is_agent(file.path) else rewound(file.path))
+    for place, (line, record) in enumerate(file.values()):
         with file.record(line):
             conversation_id = chains.conversation_id(as_object(record), line)
             own_id = own_id or conversation_id
-            item = _message(record, session_id) if record.get("type") in _SPOKEN else Event(kind(record), record)
+            message = _message(record, session_id, results)
+            is_said = message is not None and not queued.repeats(record, message)
+            item = message if message is not None and is_said else Event(kind(record), record)
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
-            yield RecordedItem(conversation_id, item, title if conversation_id == session_id else None)
-    about = RecordedFile(_notes(file.path), strict=file.strict)
-    if _is_beside(file.path, about.path):
-        about.quarantine = file.quarantine
-        file.read_along.append(about.path)
-        for _, meta in about.values():
+            is_main = conversation_id == session_id
+            suffix = branches.suffix(place, item.message_id) if isinstance(item, Message) and is_main else ""
+            yield RecordedItem(conversation_id + suffix, item, title if is_main else None)
+    if is_beside(file.path, notes(file.path)):
+        for _, meta in _along(file, notes(file.path)).values():
             yield RecordedItem(own_id or session_id, Event("meta", meta), _agent_title(meta))
 
 
-def _message(record: dict[str, Any], session_id: str) -> Message:
+def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> Message | None:
+    """What is said in a record; None where it is an event."""
+    if is_typed := _is_typed_meanwhile(record):
+        said, within = _queued(record["attachment"]), "attachment"
+    elif record.get("type") in _SPOKEN:
+        said, within = _spoken(record, results), "message"
+    else:
+        return None
+    return Message(
+        message_id=native_id(record.get("uuid")),
+        role=said.role,
+        content=said.content,
+        session_id=_session_id(record) or session_id,
+        created_at=recorded_instant({**(record[within] if is_typed else {}), **record}, ("timestamp",)),
+        parts=said.parts,
+        envelope=enclosed(said.envelope, record, within),
+    )
+
+
+def _spoken(record: Mapping[str, Any], results: ToolResults) -> DecomposedMessage:
     native = record.get("message")
     if not isinstance(native, dict):
         raise TranscriptError(f"a record of type {record['type']} needs a `message` object")
     if not isinstance(native.get("role", ""), str):
         raise TranscriptError(f"the `role` of a message must be text, got {type(native['role']).__name__}")
     said = decompose(native, None if "role" in native else record["type"])
-    return Message(
-        message_id=native_id(record.get("uuid")),
-        role=said.role,
-        content=said.content,
-        session_id=_session_id(record) or session_id,
-        created_at=recorded_instant(record, ("timestamp",)),
-        parts=said.parts,
-        envelope=enclosed(said.envelope, record, "message"),
-    )
+    parts = tuple(_whole(part, results) for part in said.parts)
+    if parts == said.parts:
+        return said
+    blocks = [part.metadata["raw"] for part in parts if part.metadata["slot"] == "content"]
+    return said._replace(parts=parts, content=plain_text({"content": blocks}))
+
+
+def _whole(part: Part, results: ToolResults) -> Part:
+    """The part with the whole result, where the recorded block shows its beginning."""
+    block = part.metadata.get("raw")
+    if not isinstance(block, dict) or block_type(block) not in RESULT_TYPES:
+        return part
+    shown = block.get("content")
+    if isinstance(shown, list):
+        whole: Any = [_whole_text(inner, results) for inner in shown]
+    else:
+        whole = results.whole(shown) if isinstance(shown, str) else None
+    if whole is None or whole == shown:
+        return part
+    return replace(part, metadata={**part.metadata, "raw": {**block, "content": whole}, "recorded": block})
+
+
+def _whole_text(block: Any, results: ToolResults) -> Any:
+    text = text_in(block, "text") if block_type(block) == "text" else None
+    whole = results.whole(text) if text else None
+    return block if whole is None else {**block, "text": whole}
+
+
+def _queued(attachment: Mapping[str, Any]) -> DecomposedMessage:
+    said = decompose({"content": attachment["prompt"]}, "user")
+    envelope = {"native": {**attachment, "prompt": None}, "slots": {"prompt": said.envelope["slots"]["content"]}}
+    parts = tuple(replace(part, metadata={**part.metadata, "slot": "prompt"}) for part in said.parts)
+    return said._replace(parts=parts, envelope=envelope)
+
+
+def _is_typed_meanwhile(record: Mapping[str, Any]) -> bool:
+    """Whether somebody typed it while the agent worked: what a program queued (a task that is done) has the same shape.
+
+    To a sub-agent its coordinator speaks as to the agent its user.
+    """
+    queued = object_in(record, "attachment") if record.get("type") == "attachment" else {}
+    prompt = queued.get("prompt")
+    if queued.get("type") != "queued_command" or not isinstance(prompt, str | list):
+        return False
+    by = object_in(queued, "origin").get("kind", "human")
+    if by == "coordinator" and record.get("isSidechain") is True:
+        return True
+    words = plain_text({"content": prompt}).strip()
+    is_meta = queued.get("isMeta") is True or record.get("isMeta") is True
+    is_prompt = queued.get("commandMode", "prompt") == "prompt" and by == "human" and not is_meta
+    has_media = any(block_type(block) in MEDIA_TYPES for block in prompt)
+    return is_prompt and (has_media or bool(words)) and not words.startswith(_NOTIFICATION)
+
+
+@dataclass(slots=True)
+class _Queued:
+    """The prompts that were typed while the agent worked, until the user says something else.
+
+    A queue that is emptied when the agent is done gives a prompt as a record of type `user` too.
+    """
+
+    _words: set[int] = field(default_factory=set)
+    _ids: set[int] = field(default_factory=set)
+
+    def repeats(self, record: Mapping[str, Any], message: Message) -> bool:
+        """Whether the record says again what stands in such a prompt."""
+        words = digest(message.content.strip())
+        if record.get("type") == "attachment":
+            self._words.add(words)
+            if source := native_id(object_in(record, "attachment").get("source_uuid")):
+                self._ids.add(digest(source))
+            return False
+        if message.role != "user" or any(part.part_type == "tool" for part in message.parts):
+            return False
+        if digest(message.message_id) in self._ids:
+            return True
+        if words in self._words and record.get("promptSource", _FROM_QUEUE) == _FROM_QUEUE:
+            self._words.discard(words)
+            return True
+        if not message.content.startswith(_INTERRUPTED):
+            self._words.clear()
+        return False
 
 
 @dataclass(slots=True)
@@ -141,8 +243,9 @@ class _Chains:
         return f"{self.session_id}/sidechain-{root}"
 
 
-def _values(file: RecordedFile) -> Iterator[Any]:
-    return (value for _, value in RecordedFile(file.path).values())
+def _first_session_id(file: RecordedFile) -> str:
+    values = (value for _, value in RecordedFile(file.path).values())
+    return next(filter(None, map(_session_id, values)), file.name)
 
 
 def _session_id(record: object) -> str:

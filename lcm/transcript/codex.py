@@ -5,10 +5,14 @@ The later one wraps each record in `timestamp`, `type` and `payload`. The items 
 kept as events. So is `event_msg`: its user and agent messages repeat the items. The early one has the bare items, a
 header without a type, and `record_type` marks.
 
+A rollback (`thread_rolled_back`) undoes so many turns: they are a branch of their own. A turn begins with what the user
+says; what the program says in the user's name (`<environment_context>`, the text of AGENTS.md) begins none.
+
 Calls, their outputs and reasoning are items of their own, and so messages of their own: a call and reasoning are the
 assistant's and have no words, an output is the tool's. A call and its output share their `call_id`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +20,7 @@ from typing import Any
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
+from lcm.transcript.branches import Stretches, stretches_but
 from lcm.transcript.fields import as_object, json_in, kind, object_in, text_in
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
@@ -28,6 +33,10 @@ _TOLD = ("message", "agent_message")
 _CALL_ENDING, _OUTPUT_ENDINGS = "_call", ("_output", "_result")
 _CALLS_OF_ANY_TOOL = ("function_call", "custom_tool_call", "tool_call", "mcp_tool_call")
 """Other calls name their tool by their type, as `web_search_call` does."""
+
+_ROLLED_BACK = "thread_rolled_back"
+_TAG, _INSTRUCTIONS = re.compile(r"<([a-z_ ]+)>"), "# AGENTS.md instructions"
+"""What the program says in the user's name is wrapped by a tag, or begins so."""
 
 _INPUT_KEYS = ("arguments", "input", "action", "revised_prompt")
 _OUTPUT_KEYS = ("output", "result", "tools", "content")
@@ -49,11 +58,49 @@ class CodexReader:
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         values = (value for _, value in RecordedFile(file.path).values())
         conversation_id = next(filter(None, map(_session_id, values)), file.name)
+        branches = Stretches(_rolled_back(file) if file.mentions(_ROLLED_BACK.encode()) else ())
         title: str | None = None
-        for line, record in file.values():
+        parent, has_messages = "", False
+        for place, (line, record) in enumerate(file.values()):
             with file.record(line):
                 title = _title(as_object(record)) or title
-                yield RecordedItem(conversation_id, _item(record, conversation_id), title)
+                item = _item(record, conversation_id)
+                parent, has_messages = parent or _parent(record), has_messages or isinstance(item, Message)
+                suffix = branches.suffix(place, item.message_id) if isinstance(item, Message) else ""
+                yield RecordedItem(conversation_id + suffix, item, title)
+        if parent and not has_messages:
+            file.doubts.append(f"{file.path}: a fork that holds no words of its own: read the session {parent} instead")
+
+
+def _rolled_back(file: RecordedFile) -> list[list[range]]:
+    """The places, from 0, of the turns that each rollback undid, but those that one before it had undone."""
+    turns: list[int] = []
+    undone: list[list[range]] = []
+    for place, (_, record) in enumerate(RecordedFile(file.path).values()):
+        if _begins_turn(record):
+            turns.append(place)
+        elif turns and (count := _undone_turns(record)):
+            start = turns[-count:][0]
+            del turns[-count:]
+            undone.append(stretches_but(range(start, place), undone))
+    return undone
+
+
+def _undone_turns(record: object) -> int:
+    payload = object_in(record, "payload") if isinstance(record, dict) and record.get("type") == "event_msg" else {}
+    count = payload.get("num_turns") if payload.get("type") == _ROLLED_BACK else 0
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def _begins_turn(record: object) -> bool:
+    if not isinstance(record, dict) or ("payload" in record and record.get("type") != "response_item"):
+        return False
+    item = object_in(record, "payload") if "payload" in record else record
+    if item.get("role") != "user" or item.get("type", "message") != "message":
+        return False
+    words = plain_text(item if "content" in item else {"content": item.get("message")}).strip()
+    tag = _TAG.match(words)
+    return not words.startswith(_INSTRUCTIONS) and not (tag and words.endswith(f"</{tag[1]}>"))
 
 
 def _item(record: dict[str, Any], session_id: str) -> Message | Event:
@@ -160,6 +207,12 @@ def _session_id(record: object) -> str:
     if record.get("type") == "session_meta":
         return native_id(object_in(record, "payload").get("id"))
     return native_id(record.get("id")) if _is_early_header(record) else ""
+
+
+def _parent(record: Mapping[str, Any]) -> str:
+    """The id of the session that a header says it was forked from."""
+    payload = object_in(record, "payload") if record.get("type") == "session_meta" else {}
+    return native_id(payload.get("forked_from_id"))
 
 
 def _title(record: Mapping[str, Any]) -> str | None:

@@ -4,22 +4,24 @@ A message names its speaker by `type` (`user`, `gemini`, `info` …), or in a hi
 holds its thoughts and its tool calls with their results, so the words of a result stand behind the model's own.
 
 JSONL is a log: a message is written again whenever it changed, and only the last writing is read as a message; those
-before it are events. What rewinds the session (`$rewindTo`) or replaces what the model sees (`$set`) is an event too,
-and takes no message away.
+before it are events. `$set` may list what the talk consists of: what it lists and was not said before is said there.
+What rewinds the session (`$rewindTo`), or a list that ends earlier, undoes messages: they are a branch of their own.
+Any other list (a compression) takes nothing away.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.encoding import well_formed
+from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message, Part, Role
-from lcm.transcript.fields import as_object, json_in, listed, text_in
-from lcm.transcript.identity import digest, native_id, recorded_instant
+from lcm.transcript.fields import as_object, json_in, listed, object_in, text_in
+from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.sessions import Session, document, session_of
+from lcm.transcript.undoing import UndoableLog, Writing
 
 _ROLES: dict[str, Role] = {
     "user": "user", "gemini": "assistant", "model": "assistant", "assistant": "assistant",
@@ -49,27 +51,61 @@ class GeminiReader:
 
 
 def _log(file: RecordedFile) -> Iterator[RecordedItem]:
-    conversation_id, last_lines = _survey(file)
-    title: str | None = None
+    conversation_id, log = _survey(file)
+    branches = log.branches()
+    place, title = 0, None
     for line, value in file.values():
         with file.record(line):
             title = _title(value) or title
             if _is_session(value):
                 yield from _session(session_of(line, value), file)
-            elif last_lines.get(digest(_message_id(value)), line) != line:
-                yield RecordedItem(conversation_id, Event(_kind(value), value), title)
-            else:
-                yield RecordedItem(conversation_id, _item(value, conversation_id), title)
+                continue
+            if lists := _lists(value):
+                header = {**value, "$set": {**value["$set"], **dict.fromkeys(lists)}}
+                yield RecordedItem(conversation_id, Event("$set", header), title)
+            for where, told in _told(value, lists):
+                with file.record(line, where):
+                    writing = Writing(place, _message_id(told))
+                    place += _is_message(told)
+                    is_one = log.counts(writing) if _is_message(told) else not lists
+                    item = _item(told, conversation_id) if is_one else Event(_kind(as_object(told)), told)
+                    suffix = branches.suffix(*writing) if isinstance(item, Message) else ""
+                    yield RecordedItem(conversation_id + suffix, item, title)
 
 
-def _survey(file: RecordedFile) -> tuple[str, dict[int, int]]:
-    """The id of the first header, and the digest of each message's id to where the message stands last."""
-    conversation_id, last_lines = "", dict[int, int]()
-    for line, value in RecordedFile(file.path).values():
+def _survey(file: RecordedFile) -> tuple[str, UndoableLog]:
+    """The id of the first header, and what became of the messages."""
+    conversation_id, log, place = "", UndoableLog(), 0
+    for _, value in RecordedFile(file.path).values():
         conversation_id = conversation_id or _session_id(value)
-        if message_id := _message_id(value):
-            last_lines[digest(message_id)] = line
-    return conversation_id or file.name, last_lines
+        if _is_session(value):
+            continue
+        lists = _lists(value)
+        messages = [told for _, told in _told(value, lists) if _is_message(told)]
+        writings = [Writing(place + number, _message_id(told)) for number, told in enumerate(messages)]
+        place += len(messages)
+        if lists:
+            log.state([(writing, to_json(told)) for writing, told in zip(writings, messages, strict=True)])
+        elif writings:
+            log.write(writings[0])
+        elif target := text_in(value, "$rewindTo") if isinstance(value, dict) else None:
+            log.go_back(target)
+    return conversation_id or file.name, log
+
+
+def _lists(value: object) -> list[str]:
+    """The lists of messages that a change states anew."""
+    changed = object_in(value, "$set") if isinstance(value, dict) and not _is_message(value) else {}
+    return [key for key in _LISTS if isinstance(changed.get(key), list) and changed[key]]
+
+
+def _told(value: Any, lists: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The elements of the lists, each with its place; without lists the record itself."""
+    if not lists:
+        yield "", value
+    for key in lists:
+        for number, element in enumerate(value["$set"][key], start=1):
+            yield f"{key} {number}: ", element
 
 
 def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
@@ -167,9 +203,13 @@ def _thought(thought: object) -> str | None:
     return "\n".join(text for text in texts if text) or None
 
 
-def _message_id(value: object) -> str:
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and _speaker(value) is not None
+
+
+def _message_id(value: Any) -> str:
     """The recorded id of a message; empty for anything else."""
-    return native_id(value.get("id")) if isinstance(value, dict) and _speaker(value) is not None else ""
+    return native_id(value.get("id")) if _is_message(value) else ""
 
 
 def _session_id(value: object) -> str:

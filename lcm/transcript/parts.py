@@ -1,7 +1,7 @@
 """Recorded messages as parts and envelope, and exactly back."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lcm.encoding import is_well_formed, to_json, well_formed
@@ -96,13 +96,26 @@ def rebuild(message: Message) -> dict[str, Any]:
     """
     if "native" not in message.envelope:
         raise ValueError(f"message {message.message_id!r} has no recorded original; only transcript readers keep one")
+    copy: dict[str, Any] = json.loads(json.dumps(_filled(message, ("recorded", "raw"))))
+    return copy
+
+
+def read_whole(message: Message) -> dict[str, Any]:
+    """Give the recorded message with all that it says, also where the record shows the beginning alone.
+
+    The values are the message's own: the caller changes none.
+    """
+    return _filled(message, ("raw",))
+
+
+def _filled(message: Message, keys: Sequence[str]) -> dict[str, Any]:
+    """The native message, its slots filled with the first of the keys that a part has, or else its text."""
     native: dict[str, Any] = dict(message.envelope["native"])
     for slot, shape in message.envelope["slots"].items():
         held = (part for part in message.parts if part.metadata.get("slot") == slot)
-        blocks = [part.metadata.get("raw", part.text) for part in held]
+        blocks = [next((p.metadata[key] for key in keys if key in p.metadata), p.text) for p in held]
         native[slot] = blocks if shape == "list" else blocks[0]
-    copy: dict[str, Any] = json.loads(json.dumps(native))
-    return copy
+    return native
 
 
 def enclosed(envelope: Mapping[str, Any], record: Mapping[str, Any], key: str) -> dict[str, Any]:

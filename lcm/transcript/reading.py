@@ -10,14 +10,19 @@ from lcm.transcript.chat import ChatReader
 from lcm.transcript.chatgpt import ChatGptReader
 from lcm.transcript.claude_ai import ClaudeAiReader
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
 from lcm.transcript.copies import Copies
+from lcm.transcript.cursor import CursorReader
+from lcm.transcript.database import damage
 from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
+from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.langchain import LangChainReader
 from lcm.transcript.openclaw import OpenClawReader
+from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
@@ -29,9 +34,13 @@ from lcm.transcript.tau_bench import TauBenchReader
 
 READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
+    OpenCodeReader(),
     ClaudeCodeReader(),
+    ClineReader(),
     CodexReader(),
+    CursorReader(),
     GeminiReader(),
+    GooseReader(),
     ShareGptReader(),
     SweAgentReader(),
     TauBenchReader(),
@@ -44,7 +53,7 @@ READERS: tuple[TranscriptReader, ...] = (
 )
 """Asked in this order; the first that recognises a file reads it."""
 
-_BINARY = (b"PAR1", b"SQLi")
+BINARY = (b"PAR1", b"SQLi")
 """How the files begin that are read though they are no text."""
 
 PIECE_ITEMS, PIECE_BYTES = 500, 4 * 2**20
@@ -147,14 +156,17 @@ def reader_of(
     """Choose the reader by its name, or by what the file looks like.
 
     Raises:
-        TranscriptError: if there is no such reader, none recognises the file, or only others than the named one do.
+        TranscriptError: if there is no such reader, none recognises the file, or only others than the named one do; or
+            if the file is passed over for another that holds all that is said in it.
     """
+    if file.refusal:
+        raise TranscriptError(file.refusal)
     by_name = {reader.name: reader for reader in readers}
     names = ", ".join(sorted(by_name))
     if name != "auto" and name not in by_name:
         raise TranscriptError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {names}")
     found = next((reader for reader in readers if reader.detects(file)), None)
-    if found is not None and file.magic not in _BINARY and container_name(file):
+    if found is not None and file.magic not in BINARY and container_name(file):
         found = None  # the first member of an archive may look like a transcript
     if name == "auto":
         if found is None:
@@ -169,6 +181,8 @@ def reader_of(
 def _unknown(file: RecordedFile) -> str:
     if not file.path.stat().st_size:
         return "an empty file"
+    if told := damage(file):
+        return told
     name = foreign_name(file)
     return "not a known transcript format" if name is None else f"{name}, which is not a format that lcm reads"
 

@@ -62,6 +62,10 @@ class RecordedFile:
         """Nothing is said in it."""
         self.read_along: list[Path] = []
         """Other files that its reader read with it."""
+        self.newer: tuple[Path, ...] = ()
+        """Newer states of the session in it, in files of their own: what they hold is not read again."""
+        self.refusal: str | None = None
+        """Why it is passed over though it can be read, naming the file: newer states hold all that is said in it."""
         self.place: tuple[Path, int] | None = None
         """File and line of the record that is being read."""
         self.bytes_read = 0
@@ -77,6 +81,10 @@ class RecordedFile:
         if self.strict:
             raise TranscriptError(str(quarantined))
         self.quarantine.append(quarantined)
+
+    def mentions(self, text: bytes) -> bool:
+        """Whether a line of JSONL holds the text, as it is spelt in the file."""
+        return any(text in line for _, line in RecordedFile(self.path)._lines())
 
     @contextmanager
     def record(self, line: int, what: str = "") -> Iterator[None]:

@@ -62,6 +62,8 @@ def records(path: Path) -> list[Any]:
         found.append({**entry, **dict.fromkeys([*lists, *trees])} if lists or trees else entry)
         found += [element for key in lists for element in entry[key]]
         found += [node for key in trees for node in entry[key].values()]
+        if told := entry.get("$set", {}).get("messages"):  # a change of Gemini's that lists messages
+            found[-1:] = [{"$set": entry["$set"] | {"messages": None}}, *told]
     return found
 
 

@@ -113,6 +113,12 @@ def test_a_folder_of_many_formats_goes_in_whole_and_by_parquet_of_messages_too(l
             assert one.events(key) == other.events(key)
 
 
+def test_messages_in_branches_are_told(lcm: Lcm) -> None:
+    log = lcm("ingest", str(RECORDINGS / "gemini.log.jsonl"), "into=memory.db")
+    assert "branches that were left: 1, with 1 message\n" in log.stdout
+    assert "branches that were left" not in lcm("ingest", str(RECORDINGS / "gemini.json"), "into=other.db").stdout
+
+
 def test_a_parquet_file_takes_a_conversation_from_one_file_only(lcm: Lcm, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"conversation_id": "x", "messages": [json.loads(HELLO)]}))

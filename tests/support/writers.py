@@ -134,6 +134,19 @@ def openhands(folder: Path, talk: Talk) -> Path:
     return folder
 
 
+def goose(folder: Path, talk: Talk) -> Path:
+    said = (
+        {
+            "id": f"m{n}",
+            "role": turn.role,
+            "created": turn.ms // 1000,
+            "content": [{"type": "text", "text": turn.words}],
+        }
+        for n, turn in enumerate(talk)
+    )
+    return lines(folder / "20260901_1.jsonl", {"working_dir": "/w", "description": "A talk"}, *said)
+
+
 def openclaw(folder: Path, talk: Talk) -> Path:
     header = {"type": "session", "version": 3, "id": "s", "timestamp": talk[0].iso, "cwd": "/w"}
     entries = (
@@ -174,19 +187,8 @@ def tau_bench(folder: Path, talk: Talk) -> Path:
 WRITERS: dict[str, Write] = {
     one.__name__: one
     for one in (
-        chat,
-        chatgpt,
-        claude_ai,
-        claude_code,
-        codex,
-        gemini,
-        langchain,
-        openclaw,
-        openhands,
-        parquet,
-        sharegpt,
-        swe_agent,
-        tau_bench,
+        *(chat, chatgpt, claude_ai, claude_code, codex, gemini, goose, langchain, openclaw, openhands),
+        *(parquet, sharegpt, swe_agent, tau_bench),
     )
 }
 """By the name of the reader."""

@@ -13,6 +13,7 @@ from lcm.javascript import parse, stringify
 from lcm.records.conversation import Message, Part
 from lcm.transcript.images import images_in
 from lcm.transcript.large_files import compacted
+from lcm.transcript.parts import read_whole
 from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
 
 AgentMessage = dict[str, Any]
@@ -27,7 +28,7 @@ def agent_messages(message: Message) -> list[AgentMessage]:
     What is too large for a context is named by a reference in its place.
     """
     message = compacted(message)
-    native = _native(message) if "native" in message.envelope else None
+    native = read_whole(message) if "native" in message.envelope and not _is_translated(message) else None
     if native is not None and _is_agent_message(native):
         return [native]
     if not message.parts:
@@ -47,13 +48,9 @@ def turn_of(message: Message) -> str:
     return "codex" if is_item else ""  # a user's message or a result always stands between two turns
 
 
-def _native(message: Message) -> AgentMessage:
-    """The recorded message; its values are the message's own, which saves half the time of an assembly."""
-    native = dict(message.envelope["native"])
-    for slot, shape in message.envelope["slots"].items():
-        blocks = [part.metadata.get("raw", part.text) for part in message.parts if part.metadata.get("slot") == slot]
-        native[slot] = blocks if shape == "list" else blocks[0]
-    return native
+def _is_translated(message: Message) -> bool:
+    """Whether its parts are in another notation than its record, which is kept whole."""
+    return not message.envelope["slots"] and any("slot" in part.metadata for part in message.parts)
 
 
 def _is_agent_message(native: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.transcript.branches import Stretches, suffixes
+from lcm.transcript.branches import Stretches, is_branch, stretches_but, suffixes
 
 
 def test_a_stretch_is_named_by_its_first_message_or_its_place() -> None:
@@ -11,6 +11,21 @@ def test_a_stretch_is_named_by_its_first_message_or_its_place() -> None:
     assert [stretches.suffix(place, name) for place, name in enumerate(["a", "b", "c", "d", "", "f", "g"])] == [
         *("", "~b", "", ""),
         *("~4", "~4", ""),
+    ]
+
+
+def test_a_branch_in_several_stretches_has_one_name() -> None:
+    inner = [range(2, 4)]
+    outer = stretches_but(range(1, 6), [inner, [range(7, 9)]])
+    assert outer == [range(1, 2), range(4, 6)]
+    stretches = Stretches([inner, outer])
+    assert [stretches.suffix(place, f"m{place}") for place in range(7)] == ["", "~m1", "~m2", "~m2", "~m1", "~m1", ""]
+
+
+def test_a_branch_is_of_a_conversation_that_is_there() -> None:
+    others = {"s", "s~a", "a~b", "~c"}
+    assert [name for name in ("s", "s~a", "s~a~b", "a~b", "a~b~c", "~c", "~c~d") if is_branch(name, others)] == [
+        *("s~a", "s~a~b", "a~b~c", "~c~d")
     ]
 
 

@@ -10,9 +10,11 @@ import pytest
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Transcript
-from lcm.transcript.claude_code import ClaudeCodeReader, beside
+from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.rendering.agent_form import agent_messages
+from lcm.transcript.session_folder import beside
 from tests.lcm.transcript.recordings import columns, rebuilt, write
 
 READER = ClaudeCodeReader()
@@ -149,6 +151,97 @@ def test_a_sidechain_is_a_conversation_of_its_own(tmp_path: Path) -> None:
     }
     assert [event.after for event in transcripts["s1/sidechain-p1"].events] == [1]
     assert {name: found.title for name, found in transcripts.items() if found.title} == {"s1": "Mine"}
+
+
+def typed(prompt: Any, uuid: str = "q1", **fields: Any) -> dict[str, Any]:
+    """A prompt that was typed while the agent worked."""
+    queued = {"type": "queued_command", "commandMode": "prompt", "prompt": prompt} | fields
+    return {"type": "attachment", "uuid": uuid, "timestamp": "2026-01-05T09:00:02Z", "attachment": queued}
+
+
+BLOCKS = [
+    {"type": "text", "text": "Keep the old name"},
+    {"type": "image", "source": {"type": "base64", "data": "AAAA"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "fields"),
+    [
+        ("Keep the old name", {}),
+        ("Keep the old name", {"origin": {"kind": "human"}, "source_uuid": "c1", "humanTurn": True}),
+        (BLOCKS, {"imagePasteIds": [1]}),
+    ],
+)
+def test_a_prompt_typed_meanwhile_is_said_in_its_place(tmp_path, prompt, fields):
+    record = typed(prompt, **fields)
+    transcripts, _ = read(write(tmp_path / "s.jsonl", CALLED, record, ANSWERED))
+    _, message, _ = transcripts["s1"].messages
+    assert (message.message_id, message.role, message.content) == ("s1:q1", "user", "Keep the old name")
+    assert message.created_at == datetime(2026, 1, 5, 9, 0, 2, tzinfo=UTC)
+    assert rebuilt(transcripts["s1"]) == list(map(json.dumps, (CALLED, record, ANSWERED)))
+    assert [form["role"] for form in agent_messages(message)] == ["user"]
+
+
+def test_an_early_prompt_typed_meanwhile_has_neither_id_nor_mode_and_its_instant_inside(tmp_path: Path) -> None:
+    queued = {"type": "queued_command", "prompt": "Stop", "timestamp": "2026-01-05T09:00:02Z"}
+    transcripts, _ = read(write(tmp_path / "s.jsonl", ASKED, {"type": "attachment", "attachment": queued}))
+    message = transcripts["s1"].messages[1]
+    assert (message.message_id, message.content, message.created_at is None) == ("s1:2", "Stop", False)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        typed("<task-notification>done</task-notification>", commandMode="task-notification"),
+        typed("<task-notification>done</task-notification>"),
+        typed("A peer says hello", origin={"kind": "peer"}),
+        typed("Go on", isMeta=True),
+        typed("Go on") | {"isMeta": True},
+        typed("From its coordinator", origin={"kind": "coordinator"}),
+        typed(" "),
+        typed([]),
+        typed(None),
+        {"type": "attachment", "attachment": {"type": "queued_command"}},
+        {"type": "attachment", "attachment": {"type": "task_reminder", "prompt": "Go on"}},
+        {"type": "attachment", "attachment": "queued_command"},
+    ],
+)
+def test_what_a_program_queued_is_an_event(tmp_path: Path, record: dict[str, Any]) -> None:
+    transcripts, file = read(write(tmp_path / "s.jsonl", ASKED, record))
+    assert file.quarantine == []
+    assert [event.native for event in transcripts["s1"].events] == [record]
+
+
+def test_a_coordinator_speaks_to_its_sub_agent(tmp_path: Path) -> None:
+    told = typed("Also look in b", origin={"kind": "coordinator"}, isMeta=True) | {"isSidechain": True, "agentId": "a"}
+    transcripts, _ = read(write(tmp_path / "s.jsonl", ASKED, told))
+    assert [message.content for message in transcripts["s1/agent-a"].messages] == ["Also look in b"]
+
+
+AGAIN = said("u9", message={"role": "user", "content": [{"type": "text", "text": "Go on"}]})
+SPOKEN = {"type": "assistant", "uuid": "a9", "message": {"role": "assistant", "content": "Yes."}}
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ([typed("Go on"), SPOKEN, AGAIN], ["Go on", "Yes."]),
+        ([typed("Go on"), ANSWERED, said("u8", message={"content": "[Request interrupted by user]"}), AGAIN], None),
+        ([typed("Go on"), AGAIN | {"promptSource": "queued"}], ["Go on"]),
+        ([typed("Go on"), SPOKEN, AGAIN | {"promptSource": "typed"}], ["Go on", "Yes.", "Go on"]),
+        ([typed("Go on"), said("u8"), AGAIN], ["Go on", "I am u8", "Go on"]),
+        ([typed("Go on"), AGAIN, AGAIN | {"uuid": "u10"}], ["Go on", "Go on"]),
+        ([typed("Go on", source_uuid="u9"), said("u8"), AGAIN], ["Go on", "I am u8"]),
+        ([AGAIN, typed("Go on")], ["Go on", "Go on"]),
+    ],
+)
+def test_a_prompt_that_the_queue_gives_again_is_said_once(tmp_path, records, words):
+    transcripts, _ = read(write(tmp_path / "s.jsonl", *records))
+    (transcript,) = transcripts.values()
+    said_words = [message.content for message in transcript.messages]
+    assert said_words == (words or ["Go on", "a\nb", "[Request interrupted by user]"])
+    assert len(transcript.messages) + len(transcript.events) == len(records)
 
 
 @pytest.fixture

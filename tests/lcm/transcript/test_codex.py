@@ -1,6 +1,7 @@
 """Codex sessions of both generations."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from lcm.records.conversation import Message
 from lcm.transcript.codex import CodexReader
 from lcm.transcript.recorded_file import RecordedFile
-from tests.lcm.transcript.recordings import columns, read_message, read_one, rebuilt, write
+from tests.lcm.transcript.recordings import columns, natives, read, read_message, read_one, rebuilt, write
 
 READER = CodexReader()
 AT = "2026-01-05T09:00:01.500Z"
@@ -133,6 +134,50 @@ def test_a_name_of_the_thread_is_the_title_until_another_is_given(tmp_path: Path
     titles = [recorded.title for recorded in READER.read(RecordedFile(path))]
     assert titles == [None, "First", "First", "First", "Other", "Other", "Other"]
     assert read_one(path, READER).title == "Other"
+
+
+def user(text: str) -> dict[str, Any]:
+    return item(type="message", role="user", content=[{"type": "input_text", "text": text}])
+
+
+def back(turns: Any) -> dict[str, Any]:
+    return {"timestamp": AT, "type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": turns}}
+
+
+CONTEXT = user("<environment_context><cwd>/boat</cwd></environment_context>")
+RULES = user("# AGENTS.md instructions for /boat\n\nBe short.")
+CALL = item(type="custom_tool_call", call_id="c", name="exec", input="ls")
+
+
+@pytest.mark.parametrize(
+    ("records", "talks"),
+    [
+        ([CONTEXT, RULES, user("a"), CALL, back(1), user("b")], [3, 2]),
+        ([user("a"), user("b"), back(1), user("c"), back(2), user("d")], [1, 2, 1]),
+        ([CONTEXT, user("a"), back(9)], [1, 1]),
+        ([user("a"), CONTEXT, CALL, user("<b> or not"), CALL, back(1)], [3, 2]),
+        ([CONTEXT, back(1), user("a")], [2]),
+        ([user("a"), back(0), back(-1), back(None), back("1")], [1]),
+        ([user("it says thread_rolled_back")], [1]),
+    ],
+)
+def test_turns_that_were_rolled_back_are_a_branch(tmp_path: Path, records: list[Any], talks: list[int]) -> None:
+    transcripts, aside = read(write(tmp_path / "s.jsonl", HEADER, *records), READER)
+    assert aside == []
+    assert sorted((len(one.messages) for one in transcripts[1:]), reverse=True) == talks[1:]
+    assert (transcripts[0].conversation_id, len(transcripts[0].messages)) == ("0a1b", talks[0])
+    assert all(one.conversation_id.startswith("0a1b~") for one in transcripts[1:])
+    kept = Counter(json.dumps(record) for one in transcripts for record in natives((*one.events, *one.messages)))
+    assert kept == Counter(map(json.dumps, [HEADER, *records]))
+
+
+@pytest.mark.parametrize(("records", "is_told"), [([], True), ([user("a")], False)])
+def test_a_fork_without_words_names_the_session_that_has_them(tmp_path, records, is_told):
+    fork = HEADER | {"payload": {"id": "f1", "forked_from_id": "0a1b"}}
+    file = RecordedFile(write(tmp_path / "s.jsonl", fork, {"type": "turn_context", "payload": {}}, *records))
+    assert len(list(READER.read(file))) == 2 + len(records)
+    told = [f"{file.path}: a fork that holds no words of its own: read the session 0a1b instead"]
+    assert file.doubts == (told if is_told else [])
 
 
 EARLY_HEADER = {"id": "e1", "timestamp": AT, "instructions": None, "git": {}}

@@ -47,7 +47,11 @@ def is_json(line: bytes) -> bool:
 
 def records(reader: TranscriptReader, lines: Sequence[bytes]) -> int:
     """How many messages, events and entries of the quarantine the reader owes for the lines."""
-    sessions: list[Any] = [json.loads(line) for line in lines if reader.name == "tau_bench" and is_json(line)]
+    nesting = reader.name in ("tau_bench", "gemini")
+    sessions: list[Any] = [json.loads(line) for line in lines if nesting and is_json(line)]
+    if reader.name == "gemini":  # a change that lists messages
+        changes = [one.get("$set") for one in sessions if isinstance(one, dict)]
+        sessions = [{key: one.get(key) for key in ("messages", "history")} for one in changes if isinstance(one, dict)]
     lists = [held for one in sessions if isinstance(one, dict) for held in one.values() if isinstance(held, list)]
     return sum(bool(line.strip()) for line in lines) + sum(map(len, lists))
 

@@ -1,17 +1,21 @@
 """Gemini CLI sessions: documents, logs and saved histories."""
 
 import json
+import tempfile
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lcm.records.conversation import Message
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.recorded_file import RecordedFile
-from tests.lcm.transcript.recordings import columns, read_message, read_one, rebuilt, write
+from tests.lcm.transcript.recordings import columns, natives, read, read_message, read_one, rebuilt, write
 
 READER = GeminiReader()
 AT = "2026-01-05T09:00:01.500Z"
@@ -138,12 +142,12 @@ def test_a_history_has_roles_and_parts(tmp_path: Path) -> None:
 
 def test_only_the_last_writing_of_a_message_is_one(tmp_path: Path) -> None:
     begun = {"id": "m2", "type": "gemini", "content": "I look."}
-    changes = [{"$set": {"summary": "Files"}}, {"$rewindTo": "m1"}, {"type": "from the future"}, {"more": "unknown"}]
+    changes = [{"$set": {"summary": "Files"}}, {"$unset": "m1"}, {"type": "from the future"}, {"more": "unknown"}]
     transcript = read_one(write(tmp_path / "s.jsonl", HEADER, ASKED, begun, CALLED, *changes), READER)
     assert [m.message_id for m in transcript.messages] == ["g1:m1", "g1:m2"]
     assert rebuild_record(transcript.messages[1]) == CALLED
     assert [event.native for event in transcript.events] == [HEADER, begun, *changes]
-    kinds = ["session", "gemini", "$set", "$rewindTo", "from the future", "unknown"]
+    kinds = ["session", "gemini", "$set", "$unset", "from the future", "unknown"]
     assert [event.kind for event in transcript.events] == kinds
     assert [event.after for event in transcript.events] == [0, 1, 2, 2, 2, 2]
     assert transcript.title == "Files"
@@ -164,3 +168,95 @@ def test_a_title_stays_until_another_is_given(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", HEADER | {"summary": "First"}, ASKED, {"$set": {"summary": "Other"}}, CALLED)
     titles = [recorded.title for recorded in READER.read(RecordedFile(path))]
     assert titles == ["First", "First", "Other", "Other"]
+
+
+def told(name: str, text: str = "") -> dict[str, Any]:
+    """A message; those whose names begin with g are the model's."""
+    return {"id": name, "type": "gemini" if name.startswith("g") else "user", "content": text or f"I am {name}"}
+
+
+def listed(*names: str) -> dict[str, Any]:
+    """A change that lists what the talk consists of."""
+    return {"$set": {"messages": [told(name) for name in names], "lastUpdated": AT}}
+
+
+def back(name: str) -> dict[str, Any]:
+    return {"$rewindTo": name}
+
+
+@pytest.mark.parametrize(
+    ("records", "talks"),
+    [
+        ([listed("u1", "g1"), told("u2"), {"$set": {"lastUpdated": AT}}], {"g1": "u1 g1 u2"}),
+        ([told("u1"), told("g1"), listed("u1", "g1", "u2")], {"g1": "u1 g1 u2"}),
+        # A compression sums up what it leaves out.
+        ([told("u1"), told("g1"), listed("s", "g1"), told("u2")], {"g1": "u1 g1 s u2"}),
+        ([told("u1"), told("g1"), listed("u1", "s"), told("u2")], {"g1": "u1 g1 s u2"}),
+        ([told("u1"), {"$set": {"messages": []}}, told("g1")], {"g1": "u1 g1"}),
+        # A list that ends earlier undoes, and so does a rewinding: all from the message on, or all.
+        ([told("u1"), told("g1"), told("u2"), listed("u1", "g1"), told("u3")], {"g1": "u1 g1 u3", "g1~u2": "u2"}),
+        ([told("u1"), told("g1"), told("u2"), back("g1"), told("u3")], {"g1": "u1 u3", "g1~g1": "g1 u2"}),
+        ([told("u1"), told("g1"), back("gone"), told("u3")], {"g1": "u3", "g1~u1": "u1 g1"}),
+        ([listed("u1", "g1", "u2"), back("u2"), told("u3")], {"g1": "u1 g1 u3", "g1~u2": "u2"}),
+        (
+            [told("u1"), told("u2"), back("u2"), told("u3"), back("u1"), told("u4"), back("u4")],
+            {"g1": "", "g1~u1": "u1 u3", "g1~u2": "u2", "g1~u4": "u4"},
+        ),
+        # What is written or listed again is a part of the talk again.
+        ([told("u1"), told("g1"), back("u1"), told("g1"), told("u1")], {"g1": "g1 u1"}),
+        ([told("u1"), told("g1"), back("g1"), listed("u1", "g1")], {"g1": "u1 g1"}),
+        ([told("u1"), listed("s"), back("u1"), told("u2")], {"g1": "u1 u2", "g1~s": "s"}),
+    ],
+)
+def test_the_talk_is_what_was_not_undone(tmp_path: Path, records: list[Any], talks: dict[str, str]) -> None:
+    transcripts, aside = read(write(tmp_path / "s.jsonl", HEADER, *records), READER)
+    assert aside == []
+    found = {one.conversation_id: [rebuild_record(m)["id"] for m in one.messages] for one in transcripts}
+    assert found == {name: names.split() for name, names in talks.items()}
+    kept = Counter(json.dumps(record) for one in transcripts for record in natives((*one.events, *one.messages)))
+    lists = [record["$set"].get("messages", []) for record in records if "$set" in record]
+    changes = [
+        {"$set": record["$set"] | {"messages": None}} if record.get("$set", {}).get("messages") else record
+        for record in records
+    ]
+    assert kept == Counter(map(json.dumps, [HEADER, *changes, *(one for some in lists for one in some)]))
+
+
+def test_a_message_in_lists_alone_is_as_the_latest_that_tells_it_otherwise(tmp_path: Path) -> None:
+    changed = {"$set": {"messages": [told("u1"), told("g1", "I am done")]}}
+    path = write(tmp_path / "s.jsonl", HEADER, listed("u1", "g1"), changed, changed)
+    assert [message.content for message in read_one(path, READER).messages] == ["I am u1", "I am done"]
+    path = write(tmp_path / "s.jsonl", HEADER, told("u1"), told("g1"), changed)
+    assert [message.content for message in read_one(path, READER).messages] == ["I am u1", "I am g1"]
+
+
+def test_a_bad_element_of_a_list_is_put_aside(tmp_path: Path) -> None:
+    bad = {"$set": {"messages": [told("u1"), 7, told("u2") | {"timestamp": "soon"}]}}
+    (transcript,), aside = read(write(tmp_path / "s.jsonl", HEADER, bad), READER)
+    assert [message.content for message in transcript.messages] == ["I am u1"]
+    not_one, no_instant = aside
+    assert not_one.startswith("2: messages 2: a record must be")
+    assert no_instant.startswith("2: messages 3: ")
+
+
+@given(st.lists(st.sampled_from([*"uvw", "$u", "$v", "$w", "[uv]", "[vw]", "[w]", "[]"]), max_size=12))
+def test_each_message_is_once_in_the_talk_or_in_a_branch(log: list[str]) -> None:
+    records = [
+        listed(*word[1:-1]) if word.startswith("[") else back(word[1:]) if word.startswith("$") else told(word)
+        for word in log
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        transcripts, aside = read(write(Path(folder) / "s.jsonl", HEADER, *records), READER)
+    names = [rebuild_record(message)["id"] for one in transcripts for message in one.messages]
+    assert aside == []
+    assert sorted(names) == sorted({name for word in log if not word.startswith("$") for name in word.strip("[]")})
+    live: list[str] = []
+    for word in log:
+        if word.startswith("["):
+            live = list(word[1:-1])
+        elif word.startswith("$"):
+            live = live[: live.index(word[1:])] if word[1:] in live else []
+        elif word not in live:
+            live.append(word)
+    main = next((one for one in transcripts if one.conversation_id == "g1"), None)
+    assert set(live) <= {rebuild_record(message)["id"] for message in (main.messages if main else ())}
