@@ -4,7 +4,10 @@ A value that a file holds once and names a billion times is small there. Texts a
 dictionary, and counted before any is written out.
 """
 
+import math
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +46,24 @@ def column_names(path: Path) -> list[str]:
     with opened_as_is(path) as stream:
         names: list[str] = pq.read_schema(stream).names
     return names
+
+
+def json_value(value: Any) -> Any:
+    """A cell as JSON; what JSON lacks as text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict():
+            return {str(key): json_value(held) for key, held in value.items()}
+        case list() | tuple():
+            return [json_value(held) for held in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case bytes():
+            return b64encode(value).decode()
+    return str(value)
 
 
 def rows(path: Path, refusal: type[LcmError] = LimitError, columns: Sequence[str] | None = None) -> Iterator[Rows]:

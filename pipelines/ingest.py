@@ -1,8 +1,8 @@
 """lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [copies=all] [GROUP=CHOICE]
 
 Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
-(into=messages.parquet). Formats are recognised by content, or named: chat,
-claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent, tau_bench.
+(into=messages.parquet). Formats are recognised by content, or named: chat, chatgpt, claude_ai, claude_code, cline,
+codex, cursor, gemini, goose, langchain, openclaw, opencode, openhands, parquet, sharegpt, swe_agent, tau_bench.
 
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
 new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;

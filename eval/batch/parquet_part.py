@@ -8,7 +8,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from lcm import given_parquet
 from lcm.errors import TranscriptError
-from lcm.transcript.parquet import ParquetReader, json_value, recorded_row
+from lcm.given_parquet import json_value
+from lcm.transcript.parquet import ParquetReader, recorded_row
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 

@@ -101,7 +101,7 @@ def shards_of(
                 continue
             newer = tuple(TranscriptSource(path, "", digest_of(path), 0, origin=origin_of(path)) for path in file.newer)
             digest = _digest(digest_of(file.path), *(one.digest for one in newer))
-            if number > 1 and "conversation_id" in (column_names(file) or ()):
+            if number > 1 and {"conversation_id", "role"}.issubset(column_names(file) or ()):
                 dealt.setdefault(key, -1)
                 for part in range(number):
                     own = hashlib.sha256(f"{digest} {part}/{number}".encode()).hexdigest()

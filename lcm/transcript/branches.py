@@ -1,7 +1,7 @@
 """What was said and then left: each stretch that does not lead to the end is a conversation of its own."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 class Stretches:
@@ -39,6 +39,33 @@ def is_branch(conversation_id: str, others: Collection[str]) -> bool:
     while at > 0 and conversation_id[:at] not in others:
         at = conversation_id.find("~", at + 1)
     return at > 0
+
+
+def behind_parents(parents: Mapping[str, str | None]) -> list[str]:
+    """The nodes of a tree, each behind its parent, children in the order given; last those that lead to no root.
+
+    Args:
+        parents: the parent of each node; one that is no node makes its child a root.
+    """
+    children: dict[str | None, list[str]] = {}
+    for node, parent in parents.items():
+        children.setdefault(parent if parent in parents else None, []).append(node)
+    found: dict[str, None] = {}
+    waiting = children.get(None, [])[::-1]
+    while waiting:
+        node = waiting.pop()
+        found[node] = None
+        waiting += reversed(children.get(node, []))
+    return [*found, *(node for node in parents if node not in found)]
+
+
+def doubts(parents: Mapping[str, str | None], where: str) -> Iterator[str]:
+    """Tell of nodes that are no descendants of a root: they have a parent that is none, or that descends from them."""
+    places = {node: place for place, node in enumerate(behind_parents(parents))}
+    named = ((places[node], places.get(parent, len(places))) for node, parent in parents.items() if parent is not None)
+    if astray := sum(parent >= place for place, parent in named):
+        what = "messages follow one that is not there, or themselves, and begin anew"
+        yield f"{where}: {astray:,} of {len(parents):,} {what}"
 
 
 def suffixes(parents: Mapping[str, str | None], last: str | None) -> dict[str, str]:

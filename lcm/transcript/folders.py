@@ -5,13 +5,14 @@ from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import cline, cursor, opencode, session_folder
+from lcm.transcript import cline, cursor, opencode, openhands, session_folder
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.cline import ClineReader
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.foreign import foreign_name
 from lcm.transcript.opencode import OpenCodeReader
+from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import reader_of
@@ -23,6 +24,7 @@ _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
     (ClineReader(), cline.beside),
     (CursorReader(), cursor.beside),
     (OpenCodeReader(), opencode.beside),
+    (OpenHandsReader(), openhands.beside),
 )
 """Readers of sessions that lie in several files, and which are read along with one."""
 

@@ -19,7 +19,7 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"BZh", "a file packed by bzip2"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (0, b"%PDF-", "a PDF"),
-    (0, b"PAR1", "a Parquet file without readable columns role and content"),
+    (0, b"PAR1", "a Parquet file without columns role and content, or messages"),
     (0, b"ARROW1", "an Arrow file"),
 )
 """Offset, bytes there, name."""
@@ -62,6 +62,8 @@ def _is_session_list(record: Mapping[str, Any]) -> bool:
     return any(isinstance(held, dict) and "sessionId" in held and "updatedAt" in held for held in record.values())
 
 
+_AS_CHAT = ' (write what was said as rows {"messages": [{"role": ..., "content": ...}]})'
+
 _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_copilot, "a Copilot CLI session"),
     (lambda record: kind(record) == "session_start", "a Droid (Factory) session"),
@@ -75,13 +77,11 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_has("sessionID", "messageID", "type"), "a part of a message of OpenCode, read with the file of its session"),
     (_has("sessionID", "role", "time"), "a message of OpenCode without its parts, read with the file of its session"),
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
-    (_has("mapping", "current_node"), "a ChatGPT export"),
-    (_has("chat_messages"), "a Claude.ai export"),
     (_has("simulations", "tasks"), "tau2-bench results"),
     (_has("features", "rows"), "a page of a Hugging Face dataset"),
-    (_has("instruction", "output"), "a Hugging Face style dataset of instructions"),
-    (_has("prompt", "completion"), "a Hugging Face style dataset of prompts"),
-    (_has("chosen", "rejected"), "a Hugging Face style dataset of preferences"),
+    (_has("instruction", "output"), f"a Hugging Face style dataset of instructions{_AS_CHAT}"),
+    (_has("chosen", "rejected"), f"a Hugging Face style dataset of preferences{_AS_CHAT}"),
+    (_has("prompt", "completion"), f"a Hugging Face style dataset of prompts{_AS_CHAT}"),
 )
 """Asked in this order, of each of the first records."""
 

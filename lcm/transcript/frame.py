@@ -6,8 +6,9 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from lcm.errors import TranscriptError
+from lcm.given_parquet import json_value
 from lcm.records.conversation import Transcript
-from lcm.transcript.parquet import SCHEMA, TranscriptRows, json_value, recorded_row
+from lcm.transcript.parquet import SCHEMA, TranscriptRows, recorded_row
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.reading import in_pieces, joined
 

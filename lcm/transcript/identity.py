@@ -119,6 +119,16 @@ def said_at(message: Mapping[str, Any]) -> datetime | None:
     return None
 
 
+def said_beside(message: Mapping[str, Any], *keys: str) -> datetime | None:
+    """When it was said, as the first of the objects under the keys says; they are an application's own, and one that
+    has no instant is passed over."""
+    for holder in (message[key] for key in keys if isinstance(message.get(key), dict)):
+        with suppress(TranscriptError):
+            if (instant := said_at(holder)) is not None:
+                return instant
+    return None
+
+
 def recorded_instant(holder: Mapping[str, Any], keys: Iterable[str]) -> datetime | None:
     """Read the first instant that is there.
 

@@ -3,7 +3,9 @@
 Out, a message has its parts and its envelope as JSON text, so that reading it again gives the same; an event has its
 kind and its record as JSON text, and stands where it stood between the messages.
 
-In, any table with columns `role` and `content` is read, the columns of `write_parquet` or others: `conversation_id`
+In, a row is a conversation, its messages in a column `messages`, `conversations` or `conversation` (a list, or one as
+JSON text; those of chat or of ShareGPT), or a message. Of messages any table with columns `role` and `content`, or the
+`parts` of Vercel's AI SDK, is read, the columns of `write_parquet` or others: `conversation_id`
 (else all is one conversation named by the file), `session_id`, `title`, `message_id` or `id`, `author` or `name`,
 `created_at` or `timestamp` (an instant, ISO 8601 text or an epoch number), `tool_calls` (a list, or one as JSON text).
 What is recorded of a row without `parts` and `envelope` is the row itself as an object; else columns unknown to us are
@@ -16,11 +18,8 @@ Through PyArrow: it reads within a row group and writes on the caller's thread, 
 """
 
 import json
-import math
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,12 +30,16 @@ from lcm import given_parquet
 from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.files import written_whole
-from lcm.given_parquet import UNREADABLE
+from lcm.given_parquet import UNREADABLE, json_value
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
+from lcm.transcript.chat import chat_session
 from lcm.transcript.identity import native_id, said_at
 from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.sessions import ConversationIds, session_of
+from lcm.transcript.sharegpt import is_sharegpt, sharegpt_session
+from lcm.transcript.ui_message import is_ui_message, with_ui_parts
 
 SCHEMA = pa.schema(
     [
@@ -59,7 +62,8 @@ SCHEMA = pa.schema(
 _REPEATING = ["workspace_id", "conversation_id", "title", "session_id", "role", "author", "event_kind"]
 _WRITTEN = frozenset(SCHEMA.names)
 _MAGIC = b"PAR1"
-_REQUIRED = ("role", "content")
+_LISTS = ("messages", "conversations", "conversation")
+"""Columns with the messages of a conversation a row."""
 _BATCH_ROWS, _BATCH_BYTES = 500, 4 * 2**20
 _ROW_GROUP_BYTES = 16 * 2**20
 _PART_FIELDS = frozenset(field.name for field in fields(Part))
@@ -82,13 +86,18 @@ class ParquetReader:
     name = "parquet"
 
     def detects(self, file: RecordedFile) -> bool:
-        names = column_names(file) or []
-        return all(name in names for name in _REQUIRED)
+        return _missing(column_names(file) or []) is None
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
+        unnamed = ConversationIds()
         for number, columns, place in _places(file):
             with file.record(number, f"row {number}: "):
-                yield recorded_row(_row(columns, place), file.name)
+                row = _row(columns, place)
+                if "role" in row:
+                    yield recorded_row(row, file.name)
+                else:
+                    session = session_of(number, row := _unpacked(row))
+                    yield from (sharegpt_session if is_sharegpt(row) else chat_session)(session, file, unnamed)
 
 
 def column_names(file: RecordedFile) -> list[str] | None:
@@ -217,12 +226,24 @@ def _places(file: RecordedFile) -> Iterator[tuple[int, dict[str, pa.Array], int]
 
 
 def _require_columns(names: list[str]) -> None:
-    missing = [name for name in _REQUIRED if name not in names]
-    if missing:
-        raise ValueError(f"there is no column {missing[0]}; a table of messages has role and content")
+    if missing := _missing(names):
+        raise ValueError(f"there is no column {missing}; a table of messages has role and content")
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise ValueError(f"there are {names.count(repeated[0])} columns {repeated[0]!r}; give each a name of its own")
+
+
+def _missing(names: Collection[str]) -> str | None:
+    """The column that a table lacks, of messages or of conversations; None where it lacks none."""
+    if "role" in names:
+        return None if "content" in names or "parts" in names else "content"
+    return None if any(name in names for name in _LISTS) else "role"
+
+
+def _unpacked(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its messages as a list, where they were JSON text."""
+    texts = (name for name in _LISTS if isinstance(row.get(name), str))
+    return row | {name: _parsed(row, name, []) for name in texts}
 
 
 def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
@@ -231,24 +252,6 @@ def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
         return {name: json_value(column[place].as_py()) for name, column in columns.items()}
     except UNREADABLE as err:
         raise TranscriptError(_one_line(err)) from err
-
-
-def json_value(value: Any) -> Any:
-    """A cell as JSON; what JSON lacks as text."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case dict():
-            return {str(key): json_value(held) for key, held in value.items()}
-        case list() | tuple():
-            return [json_value(held) for held in value]
-        case datetime() | date() | time():
-            return value.isoformat()
-        case bytes():
-            return b64encode(value).decode()
-    return str(value)
 
 
 def recorded_row(row: dict[str, Any], file_name: str) -> RecordedItem:
@@ -266,7 +269,7 @@ def recorded_row(row: dict[str, Any], file_name: str) -> RecordedItem:
         return RecordedItem(conversation_id, Event(row["event_kind"], _native(row.get("event"))), title)
     if not isinstance(row["role"], str):
         raise TranscriptError(f"role must be text, got {row['role']!r:.80}")
-    has_original = row.get("parts") is not None or row.get("envelope") is not None
+    has_original = row.get("envelope") is not None or (row.get("parts") is not None and not _has_ui_parts(row))
     said = _written(row) if has_original else _foreign(row)
     author = row.get("name") if row.get("author") is None and said.role != "tool" else row.get("author")
     message = Message(
@@ -303,7 +306,7 @@ def _id(row: Mapping[str, Any], name: str) -> str:
 
 def _written(row: Mapping[str, Any]) -> DecomposedMessage:
     """A message with its parts and envelope, as `write_parquet` leaves it."""
-    role, content = row["role"], "" if row["content"] is None else row["content"]
+    role, content = row["role"], "" if row.get("content") is None else row["content"]
     if role not in ROLES:
         raise TranscriptError(f"role must be one of {', '.join(ROLES)} beside parts or an envelope, got {role!r:.80}")
     if not isinstance(content, str):
@@ -314,7 +317,18 @@ def _written(row: Mapping[str, Any]) -> DecomposedMessage:
     return DecomposedMessage(role, content, parts, envelope | {"columns": others} if others else envelope)
 
 
+def _has_ui_parts(row: Mapping[str, Any]) -> bool:
+    """Say whether a row has the parts of the AI SDK, each of which names its `type`."""
+    try:
+        return is_ui_message({"parts": _parsed(row, "parts", [])})
+    except TranscriptError:
+        return False
+
+
 def _foreign(row: dict[str, Any]) -> DecomposedMessage:
+    if _has_ui_parts(row):
+        native = row | {"parts": _parsed(row, "parts", [])}
+        return with_ui_parts(native, decompose(native))
     calls = row.get("tool_calls")
     if not isinstance(calls, str):
         return decompose(row)

@@ -65,6 +65,24 @@ def decompose(native: Mapping[str, Any], role: str | None = None) -> DecomposedM
     )
 
 
+def extended(said: DecomposedMessage, parts: Iterable[Part], words: Iterable[str | None]) -> DecomposedMessage:
+    """A message with what stands in other slots of its own; `rebuild` puts that back too.
+
+    Args:
+        said: the message taken apart.
+        parts: more of it, each with its `slot`, and with the element of that list as `raw`; a slot that is no list has
+            one part.
+        words: what these say.
+    """
+    native, more = said.envelope["native"], tuple(parts)
+    named = dict.fromkeys(part.metadata["slot"] for part in more)
+    slots = said.envelope["slots"] | {slot: "list" if isinstance(native[slot], list) else "value" for slot in named}
+    rest = {key: None if key in slots else value for key, value in native.items()}
+    known = tuple(part for part in said.parts if "slot" in part.metadata)
+    content = "\n".join(filter(None, (said.content, *words)))
+    return DecomposedMessage(said.role, content, known + more, {"native": rest, "slots": slots})
+
+
 def tool_calls(message: Message) -> int:
     """How many tools the message calls; results stand in messages of the tool or of the user."""
     return sum(part.part_type == "tool" for part in message.parts) if message.role == "assistant" else 0
@@ -156,18 +174,18 @@ def _block_text(block: dict[str, Any]) -> str | None:
 
 
 def _call_part(call: object) -> Part:
-    """One entry of OpenAI's `tool_calls`; its `arguments` are JSON text already."""
+    """One entry of OpenAI's `tool_calls`, whose `arguments` are JSON text already, or of LangChain's, with `args`."""
     metadata = {"slot": "tool_calls", "raw": call}
     if not isinstance(call, dict):
         return Part("tool", metadata=metadata)
     function = call.get("function")
-    called = function if isinstance(function, dict) else {}
+    called = function if isinstance(function, dict) else call
     arguments = called.get("arguments")
     return Part(
         "tool",
         tool_call_id=_first_text(call, ("id",)),
         tool_name=_first_text(called, ("name",)),
-        tool_input=well_formed(arguments) if isinstance(arguments, str) else _json_of(called, ("arguments",)),
+        tool_input=well_formed(arguments) if isinstance(arguments, str) else _json_of(called, ("arguments", "args")),
         metadata=metadata,
     )
 

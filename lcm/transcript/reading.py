@@ -7,6 +7,8 @@ from pathlib import Path
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
+from lcm.transcript.chatgpt import ChatGptReader
+from lcm.transcript.claude_ai import ClaudeAiReader
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
@@ -18,8 +20,10 @@ from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
+from lcm.transcript.langchain import LangChainReader
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.opencode import OpenCodeReader
+from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
@@ -40,6 +44,10 @@ READERS: tuple[TranscriptReader, ...] = (
     ShareGptReader(),
     SweAgentReader(),
     TauBenchReader(),
+    ChatGptReader(),
+    ClaudeAiReader(),
+    LangChainReader(),
+    OpenHandsReader(),
     ParquetReader(),
     ChatReader(),
 )

@@ -133,7 +133,7 @@ class RecordedFile:
         """
         if self.shape == "lines":
             return [value for value in map(_parsed, self._head_lines) if value is not None]
-        found = _first_members(self._text())
+        found = self._first_members()
         return found or ({} if self._begins == b"{" else [])
 
     @cached_property
@@ -211,6 +211,25 @@ class RecordedFile:
                 else:
                     yield number, line
 
+    def _first_members(self) -> list[Any] | dict[str, Any]:
+        """A few elements of an array; of an object its members, lists cut short. The value being read is read whole."""
+        found: dict[str, Any] = {}
+        elements: list[Any] = []
+        begun_at = self.bytes_read
+        try:
+            for member in members(self._text()):
+                if member.key is None:
+                    elements.append(member.value)
+                elif not member.is_element:
+                    found[member.key] = member.value
+                elif len(held := _list_in(found, member.key)) < _HEAD_ELEMENTS:
+                    held.append(member.value)
+                if len(elements) == _HEAD_ELEMENTS or self.bytes_read - begun_at > _HEAD_BYTES:
+                    break
+        except (JsonError, UnicodeDecodeError, OSError):
+            pass  # what is wrong is told when the file is read
+        return found or elements
+
     def _text(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         with opened(self.path, TranscriptError) as stream:
@@ -244,37 +263,9 @@ def _parsed(line: bytes) -> Any:
         return None
 
 
-def _first_members(text: Iterator[str]) -> list[Any] | dict[str, Any]:
-    """A few elements of an array; of an object its members, lists cut short."""
-    found: dict[str, Any] = {}
-    elements: list[Any] = []
-    try:
-        for member in members(_limited(text)):
-            if member.key is None:
-                elements.append(member.value)
-                if len(elements) == _HEAD_ELEMENTS:
-                    break
-            elif not member.is_element:
-                found[member.key] = member.value
-            elif len(held := _list_in(found, member.key)) < _HEAD_ELEMENTS:
-                held.append(member.value)
-    except (JsonError, UnicodeDecodeError, OSError):
-        pass  # what is wrong is told when the file is read
-    return found or elements
-
-
 def _list_in(found: dict[str, Any], key: str) -> list[Any]:
     """The list under a key, which may have held another value before."""
     if not isinstance(found.get(key), list):
         found[key] = []
     held: list[Any] = found[key]
     return held
-
-
-def _limited(text: Iterator[str]) -> Iterator[str]:
-    total = 0
-    for piece in text:
-        yield piece
-        total += len(piece)
-        if total > _HEAD_BYTES:
-            return

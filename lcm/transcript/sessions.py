@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from lcm.encoding import is_well_formed, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Message, Part
-from lcm.transcript.identity import native_id, said_at
+from lcm.transcript.identity import native_id, said_at, said_beside
 from lcm.transcript.parts import decompose
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.ui_message import is_ui_message, with_ui_parts
 
 
 class Element(NamedTuple):
@@ -68,7 +69,7 @@ class ConversationIds:
 
 
 def chat_message(native: object, session_id: str, started_at: datetime | None = None) -> Message:
-    """Read one message of OpenAI-style chat.
+    """Read one message of OpenAI-style chat, or of the AI SDK.
 
     Args:
         native: what was recorded.
@@ -81,13 +82,16 @@ def chat_message(native: object, session_id: str, started_at: datetime | None = 
     if not isinstance(native, dict) or not isinstance(native.get("role"), str):
         raise TranscriptError("expected a message, an object with a `role`")
     said = decompose(native)
+    created_at = said_at(native)
+    if is_ui_message(native):
+        said, created_at = with_ui_parts(native, said), created_at or said_beside(native, "metadata")
     author = native.get("name")
     return Message(
         message_id=native_id(native.get("id")),
         role=said.role,
         content=said.content,
         session_id=native_id(native.get("session_id")) or session_id,
-        created_at=said_at(native) or started_at,
+        created_at=created_at or started_at,
         # The name on a tool's message is the tool's; its parts keep it.
         author=well_formed(author) if isinstance(author, str) and said.role != "tool" else None,
         parts=said.parts,

@@ -14,11 +14,12 @@ from typing import Any
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
+from lcm.transcript.fields import text_in
 from lcm.transcript.identity import native_id, said_at
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import ConversationIds, sessions, value_part
+from lcm.transcript.sessions import ConversationIds, Session, sessions, value_part
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -48,24 +49,29 @@ class ShareGptReader:
 
     def detects(self, file: RecordedFile) -> bool:
         values = [file.first] if isinstance(file.first, dict) else file.first
-        return any(map(_is_session, values))
+        return any(map(is_sharegpt, values))
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         ids = ConversationIds()
         for session in sessions(file):
-            conversation_id = ids.name(native_id(session.header.get("id")) or file.name)
-            title = session.header.get("title")
-            title = well_formed(title) if isinstance(title, str) else None
-            yield RecordedItem(conversation_id, Event("session", session.header), title)
-            for element in session.elements:
-                with file.record(element.line, element.place):
-                    if element.key == "conversations":
-                        yield RecordedItem(conversation_id, _message(element.value, conversation_id), title)
-                    else:
-                        yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value), title)
+            yield from sharegpt_session(session, file, ids)
 
 
-def _is_session(value: object) -> bool:
+def sharegpt_session(session: Session, file: RecordedFile, ids: ConversationIds) -> Iterator[RecordedItem]:
+    """A session and its turns."""
+    conversation_id = ids.name(native_id(session.header.get("id")) or file.name)
+    title = text_in(session.header, "title")
+    yield RecordedItem(conversation_id, Event("session", session.header), title)
+    for element in session.elements:
+        with file.record(element.line, element.place):
+            if element.key == "conversations":
+                yield RecordedItem(conversation_id, _message(element.value, conversation_id), title)
+            else:
+                yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value), title)
+
+
+def is_sharegpt(value: object) -> bool:
+    """Say whether this is a session of such turns."""
     turns = value.get("conversations") if isinstance(value, dict) else None
     return isinstance(turns, list) and all(map(_is_turn, turns[:1]))
 

@@ -33,8 +33,10 @@ CASES = [
 IDS = [f"{reader.name}-{path.name}" for reader, path in CASES]
 TEXTUAL = [case for case in CASES if case[0].name != "parquet"]
 TEXTUAL_IDS = [f"{reader.name}-{path.name}" for reader, path in TEXTUAL]
-NESTING = ("messages", "conversations", "traj", "history", "trajectory")
+NESTING = ("chat_messages", "messages", "conversations", "traj", "history", "trajectory")
 """Keys under which a record of a session holds its messages."""
+TREES = ("mapping",)
+"""Keys under which it holds messages by their ids."""
 
 
 def read(reader: TranscriptReader, path: Path) -> tuple[list[Transcript], RecordedFile]:
@@ -56,8 +58,10 @@ def records(path: Path) -> list[Any]:
         lists = [
             key for key in entry if isinstance(entry[key], list) and entry[key] and (is_document or key in NESTING)
         ]
-        found.append({**entry, **dict.fromkeys(lists)} if lists else entry)
+        trees = [key for key in TREES if isinstance(entry.get(key), dict)]
+        found.append({**entry, **dict.fromkeys([*lists, *trees])} if lists or trees else entry)
         found += [element for key in lists for element in entry[key]]
+        found += [node for key in trees for node in entry[key].values()]
         if told := entry.get("$set", {}).get("messages"):  # a change of Gemini's that lists messages
             found[-1:] = [{"$set": entry["$set"] | {"messages": None}}, *told]
     return found

@@ -48,6 +48,39 @@ def chat(folder: Path, talk: Talk) -> Path:
     return lines(folder / "talk.jsonl", *chatted(talk))
 
 
+def chatgpt(folder: Path, talk: Talk) -> Path:
+    nodes = {
+        f"n{n}": {
+            "id": f"n{n}",
+            "message": {
+                "id": f"n{n}",
+                "author": {"role": turn.role},
+                "create_time": turn.at.timestamp(),
+                "content": {"content_type": "text", "parts": [turn.words]},
+                "recipient": "all",
+            },
+            "parent": f"n{n - 1}" if n else None,
+        }
+        for n, turn in enumerate(talk)
+    }
+    return lines(folder / "conversations.json", [{"mapping": nodes, "current_node": f"n{len(talk) - 1}", "id": "s"}])
+
+
+def claude_ai(folder: Path, talk: Talk) -> Path:
+    named = {"user": "human", "assistant": "assistant"}
+    messages = [
+        {
+            "uuid": f"u{n}",
+            "sender": named[turn.role],
+            "content": [{"type": "text", "text": turn.words}],
+            "created_at": turn.iso,
+            "parent_message_uuid": f"u{n - 1}" if n else "00000000-0000-4000-8000-000000000000",
+        }
+        for n, turn in enumerate(talk)
+    ]
+    return lines(folder / "conversations.json", [{"uuid": "s", "name": "", "chat_messages": messages}])
+
+
 def claude_code(folder: Path, talk: Talk) -> Path:
     records = (
         {
@@ -108,6 +141,24 @@ def gemini(folder: Path, talk: Talk) -> Path:
         for n, turn in enumerate(talk)
     )
     return lines(folder / "session.jsonl", header, *said)
+
+
+def langchain(folder: Path, talk: Talk) -> Path:
+    named = {"user": "human", "assistant": "ai"}
+    said = (
+        {"type": named[turn.role], "data": {"content": turn.words, "additional_kwargs": {"timestamp": turn.iso}}}
+        for turn in talk
+    )
+    return lines(folder / "history.json", list(said))
+
+
+def openhands(folder: Path, talk: Talk) -> Path:
+    named = {"user": "user", "assistant": "agent"}
+    for n, turn in enumerate(talk):
+        message = {"role": turn.role, "content": [{"type": "text", "text": turn.words}]}
+        event = {"id": f"e{n}", "timestamp": turn.iso, "source": named[turn.role], "llm_message": message}
+        lines(folder / "s" / "events" / f"event-{n:05}-e{n}.json", event | {"kind": "MessageEvent"})
+    return folder
 
 
 def goose(folder: Path, talk: Talk) -> Path:
@@ -175,8 +226,8 @@ def tau_bench(folder: Path, talk: Talk) -> Path:
 WRITERS: dict[str, Write] = {
     one.__name__: one
     for one in (
-        *(chat, claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent),
-        tau_bench,
+        *(chat, chatgpt, claude_ai, claude_code, cline, codex, cursor, gemini, goose, langchain, openclaw, opencode),
+        *(openhands, parquet, sharegpt, swe_agent, tau_bench),
     )
 }
 """By the name of the reader."""

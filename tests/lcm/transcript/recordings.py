@@ -61,6 +61,11 @@ def natives(items: Iterable[Message | Event]) -> list[Any]:
     return found
 
 
+def heard(transcripts: Iterable[Transcript]) -> dict[str, list[str]]:
+    """Return the recorded ids of the messages of each conversation."""
+    return {one.conversation_id: [m.message_id.split(":")[1] for m in one.messages] for one in transcripts}
+
+
 def columns(message: Message) -> list[tuple[str | None, ...]]:
     return [(p.part_type, p.text, p.tool_call_id, p.tool_name, p.tool_input, p.tool_output) for p in message.parts]
 

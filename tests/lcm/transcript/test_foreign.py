@@ -25,7 +25,8 @@ QWEN = "a Qwen Code session"
 SHOWN = "what Cline showed of a task, read with its api_conversation_history.json"
 WITH_SESSION = "read with the file of its session"
 PARTY = "a multi-party chat export"
-INSTRUCTIONS = "a Hugging Face style dataset of instructions"
+AS_CHAT = ' (write what was said as rows {"messages": [{"role": ..., "content": ...}]})'
+INSTRUCTIONS = f"a Hugging Face style dataset of instructions{AS_CHAT}"
 
 
 def name_of(path: Path, content: bytes | str) -> str | None:
@@ -56,13 +57,11 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"sessionID": "s", "messageID": "m", "type": "text"}, f"a part of a message of OpenCode, {WITH_SESSION}"),
         ({"sessionID": "s", "role": "user", "time": {}}, f"a message of OpenCode without its parts, {WITH_SESSION}"),
         ({"session_meta": {}, "conversation_list": [{"sender": "a", "content": "hi"}]}, PARTY),
-        ({"mapping": {}, "current_node": "n"}, "a ChatGPT export"),
-        ({"chat_messages": []}, "a Claude.ai export"),
         ({"simulations": [], "tasks": []}, "tau2-bench results"),
         ({"features": [], "rows": []}, "a page of a Hugging Face dataset"),
         ({"instruction": "Sum", "input": "1 1", "output": "2"}, INSTRUCTIONS),
-        ({"prompt": "1+1=", "completion": "2"}, "a Hugging Face style dataset of prompts"),
-        ({"chosen": "a", "rejected": "b"}, "a Hugging Face style dataset of preferences"),
+        ({"prompt": "1+1=", "completion": "2"}, f"a Hugging Face style dataset of prompts{AS_CHAT}"),
+        ({"chosen": "a", "rejected": "b"}, f"a Hugging Face style dataset of preferences{AS_CHAT}"),
         ({"some": "record"}, None),
     ],
 )
@@ -96,7 +95,7 @@ def test_a_record_names_its_format(tmp_path: Path, record: dict[str, Any], name:
         (b"BZh91AY", "a file packed by bzip2"),
         (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
         (b"ARROW1\0\0", "an Arrow file"),
-        (b"PAR1....PAR1", "a Parquet file without readable columns role and content"),
+        (b"PAR1....PAR1", "a Parquet file without columns role and content, or messages"),
     ],
 )  # fmt: skip
 def test_what_is_not_json_has_a_name(tmp_path: Path, content: bytes | str, name: str | None) -> None:
@@ -119,7 +118,7 @@ def test_archives_and_databases_have_a_name(tmp_path: Path) -> None:
         "a.tar": "a tar archive",
         "a.tar.gz": "a tar archive",
         "a.db": "a SQLite database",
-        "a.parquet": "a Parquet file without readable columns role and content",
+        "a.parquet": "a Parquet file without columns role and content, or messages",
     }
 
 

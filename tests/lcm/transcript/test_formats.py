@@ -36,6 +36,18 @@ OPENCODE = {"info": OPENCODE_SESSION, "messages": [OPENCODE_SAID]}
 TURNS = {"conversations": [{"from": "human", "value": "x"}]}
 RUN = {"history": [SAID]}
 TASK = {"task_id": 3, "traj": [SAID]}
+NODE = {
+    "id": "n",
+    "message": {"id": "n", "author": {"role": "user"}, "content": {"content_type": "text", "parts": ["x"]}},
+    "parent": None,
+    "children": [],
+}
+GPT = {"mapping": {"n": NODE}, "current_node": "n"}
+HUMAN = {"type": "human", "content": "x"}
+HUMAN_DATA = {"type": "human", "data": {"content": "x"}}
+CONSTRUCTED = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "x"}}
+ACTION = {"id": 1, "source": "user", "action": "message", "args": {"content": "x"}}
+CLAUDE_AI = {"uuid": "c", "chat_messages": [{"sender": "human", "text": "x"}]}
 
 TAKEN: list[tuple[Any, list[str]]] = [
     (SAID, ["chat"]),
@@ -44,6 +56,11 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"messages": [SAID], "session_id": "s"}, ["chat"]),
     ({"messages": []}, ["chat"]),
     ({"messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}]}, ["chat"]),
+    ({"role": "user", "parts": [{"type": "step-start"}]}, ["chat"]),
+    ({"conversations": [SAID]}, ["chat"]),
+    ({"conversation": [SAID]}, ["chat"]),
+    ({"prompt": [SAID], "completion": [SAID]}, ["chat"]),
+    ({"messages": [SAID], "prompt": "x", "chosen": [SAID], "rejected": [SAID]}, ["chat"]),
     ({"role": "user", "content": WORDS}, ["chat"]),
     ({"type": "message", "role": "user", "content": "x"}, ["chat"]),
     (CLAUDE, ["claude_code"]),
@@ -68,7 +85,7 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
     ({"type": "session", "version": 3, "id": "0a1b", "timestamp": AT, "cwd": "/w"}, ["openclaw"]),
     (GOOSE_CALL, ["goose", "chat"]),
-    ({"working_dir": "/w", "conversation": [GOOSE]}, ["goose"]),
+    ({"working_dir": "/w", "conversation": [GOOSE]}, ["goose", "chat"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
     (CLINE, ["cline", "chat"]),
@@ -87,6 +104,17 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"messages": [SAID], "trajectory_format": "m"}, ["swe_agent", "chat"]),
     (TASK, ["tau_bench"]),
     ({"task_id": 3, "traj": []}, ["tau_bench"]),
+    (GPT, ["chatgpt"]),
+    ({"mapping": {"r": {"message": None, "parent": None}}, "id": "c"}, ["chatgpt"]),
+    *((one, ["langchain"]) for one in (HUMAN, HUMAN_DATA, CONSTRUCTED)),
+    *(({"messages": [one]}, ["langchain"]) for one in (HUMAN, HUMAN_DATA, CONSTRUCTED)),
+    ({"values": {"messages": [HUMAN]}, "created_at": AT}, ["langchain"]),
+    ({"checkpoint": {"channel_values": {"messages": [CONSTRUCTED]}}}, ["langchain"]),
+    (ACTION, ["openhands"]),
+    ({"source": "agent", "observation": "run", "content": "x"}, ["openhands"]),
+    ({"source": "agent", "kind": "SystemPromptEvent"}, ["openhands"]),
+    (CLAUDE_AI, ["claude_ai"]),
+    ({"uuid": "c", "chat_messages": []}, ["claude_ai"]),
 ]
 """Values, and whose readers take them."""
 
@@ -116,8 +144,17 @@ REFUSED: list[Any] = [
     OPENCODE_SESSION | {"role": "user"},
     {"info": {"id": "ses_1"}, "messages": [{"info": {"id": "msg_1"}, "parts": []}]},
     *({"role": "user", "parts": "x"}, {"role": ["user"], "parts": []}, {"history": "long"}),
-    *({"conversations": ["words"]}, {"conversations": [SAID]}, {"items": []}, TURNS["conversations"][0]),
+    *(
+        {"prompt": "x", "completion": "y"},
+        {"prompt": [SAID], "chosen": [SAID], "rejected": [SAID]},
+        {"role": "a", "parts": ["x"]},
+    ),
+    *({"conversations": ["words"]}, {"items": []}, TURNS["conversations"][0]),
     *({"history": ["words"]}, {"trajectory": [[1, 2]]}, {"trajectory": "x"}, [{"action": "ls"}]),
+    *({"mapping": {}}, {"mapping": {"a": "b"}}, {"mapping": {"a": {"message": "x"}}}, NODE),
+    *({"type": "human"}, {"type": "tool", "content": "x"}, {"values": {"messages": [SAID]}}, {"lc": 1, "kwargs": {}}),
+    *({"action": "ls", "args": {}}, {"source": "user", "action": {}}, {"source": "user", "kind": "noun"}),
+    *({"chat_messages": "x"}, {"chat_messages": [SAID]}, CLAUDE_AI["chat_messages"][0]),
     *({"traj": [SAID]}, {"task_id": 1, "traj": "x"}, {"task_id": 1, "traj": [1]}),
 ]
 
@@ -164,6 +201,10 @@ GOOD = {
     "sharegpt": TURNS,
     "swe_agent": RUN,
     "tau_bench": TASK,
+    "chatgpt": GPT,
+    "claude_ai": CLAUDE_AI,
+    "langchain": HUMAN,
+    "openhands": ACTION,
 }
 NO_INSTANT = "an instant must be ISO 8601 text or an epoch number, got"
 NO_OBJECT = "a record must be a JSON object, got"
@@ -226,6 +267,32 @@ BAD: list[tuple[str, Any, list[str]]] = [
     ("swe_agent", "[]", ["expected a session, a JSON object, got list"]),
     ("swe_agent", {"history": [SAID | {"content": ""}, {"content": "?"}]}, [f"history 2: {NO_MESSAGE}"]),
     ("swe_agent", {"trajectory": [7, {"state": 1}]}, [f"trajectory {number}: {NO_STEP}" for number in (1, 2)]),
+    ("chatgpt", "7", ["a conversation must be a JSON object, got int"]),
+    ("chatgpt", {"title": "x"}, ["expected a conversation, an object with a `mapping` of nodes"]),
+    (
+        "chatgpt",
+        {"mapping": {"a": 7, "b": {"message": "x"}, "c": {"message": {}}}},
+        [
+            "mapping a: a node must be a JSON object, got int",
+            "mapping b: the `message` of a node must be a JSON object, got str",
+            "mapping c: the `message` of a node needs an `author` with a `role`",
+        ],
+    ),
+    ("langchain", "7", [f"{NO_OBJECT} int"]),
+    ("langchain", HUMAN | {"created_at": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    (
+        "langchain",
+        {"messages": [7, HUMAN | {"timestamp": []}]},
+        [f"messages 1: {NO_OBJECT}", f"messages 2: {NO_INSTANT}"],
+    ),
+    ("openhands", "7", ["an event must be a JSON object, got int"]),
+    ("openhands", ACTION | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    ("claude_ai", "7", ["expected a session, a JSON object, got int"]),
+    (
+        "claude_ai",
+        {"chat_messages": [7, {"sender": "human", "created_at": "noon"}]},
+        ["chat_messages 1: expected a message, an object with a `sender`", f"chat_messages 2: {NO_INSTANT} 'noon'"],
+    ),
     ("tau_bench", "7", ["expected a session, a JSON object, got int"]),
     ("tau_bench", {"task_id": 1, "traj": [{"content": "?"}]}, [f"traj 1: {NO_MESSAGE}"]),
 ]
@@ -282,6 +349,10 @@ KEYS = {
     "sharegpt": "from value id timestamp",
     "swe_agent": "role content response action observation thought tool_calls tool_call_ids",
     "tau_bench": "role content tool_calls id name",
+    "chatgpt": "message parent id author content metadata role recipient content_type parts text thoughts create_time",
+    "langchain": "type content data kwargs id role tool_calls name args additional_kwargs timestamp",
+    "openhands": "source action args observation content kind llm_message tool_call_id thought timestamp id cause",
+    "claude_ai": "sender text content uuid parent_message_uuid created_at attachments files extracted_content type",
 }
 VALUES = {
     "claude_code": "user assistant summary custom-title system",
@@ -292,11 +363,18 @@ VALUES = {
     "cursor": "user assistant text tool_use <user_query>a</user_query> <timestamp>now</timestamp> <system_reminder>",
     "gemini": "user gemini model info",
     "openclaw": "message session label model_change e1",
+    "chatgpt": "user tool system text code thoughts multimodal_text user_editable_context all python n",
+    "langchain": "human ai tool HumanMessage constructor",
+    "openhands": "user agent run message think finish MessageEvent ActionEvent ObservationEvent null",
+    "claude_ai": "human assistant text thinking tool_use tool_result m1",
     "opencode": "user assistant text tool reasoning file step-start",
     "sharegpt": 'human gpt function_call <div>&#x110000;<![CDATA[a</div> {"name":"f"}',
 }
 FORMS = [
-    *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "goose", "openclaw")),
+    *(
+        (name, None)
+        for name in ("chat", "claude_code", "codex", "gemini", "goose", "openclaw", "langchain", "openhands")
+    ),
     ("goose", "conversation"),
     *(
         ("chat", "messages"),
@@ -305,7 +383,7 @@ FORMS = [
         ("sharegpt", "conversations"),
         ("tau_bench", "traj"),
     ),
-    *(("swe_agent", "history"), ("swe_agent", "trajectory")),
+    *(("swe_agent", "history"), ("swe_agent", "trajectory"), ("claude_ai", "chat_messages")),
 ]
 """Formats, and the key of a session under which the records stand that are drawn; None where each is a line."""
 

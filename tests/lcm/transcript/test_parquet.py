@@ -296,3 +296,47 @@ def test_ids_may_be_numbers_in_a_column_with_gaps(tmp_path: Path) -> None:
         "13": [("13:1", "8", "c")],
         "12.5": [("12.5:4", "0", "e")],
     }
+
+
+@pytest.mark.parametrize("name", ["messages", "conversations", "conversation"])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_row_with_a_list_of_messages_is_a_conversation(name: str, as_text: bool, tmp_path: Path) -> None:
+    said = [[{"role": "user", "content": f"ask {n}"}, {"role": "assistant", "content": f"say {n}"}] for n in range(2)]
+    path = tmp_path / "train.parquet"
+    lists = [json.dumps(one) for one in said] if as_text else said
+    pl.DataFrame({name: lists, "source": ["a", "b"]}).write_parquet(path)
+    transcripts, aside = read(path)
+    assert aside == []
+    assert [one.conversation_id for one in transcripts] == ["train", "train#2"]
+    assert [list(map(rebuild_record, one.messages)) for one in transcripts] == said
+    assert [one.events[0].native for one in transcripts] == [{name: None, "source": source} for source in "ab"]
+
+
+def test_a_row_with_a_list_of_turns_is_a_conversation_named_by_its_id(tmp_path: Path) -> None:
+    turns = [{"from": "human", "value": "ask"}, {"from": "gpt", "value": "say"}]
+    path = tmp_path / "train.parquet"
+    pl.DataFrame({"id": ["x", "y"], "conversations": [turns, turns]}).write_parquet(path)
+    transcripts, _ = read(path)
+    assert [(one.conversation_id, [m.content for m in one.messages]) for one in transcripts] == [
+        *(("x", ["ask", "say"]), ("y", ["ask", "say"])),
+    ]
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_row_may_be_a_message_of_the_ai_sdk(as_text: bool, tmp_path: Path) -> None:
+    parts = [{"type": "step-start", "text": None}, {"type": "text", "text": "Spruce."}]
+    path = tmp_path / "talk.parquet"
+    pl.DataFrame({"role": ["assistant"], "parts": [json.dumps(parts) if as_text else parts]}).write_parquet(path)
+    ((transcript,), aside) = read(path)
+    assert aside == []
+    assert [(m.content, [part.part_type for part in m.parts]) for m in transcript.messages] == [
+        ("Spruce.", ["step_start", "text"]),
+    ]
+
+
+def test_messages_that_are_none_are_put_aside_by_row_and_place(tmp_path: Path) -> None:
+    path = tmp_path / "train.parquet"
+    pl.DataFrame({"messages": ['[{"role": "user", "content": "x"}, 7]', "words", None]}).write_parquet(path)
+    transcripts, aside = read(path)
+    assert [m.content for one in transcripts for m in one.messages] == ["x"]
+    assert [reason.split(": ")[:2] for reason in aside] == [["1-1", "messages 2"], ["2-2", "row 2"]]
