@@ -41,12 +41,12 @@ def opened(path: Path, refusal: type[LcmError] = LimitError) -> io.BufferedReade
     Raises:
         OSError: naming the path, if it cannot be opened, or is no plain file. When it is read: `TornError`.
     """
-    stream = opened_as_is(path)
-    begins = stream.peek(4)
-    unpack = next((unpack for magic, unpack in _PACKINGS.items() if begins.startswith(magic)), None)
-    if unpack is None:
-        return stream
-    return io.BufferedReader(_Unpacked(stream, unpack(stream), Bound(path, refusal)), _CHUNK_BYTES)
+    return _unpacking(opened_as_is(path), Bound(path, refusal))
+
+
+def opened_bytes(content: bytes, path: Path, refusal: type[LcmError] = LimitError) -> io.BufferedReader:
+    """What a value of a file holds, as a stream; unpacked, bounded and refused as `opened` does with a file."""
+    return _unpacking(io.BufferedReader(io.BytesIO(content)), Bound(path, refusal, len(content)))
 
 
 def opened_as_is(path: Path) -> io.BufferedReader:
@@ -88,9 +88,15 @@ def read_whole(path: Path, refusal: type[LcmError] = LimitError) -> bytes:
 class Bound:
     """How much a file may become when it is unpacked: so many bytes for each of its own, and for any file some."""
 
-    def __init__(self, path: Path, refusal: type[LcmError] = LimitError) -> None:
+    def __init__(self, path: Path, refusal: type[LcmError] = LimitError, n_bytes: int | None = None) -> None:
+        """Count nothing yet.
+
+        Args:
+            n_bytes: of what is packed; None = the file.
+        """
         self._path, self._refusal = path, refusal
-        self._most = max(_ANY_BYTES, path.stat().st_size * UNPACKED_RATIO.value)
+        n_bytes = path.stat().st_size if n_bytes is None else n_bytes
+        self._most = max(_ANY_BYTES, n_bytes * UNPACKED_RATIO.value)
         self._taken = 0
 
     def take(self, n_bytes: int) -> None:
@@ -183,6 +189,12 @@ def _zstd(packed: io.BufferedReader) -> _Read:
 
 _PACKINGS: dict[bytes, Callable[[io.BufferedReader], _Read]] = {b"\x1f\x8b": _gzip, b"\x28\xb5\x2f\xfd": _zstd}
 """How a packed file begins, and what unpacks it."""
+
+
+def _unpacking(stream: io.BufferedReader, bound: Bound) -> io.BufferedReader:
+    begins = stream.peek(4)
+    unpack = next((unpack for magic, unpack in _PACKINGS.items() if begins.startswith(magic)), None)
+    return stream if unpack is None else io.BufferedReader(_Unpacked(stream, unpack(stream), bound), _CHUNK_BYTES)
 
 
 class _Unpacked(io.RawIOBase):

@@ -12,7 +12,7 @@ A file is split between shards only if it is Parquet with a column conversation_
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
 content, and a file that has grown adds what is new. Formats: chat,
-claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench.
+claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent, tau_bench.
 Where a summarizer fails, what was made is kept, and the same command tries again what is not done; once credentials
 are refused, no more is summarised.
 Exit code 2 if anything was refused or failed; the rest is kept."""
@@ -105,7 +105,8 @@ def main(arguments: Sequence[str]) -> int:
             if not files:
                 raise LcmError("no file to take in: name transcripts, or folders that hold some")
             workers = getattr(executor, "workers", 1)
-            shards = shards_of(files, into, number, settings, workers)
+            read = [file for file in files if file.refusal is None]
+            shards = shards_of(read, into, number, settings, workers)
             mirrored = origin_of(into)
             work = ShardWork(into, parts, triggers, ours["format"], mirrored.url if mirrored else None)
             outcome = _run(executor, work, shards)
@@ -197,6 +198,8 @@ def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence
         if len(told) > _SHOWN:
             warn(f"{len(told)} {what} in all")
     refused = 0
+    for older in filter(None, (file.refusal for file in files)):
+        warn(f"passed over: {older}")
     for one in outcome.reports:
         if one.refused is not None:
             is_passed = is_passed_over(by_path[one.source.path], named)

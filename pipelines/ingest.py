@@ -1,8 +1,8 @@
-"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [GROUP=CHOICE]
+"""lcm ingest PATH ... into=FILE [format=NAME] [strict=true] [copies=all] [GROUP=CHOICE]
 
 Take recorded transcripts, files or whole folders, into a store (into=memory.db) or into one Parquet file of messages
 (into=messages.parquet). Formats are recognised by content, or named: chat,
-claude_code, codex, gemini, openclaw, parquet, sharegpt, swe_agent, tau_bench.
+claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent, tau_bench.
 
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
 new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
@@ -10,8 +10,11 @@ strict=true refuses the file instead. A file of a folder that is empty, of a kin
 JSON of an unknown one is passed over. A file that is read and gives doubt (no message, no words, no instant, more than
 a tenth put aside) is told. Exit code 2 if any other, or one that was named, was not taken in, or none was; 1 if nothing
 is said in what was taken in.
-Into Parquet goes everything or nothing. token_estimator and assembly say what a message costs in a store, session
-which sessions are left out (session.ignore_patterns) and from where on a text counts as a large file.
+What a session resumed, forked or archived wrote again is taken in once, in the order of the files, and kept as an event
+where it stands again; copies=all takes each. Into Parquet goes everything or nothing. token_estimator and assembly say
+what a message costs in a store, session which sessions are left out (session.ignore_patterns) and from where on a text
+counts as a large file. Where sessions recorded how many tokens a model answered with, one line says how far the
+estimator is off; token_estimator=recorded takes these numbers.
 format=package.module.Class names a reader of your own; say trust=[package] with it."""
 
 import os
@@ -20,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.markup import escape
 from rich.table import Table
@@ -34,7 +37,9 @@ from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.branches import is_branch
+from lcm.transcript.copies import Copies, CopiesRule
 from lcm.transcript.folders import is_passed_over, recorded_files
+from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
@@ -49,7 +54,7 @@ from pipelines.views.terminal import console, kept, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
-_OURS = ("into", "format", "strict")
+_OURS = ("into", "format", "strict", "copies")
 _GROUPS = ("token_estimator", "session", "assembly")
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
 _SHOWN = 20
@@ -70,16 +75,22 @@ class _FileReport:
     tool_calls: int = 0
     events: int = 0
     new: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """Of the messages whose session recorded their tokens."""
     is_read: bool = False
     """To its end, or as far as it can be."""
     refused: str | None = None
     is_passed_over: bool = False
     """It was refused, and is nothing to miss."""
 
-    def counted(self, pieces: Iterator[Transcript], step: Callable[[], None]) -> Iterator[Transcript]:
+    def counted(
+        self, pieces: Iterator[Transcript], preparer: MessagePreparer, step: Callable[[], None]
+    ) -> Iterator[Transcript]:
         """The pieces, counted as they pass."""
         for piece in pieces:
-            self.conversations[piece.conversation_id] += len(piece.messages)
+            first = self.conversations[piece.conversation_id]
+            self.usage = self.usage.plus(preparer.usage(piece.messages, piece.events, first))
+            self.conversations[piece.conversation_id] = first + len(piece.messages)
             self.events += len(piece.events)
             for message in piece.messages:
                 self.roles[message.role] += 1
@@ -95,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
     """`lcm ingest PATH ... into=FILE [KEY=VALUE ...]`."""
     command = command_line.read(arguments, own=_OURS)
     paths = [Path(word) for word in command.words]
-    into, name, strict = _settings(command)
+    into, name, strict, copies = _settings(command)
     name, readers = _readers(name)
     listing = into.with_name(f"{into.name}.quarantine.jsonl")
     written = [into.with_name(into.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
@@ -110,12 +121,13 @@ def main(arguments: Sequence[str]) -> int:
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
-            taken = _to_parquet(files, name, readers, into, show)
+            taken = _to_parquet(files, name, readers, copies, into, preparer, show)
         else:
-            taken = _to_store(files, name, readers, into, preparer, show)
+            taken = _to_store(files, name, readers, copies, into, preparer, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
+    _tell_usage([one.usage for one in taken if one.refused is None])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
     doubts = [doubt for one in taken if one.is_read for doubt in one.file.doubts]
     for doubt in doubts[:_SHOWN]:
@@ -134,9 +146,10 @@ def main(arguments: Sequence[str]) -> int:
     return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
 
 
-def _settings(command: Command) -> tuple[Path, str, bool]:
+def _settings(command: Command) -> tuple[Path, str, bool, Copies | None]:
     """The command's own; what is left belongs to the components."""
-    into, name, strict = ({"format": "auto", "strict": "false", **command.own}.get(key, "") for key in _OURS)
+    defaults = {"format": "auto", "strict": "false", "copies": "once"}
+    into, name, strict, copies = ({**defaults, **command.own}.get(key, "") for key in _OURS)
     for override in command.overrides:
         if override.lstrip("+~").partition("=")[0].partition(".")[0] not in _GROUPS:
             key = override.partition("=")[0]
@@ -149,7 +162,9 @@ def _settings(command: Command) -> tuple[Path, str, bool]:
         raise LcmError(f"into={into} exists, and a Parquet file cannot grow: name another, or remove it first")
     if strict not in ("true", "false"):
         raise LcmError(f"strict must be true or false, got {strict!r}")
-    return Path(into), name, strict == "true"
+    if copies not in get_args(CopiesRule):
+        raise LcmError(f"copies must be one of {', '.join(get_args(CopiesRule))}, got {copies!r}")
+    return Path(into), name, strict == "true", Copies() if copies == "once" else None
 
 
 def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
@@ -172,6 +187,7 @@ def _to_store(
     files: Sequence[RecordedFile],
     name: str,
     readers: Sequence[TranscriptReader],
+    copies: Copies | None,
     into: Path,
     preparer: MessagePreparer,
     show: Progress,
@@ -182,7 +198,8 @@ def _to_store(
             taken.append(one)
             if reader := _reader(one, name, readers):
                 try:
-                    pieces = _prepared(one.counted(read_pieces(one.file, reader), step), preparer)
+                    read = one.counted(read_pieces(one.file, reader, copies=copies), preparer, step)
+                    pieces = _prepared(read, preparer)
                     with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
                         one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
                 except (StoreError, TranscriptError) as error:
@@ -200,7 +217,13 @@ def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterat
 
 
 def _to_parquet(
-    files: Sequence[RecordedFile], name: str, readers: Sequence[TranscriptReader], into: Path, show: Progress
+    files: Sequence[RecordedFile],
+    name: str,
+    readers: Sequence[TranscriptReader],
+    copies: Copies | None,
+    into: Path,
+    preparer: MessagePreparer,
+    show: Progress,
 ) -> list[_FileReport]:
     taken: list[_FileReport] = []
     conversations: dict[str, Path] = {}
@@ -209,7 +232,7 @@ def _to_parquet(
         for one, step in _each(files, show):
             taken.append(one)
             if reader := _reader(one, name, readers):
-                for piece in one.counted(read_pieces(one.file, reader), step):
+                for piece in one.counted(read_pieces(one.file, reader, copies=copies), preparer, step):
                     other = conversations.setdefault(piece.conversation_id, one.file.path)
                     if other != one.file.path:
                         raise TranscriptError(
@@ -260,8 +283,11 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
         **{role: lambda one, role=role: one.roles[role] for role in ROLES},  # type: ignore[misc]
         "tool calls": lambda one: one.tool_calls,
         "events": lambda one: one.events,
+        "copies": lambda one: one.file.copies,
         "put aside": lambda one: len(one.file.quarantine),
     } | ({"new": lambda one: one.new} if has_new else {})
+    if not any(one.file.copies for one in rows):
+        del columns["copies"]
     out = console()
     for dropped in ((), ROLES, (*ROLES, "events", "conversations")):
         shown = {heading: count for heading, count in columns.items() if heading not in dropped}
@@ -284,6 +310,14 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     left = [count for one in rows for name, count in one.conversations.items() if is_branch(name, one.conversations)]
     if left:
         say(f"branches that were left: {len(left):,}, with {counted(sum(left), 'message')}")
+
+
+def _tell_usage(usages: Sequence[Usage]) -> None:
+    """How far the estimator is off, where sessions recorded what they used."""
+    messages, recorded, estimated = (sum(column) for column in zip(Usage(), *usages, strict=True))
+    if messages:
+        both = f"{recorded:,}; estimated: {estimated:,} ({estimated / recorded - 1:+.0%})"
+        say(f"output tokens as recorded, of {messages:,} of the messages: {both}")
 
 
 def _listed(listing: Path) -> list[dict[str, Any]]:

@@ -15,6 +15,10 @@ from tests.conftest import ROOT
 from tests.test_configuration import NODES
 
 READ_BY_ITS_HOLDER = {
+    **{
+        f"{estimator}.image_tokens": "lcm/transcript/message_tokens.py"
+        for estimator in ("CodePoints", "Recorded", "ScriptAware", "ScriptChars", "Utf16Units", "Utf8Bytes")
+    },
     "KnownItem.n": "eval/questions/making/question_set.py",
     "LaterMention.n": "eval/questions/making/question_set.py",
     "Lossless.summarizer": "lcm/memory/background_compaction.py",

@@ -40,15 +40,15 @@ class RecordedRun:
             raise DatasetError("arms.recorded.file names no file: set it to a TREC run of the same queries")
         path = Path(self.file).expanduser()
         run = read_trec_run(path)
-        workspace = {query.query_id: query.workspace_id for query in dataset.queries}
+        asked = {query.query_id: query for query in dataset.queries}
         message = {(place[0], name): place[1] for place, name in document_ids(dataset).items()}
         rows, unasked, unknown = [], set(), 0
         for query_id, docno, rank, _ in run.iter_rows():
-            if query_id not in workspace:
+            if (query := asked.get(query_id)) is None:
                 unasked.add(query_id)
-            elif (found := message.get((workspace[query_id], docno))) is None:
+            elif (found := message.get((query.workspace_id, docno))) is None:
                 unknown += 1
-            else:
+            elif found not in query.shown_message_ids:
                 rows.append((query_id, found, rank))
         if not rows:
             raise DatasetError(

@@ -74,6 +74,7 @@ class SourceReader:
 def opened(source: TranscriptSource, name: str, readers: Sequence[TranscriptReader] = READERS) -> SourceReader:
     """Begin to read a source in the format of that name, "auto": as it looks."""
     file = RecordedFile(source.path, name=source.name)
+    file.newer = tuple(one.path for one in source.newer)
     reading = SourceReader(source, file, iter(()))
     try:
         reader = ParquetPart(source.part, source.parts) if source.parts > 1 else reader_of(file, name, readers)

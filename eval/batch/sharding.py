@@ -38,10 +38,14 @@ class TranscriptSource:
     parts: int = 1
     origin: Origin | None = None
     """Where it comes from, if that is no place on this machine."""
+    newer: tuple["TranscriptSource", ...] = ()
+    """Newer states of the session in it."""
 
     def here(self) -> "TranscriptSource":
         """The source where it is worked on: on another machine it is fetched there."""
-        return self if self.origin is None or self.path.exists() else replace(self, path=self.origin.path())
+        newer = tuple(one.here() for one in self.newer)
+        path = self.path if self.origin is None or self.path.exists() else self.origin.path()
+        return replace(self, path=path, newer=newer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ def shards_of(
             key = well_formed(origin.url if origin else str(file.path.resolve()))
             if (key in dealt) is not is_known:
                 continue
-            digest = digest_of(file.path)
+            newer = tuple(TranscriptSource(path, "", digest_of(path), 0, origin=origin_of(path)) for path in file.newer)
+            digest = _digest(digest_of(file.path), *(one.digest for one in newer))
             if number > 1 and "conversation_id" in (column_names(file) or ()):
                 dealt.setdefault(key, -1)
                 for part in range(number):
@@ -106,7 +111,7 @@ def shards_of(
                     loads[part] += size // number
                 continue
             shard = dealt.setdefault(key, min(range(number), key=loads.__getitem__))
-            sources[shard].append(TranscriptSource(file.path, file.name, digest, size, origin=origin))
+            sources[shard].append(TranscriptSource(file.path, file.name, digest, size, origin=origin, newer=newer))
             loads[shard] += size
     into.mkdir(parents=True, exist_ok=True)
     with written_whole(into / PLAN) as stream:
@@ -123,6 +128,11 @@ def digest_of(path: Path) -> str:
             while chunk := stream.read(_CHUNK_BYTES):
                 whole.update(chunk)
     return whole.hexdigest()
+
+
+def _digest(own: str, *newer: str) -> str:
+    """Of a source and of the newer states that say what of it is read."""
+    return hashlib.sha256(" ".join((own, *newer)).encode()).hexdigest() if newer else own
 
 
 def _plan(into: Path) -> dict[str, Any]:

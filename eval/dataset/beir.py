@@ -1,7 +1,7 @@
 """A folder in the layout of BEIR or MTEB: every document a message, every query with its judgements."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from lcm.records.query import Query
 
 ASKED_AT = EPOCH + timedelta(days=1)
 """After all was said: nothing in a collection is dated."""
+_IDENTICAL = "queries have the id of a document, which is not ranked for them (dataset.ignore_identical_ids)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Beir:
     """Of a folder that holds several, `en` for `en-corpus`."""
     instructions: bool = False
     """Ask `Instruct: INSTRUCTION`, a new line and `Query: QUERY` where the folder has an instruction for the query."""
+    ignore_identical_ids: bool = True
+    """Rank no document for a query of the same id, as BEIR does: in ArguAna and Quora the query is that document."""
 
     card: ClassVar[Card] = Card(
         name="beir",
@@ -68,22 +71,36 @@ class Beir:
         workspaces, of_query = _workspaces(asked["query_id"], candidates)
         native = {row["document_id"]: row for row in whole.corpus.iter_rows(named=True)}
         transcripts = tuple(_transcript(name, native, documents) for name, documents in workspaces.items())
+        inside: dict[str, Container[str]] = {
+            name: native if documents is None else set(documents) for name, documents in workspaces.items()
+        }
+        identical = {one for one, place in of_query.items() if self.ignore_identical_ids and one in inside[place]}
+        notes[_IDENTICAL] = len(identical)
         instructions = {} if whole.instructions is None else dict(whole.instructions.iter_rows())
         queries = tuple(
-            Query(query_id, self._asked(text, instructions.get(query_id)), ASKED_AT, of_query[query_id])
+            Query(
+                query_id,
+                self._asked(text, instructions.get(query_id)),
+                ASKED_AT,
+                of_query[query_id],
+                shown_message_ids=(_message_id(query_id),) if query_id in identical else (),
+            )
             for query_id, text in asked.iter_rows()
         )
-        inside = {name: None if documents is None else set(documents) for name, documents in workspaces.items()}
-        qrels, out = [], 0
+        qrels, out, own = [], 0, 0
         for query_id, document_id, relevance in judged.iter_rows():
             if query_id in of_query:
-                known = inside[of_query[query_id]]
-                if known is None or document_id in known:
+                if document_id in inside[of_query[query_id]]:
                     qrels.append((query_id, _message_id(document_id), max(relevance, 0)))
+                    own += relevance > 0 and query_id == document_id and query_id in identical
                 else:
                     out += relevance > 0
         notes["relevant documents are not among their query's candidates"] = out
-        protocol = f"split={self.split} subset={self.subset} instructions={self.instructions} unit=document"
+        notes["relevant documents have the id of their query, and cannot be found"] = own
+        protocol = (
+            f"split={self.split} subset={self.subset} instructions={self.instructions} "
+            f"ignore_identical_ids={self.ignore_identical_ids} unit=document"
+        )
         return Dataset(
             name=self.card.name,
             protocol=protocol,

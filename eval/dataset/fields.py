@@ -46,7 +46,19 @@ class Record:
     def find_words(self, key: str) -> str | None:
         """A text, or a whole number as it is written; None where the key is missing or null."""
         value = self.fields.get(key)
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.find(key, str)
+        return None if value is None else self._words(key, value)
+
+    def each_words(self, key: str) -> list[str]:
+        """The texts and whole numbers that a list holds, or the one that stands alone; none where the key is missing or
+        null."""
+        value = self.fields.get(key)
+        if isinstance(value, list):
+            return [self._words(f"{key}[{n}]", one) for n, one in enumerate(value)]
+        return [] if value is None else [self._words(key, value)]
+
+    def _words(self, key: str, value: object) -> str:
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return str(value) if is_number else self.checked(key, value, str)
 
     def each(self, key: str) -> Iterator["Record"]:
         """The objects that a list holds."""

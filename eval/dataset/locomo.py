@@ -63,7 +63,8 @@ Evidence = Literal["original", "repaired", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Locomo:
-    """Ten conversations with 1,986 questions as published, or the six of the development part with 1,157.
+    """Ten conversations with 1,986 questions as published, the same with the 1,382 of LoCoMo_refined, or the six of the
+    development part with 1,157.
 
     Times: a turn has its session's; every question is asked at the last turn. Judged unit: the turn.
     """
@@ -91,8 +92,8 @@ class Locomo:
         title="LoCoMo: long two-person conversations; 10 with 1,986 questions, 6 with 1,157 in the development part",
         licence="CC BY-NC 4.0: for measuring only, not shipped",
         origin="snap-research/LoCoMo commit 3eb6f2c585f5; audit: dial481/locomo-audit commit 9493fb4b4af4",
-        how_to_get="`lcm datasets get locomo`, or data/locomo10.json by hand; evidence=repaired needs errors.json of "
-        "the audit beside it",
+        how_to_get="`lcm datasets get locomo`, or data/locomo10.json by hand, or data/raw/locomo_refined.json of "
+        "mem-eval-suite/LoCoMo_refined; evidence=repaired needs errors.json of the audit beside locomo10.json",
         releases=(WHOLE, DEVELOPMENT),
     )
 
@@ -126,10 +127,9 @@ class Locomo:
                     continue
                 text = question.get("question", str)
                 queries.append(Query(question_id, text, asked_at, transcript.workspace_id, CATEGORIES[category]))
-                answer = question.find_words("answer")
-                if answer is not None:
-                    answers.append((question_id, answer))
-                elif CATEGORIES[category] == "adversarial":
+                right = question.each_words("answer")
+                answers += [(question_id, answer) for answer in right]
+                if not right and CATEGORIES[category] == "adversarial":
                     unanswerable.add(question_id)
                 recorded = question.texts("evidence")
                 of_key = {"original": recorded, "repaired": ledger.of(question_id, recorded)}
@@ -175,6 +175,11 @@ class Locomo:
         if shaped[LEDGER]:
             (path,) = shaped[LEDGER]
             return read_ledger(path), [identified(self.card, path).pin]
+        if shaped[AUDIT] and _is_refined(records):
+            raise DatasetError(
+                f"{found.path}: the audit numbers the questions of locomo10.json, and these are others, with lists "
+                "of answers: set dataset.evidence=original, or name a ledger of their own, dataset.ledger=FILE"
+            )
         if not shaped[AUDIT]:
             raise DatasetError(
                 f"corrections of evidence are asked for, and {place} holds none: put a ledger there, or errors.json of "
@@ -229,6 +234,11 @@ def _questions(sample: str, record: Record) -> Iterator[tuple[str, Record]]:
     """Each question with its id."""
     for index, question in enumerate(record.each("qa")):
         yield f"{sample}/{index}", question
+
+
+def _is_refined(records: Sequence[Record]) -> bool:
+    """Whether the questions are those of LoCoMo_refined, each with a list of right answers."""
+    return any(isinstance(question.fields.get("answer"), list) for one in records for question in one.each("qa"))
 
 
 def _talk(record: Record) -> Record:

@@ -22,8 +22,10 @@ from eval.dataset.longmemeval_files import (
     development_haystacks,
     published_haystacks,
 )
-from eval.dataset.published import any_of, check_only, check_part, find_file, part_words
+from eval.dataset.longmemeval_v2 import HAYSTACKS_V2, RELEASES_V2, files_beside, haystacks_v2
+from eval.dataset.published import any_of, check_only, check_part, find_file, identified, part_words
 from lcm.checks import check_choice
+from lcm.errors import DatasetError
 from lcm.records.conversation import Message, Part, Role, Transcript
 from lcm.records.query import Query
 
@@ -35,10 +37,11 @@ _ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 
 @dataclass(frozen=True, slots=True)
 class LongMemEval:
-    """S, M and oracle as published, 500 questions each with a haystack of its own; or the development part's three.
+    """S, M and oracle as published, 500 questions each with a haystack of its own; or the development part's three; or
+    the 451 questions of LongMemEval-V2, of which nobody says what answers them.
 
     Times: a turn has its session's; a question is asked when it was, or at the last session where that is later, and in
-    the development part at the end of its day. Judged units: turn and session.
+    the development part at the end of its day; V2 has none. Judged units: turn and session.
     """
 
     directory: str | None = None
@@ -66,7 +69,7 @@ class LongMemEval:
         "MuhammadNoor7/Parallel-Hybrid-Retrieval-... commit 3d2d10e2ca21, MemMachine/MemMachine commit 18f1211290c5",
         how_to_get="`lcm datasets get longmemeval release=s_cleaned`, or a file of xiaowu0162/longmemeval(-cleaned) by "
         "hand",
-        releases=RELEASES,
+        releases=(*RELEASES, *RELEASES_V2),
     )
 
     def __post_init__(self) -> None:
@@ -74,29 +77,40 @@ class LongMemEval:
         check_only(self.only)
 
     def load(self) -> Dataset:
-        found = find_file(self.card, any_of(QUESTIONS, HAYSTACKS), self.directory, self.file, pinned=self.pinned)
-        is_published = QUESTIONS.is_held_by(found.path)
+        shapes = any_of(QUESTIONS, HAYSTACKS, HAYSTACKS_V2)
+        found = find_file(self.card, shapes, self.directory, self.file, pinned=self.pinned)
+        is_development = HAYSTACKS.is_held_by(found.path)
+        is_v2 = HAYSTACKS_V2.is_held_by(found.path)
+        if is_v2 and self.protocol == "official":
+            raise DatasetError(
+                f"{found.path} is of LongMemEval-V2, which names no evidence, and protocol=official leaves out what "
+                "none is named for: set dataset.protocol=all"
+            )
+        others = files_beside(found.path) if is_v2 else ()
+        beside = [identified(self.card, path, pinned=self.pinned).pin for path in others]
         known: list[str] = []
-        haystacks = (
-            published_haystacks(found.path, self.only, known) if is_published else self._development(found.path, known)
-        )
+        if is_development:
+            haystacks = self._development(found.path, known)
+        else:
+            haystacks = (haystacks_v2 if is_v2 else published_haystacks)(found.path, self.only, known)
         taken = _Taken(self.protocol, self.added_questions)
         for haystack in haystacks:
             taken.add(haystack)
         check_part(self.only, known, found.path.name)
-        added = "times=recorded" if is_published else f"added_questions={self.added_questions}"
+        times = "times=none" if is_v2 else "times=recorded"
+        added = f"added_questions={self.added_questions}" if is_development else times
         protocol = f"protocol={self.protocol} {added} unit=turn,session{part_words(self.only)}"
         own = tuple(category for category in dict.fromkeys(taken.own) if category != ABSTENTION)
         groups = {}
-        if self.protocol == "all" and not is_published and self.added_questions:
+        if self.protocol == "all" and is_development and self.added_questions:
             groups["longmemeval"] = own
         elif self.protocol == "all" and ABSTENTION in taken.own:
             groups["answerable"] = own
-        left_out = () if is_published else (f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",)
+        left_out = (f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",) * is_development
         return Dataset(
             name="longmemeval",
             protocol=protocol,
-            digest=dataset_digest([found.pin], protocol),
+            digest=dataset_digest([found.pin, *beside], protocol),
             transcripts=tuple(taken.transcripts),
             queries=tuple(taken.queries),
             qrels=pl.DataFrame(taken.qrels, schema=QRELS_SCHEMA, orient="row"),
@@ -152,6 +166,7 @@ class _Taken:
             "doubled": "sessions have an id that stands in their haystack before; their place tells them apart",
             "unfound": "evidence sessions are not in their haystack",
             "early": "questions are dated before the last session of their haystack, and asked at that",
+            "picture": "questions are asked of a picture, which is not read",
             "alone": f"of {self.counts['haystacks']} haystacks hold evidence alone: a session measure tells nothing",
         }
         return tuple(f"{self.counts[name]} {words}" for name, words in told.items() if self.counts[name])
@@ -175,6 +190,7 @@ class _Taken:
             self.unanswerable.add(question.query_id)
         elif question.answer is not None:
             self.answers.append((question.query_id, question.answer))
+        self.counts["picture"] += question.has_picture
         self.qrels += [(question.query_id, message_id, 1) for message_id in turns]
         self.session_qrels += [(question.query_id, session_id, 1) for session_id in sessions]
 

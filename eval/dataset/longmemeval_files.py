@@ -83,7 +83,8 @@ class Session:
 
     key: str
     """Its id; with its place where the haystack lists that id before."""
-    said_at: datetime
+    said_at: datetime | None
+    """None: the file does not say."""
     turns: tuple[Record, ...]
 
 
@@ -103,6 +104,8 @@ class Asked:
     """Whether the haystack does not hold the answer."""
     answer: str | None
     """None: the file does not say."""
+    has_picture: bool = False
+    """Whether it is asked of a picture, which is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +182,7 @@ def _published(question_id: str, record: Record) -> Haystack:
         keys_of.setdefault(session_id, []).append(key)
     named = list(dict.fromkeys(record.texts("answer_session_ids")))
     asked = _time(record, "question_date", record.get("question_date", str))
-    ended = max((session.said_at for session in sessions), default=asked)
+    ended = max((session.said_at for session in sessions if session.said_at is not None), default=asked)
     is_abstention = question_id.endswith("_abs")
     question = Asked(
         query_id=question_id,
@@ -206,12 +209,13 @@ def _sessions(record: Record) -> tuple[Session, ...]:
     recorded = record.get("haystack_sessions", list)
     if not len(ids) == len(dates) == len(recorded):
         raise record.wrong("haystack_sessions", f"must be {len(ids)}, one for each id and date, got {len(recorded)}")
-    sessions = []
+    sessions = list[tuple[datetime, int, Session]]()
     for place, (key, date) in enumerate(zip(_keys(ids), dates, strict=True)):
         turns = Record(record.place, {f"haystack_sessions[{place}]": recorded[place]})
         said_at = _time(record, "haystack_dates", date)
-        sessions.append(Session(key, said_at, tuple(turns.each(f"haystack_sessions[{place}]"))))
-    return tuple(sorted(sessions, key=lambda session: session.said_at))
+        session = Session(key, said_at, tuple(turns.each(f"haystack_sessions[{place}]")))
+        sessions.append((said_at, place, session))
+    return tuple(session for _, _, session in sorted(sessions, key=lambda one: one[:2]))
 
 
 def _keys(ids: Sequence[str]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
+from lcm.transcript.copies import CopiesRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Own:
     """`auto`, or the name of a transcript format."""
     strict: bool = False
     """Refuse a file with a line that cannot be read, instead of putting the line aside."""
+    copies: CopiesRule = "once"
+    """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
 
     card: ClassVar[Card] = Card(
         name="own",
@@ -56,7 +59,7 @@ class Own:
     )
 
     def __post_init__(self) -> None:
-        check_choice(self, workspace=WorkspaceRule)
+        check_choice(self, workspace=WorkspaceRule, copies=CopiesRule)
         check_range(self, "similarity", ge=0.5, le=1)
 
     def load(self) -> Dataset:
@@ -84,7 +87,7 @@ class Own:
         ]
         asked = [one.question for one in located]
         answers = [(one.question_id, one.answer) for one in asked if one.answer and not one.is_unanswerable]
-        protocol = f"workspace={self.workspace} format={self.format}"
+        protocol = f"workspace={self.workspace} format={self.format}{sessions.protocol(self.copies)}"
         told = [*sessions.sha256s, file.sha256, protocol, *(f"{query} {message}" for query, message, _ in qrels)]
         return Dataset(
             name=self.card.name,
@@ -117,7 +120,7 @@ class Own:
 
     def sessions(self) -> Sessions:
         """The sessions in their workspaces."""
-        return read_workspaces(self.paths, self.format, self.strict, self.workspace, self.card.name)
+        return read_workspaces(self.paths, self.format, self.strict, self.workspace, self.card.name, self.copies)
 
     def located(
         self, file: QuestionsFile, sessions: Sessions

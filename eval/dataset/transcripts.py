@@ -10,6 +10,8 @@ import polars as pl
 from eval.dataset.card import Card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.questions.sessions import read_sessions
+from lcm.checks import check_choice
+from lcm.transcript.copies import CopiesRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Transcripts:
     """`auto`, or the name of a transcript format."""
     strict: bool = False
     """Refuse a file with a line that cannot be read, instead of putting the line aside."""
+    copies: CopiesRule = "once"
+    """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
 
     card: ClassVar[Card] = Card(
         name="transcripts",
@@ -32,9 +36,12 @@ class Transcripts:
         files=(),
     )
 
+    def __post_init__(self) -> None:
+        check_choice(self, copies=CopiesRule)
+
     def load(self) -> Dataset:
-        sessions = read_sessions(self.paths, self.format, self.strict, lambda file: self.card.name)
-        protocol = f"format={self.format}"
+        sessions = read_sessions(self.paths, self.format, self.strict, lambda file: self.card.name, self.copies)
+        protocol = f"format={self.format}{sessions.protocol(self.copies)}"
         return Dataset(
             name=self.card.name,
             protocol=protocol,

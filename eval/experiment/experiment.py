@@ -33,6 +33,7 @@ from eval.experiment.flags import (
     flags_of_sessions,
 )
 from eval.experiment.outcome import Outcome
+from eval.experiment.served import served
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.means import Means
 from eval.measures.measure import (
@@ -143,7 +144,7 @@ class Experiment:
         evaluator, dataset = self.evaluator, self.evaluator.dataset
         documents = pl.concat([one.documents for one in results])
         system_run = _ranked(results, [SYSTEM_ARM])
-        control_run, named_by_controls = self._control_run(results)
+        control_run, named_by_controls, served_by_controls = self._control_run(results)
         counted = sum((one.incidents for one in results), Counter[str]())
         acted = {name.removeprefix(ACTED) for name in counted if name.startswith(ACTED)}
         incidents = Counter({name: times for name, times in counted.items() if not name.startswith(ACTED)})
@@ -177,6 +178,7 @@ class Experiment:
         return Outcome(
             system_run=system_run,
             control_run=control_run,
+            served=pl.concat([served(system_run), served_by_controls]),
             documents=documents.drop("kind", "is_durable", "session_id").join(
                 pl.concat([_named(system_run), named_by_controls]), on=list(_NAMED), how="semi"
             ),
@@ -231,14 +233,16 @@ class Experiment:
             directions=directions_of(evaluator.measures),
         )
 
-    def _control_run(self, results: Sequence[WorkspaceResult]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What the control arms ranked, and the documents that this names: once for points that share them."""
+    def _control_run(self, results: Sequence[WorkspaceResult]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """What the control arms ranked, the documents that this names, and how concentrated it is: once for points that
+        share them."""
         arms = self._controls
         keys = [(one.workspace_id, arm, one.keys.get(arm)) for one in results for arm in arms]
         key = None if any(key is None for *_, key in keys) else _digest(keys)
         stages = FrameCache(self.evaluator.cache)
         found = stages.at_hand("control_run", key, partial(_ranked, results, arms))
-        return found, stages.at_hand("named by controls", key, partial(_named, found))
+        named = stages.at_hand("named by controls", key, partial(_named, found))
+        return found, named, stages.at_hand("served by controls", key, partial(served, found))
 
     def _reads_replay(self) -> bool:
         """Whether a measure reads what was replayed; not those that take sessions in themselves."""

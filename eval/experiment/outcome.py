@@ -18,6 +18,8 @@ class Outcome:
     that answered, of an index with several), stands_for (ids of near duplicates that were left out in its favour)."""
     control_run: pl.DataFrame
     """Likewise what the control arms ranked; one object for points of a sweep that share it, as `control_values`."""
+    served: pl.DataFrame
+    """Rows of `SERVED_SCHEMA`, the system first: how concentrated the answers of each arm are."""
     documents: pl.DataFrame
     """workspace_id, document_id, source_message_ids, tokens: every document that a run names, or whose
     near duplicate it names."""

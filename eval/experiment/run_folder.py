@@ -49,8 +49,9 @@ QUERY_SCHEMA: dict[str, pl.DataType] = {
 """Of `queries.parquet`, where `evidence` stands behind: the ids of the messages that are judged relevant. `origin` is
 the workspace that a query comes from, be it pooled with others or not."""
 _KEYS = {
-    "title", "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "decisions",
-    "incidents", "notes", "flags", "interval", "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
+    "title", "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "served",
+    "decisions", "incidents", "notes", "flags", "interval", "measures", "arms", "categories", "timing", "sha256",
+    "timing_sha256",
 }  # fmt: skip
 """Of every run's summary; its other keys are names of measures."""
 _SOUND: set[bytes] = set()
@@ -138,6 +139,7 @@ def write_run(
         "definitions": DEFINITIONS,
         "commit": told["commit"],
         "counts": dict(outcome.counts),
+        "served": {row.pop("arm"): row for row in outcome.served.iter_rows(named=True)},
         "decisions": _by_action(outcome.decisions),
         **{name: dict(section) for name, section in outcome.sections.items()},
         "incidents": dict(outcome.incidents),

@@ -32,6 +32,7 @@ _RUN = keys(
         "changed": MAP,
         "definitions": TEXT,
         "counts": each(NUMBER),
+        "served": each(each(NUMBER)),
         "decisions": each(NUMBER),
         "interval": keys({"confidence": NUMBER}),
         "measures": MEASURES,

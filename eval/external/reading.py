@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, get_args
 
 import polars as pl
@@ -66,24 +67,26 @@ class Answered:
 
 
 def read_log(
-    log: pl.DataFrame, workspace: str, dataset: Dataset, similarity: float, noise: Mapping[str, int]
+    log: pl.DataFrame, workspace: str, dataset: Dataset, k: int, similarity: float, noise: Mapping[str, int]
 ) -> Answered:
     """
     Args:
         log: rows of `LOG_SCHEMA`.
         dataset: of which the workspace is one.
+        k: texts of an answer that count; those all of whose messages the asker sees are none of them.
         similarity: from which a stretch of a text nearly repeats a message.
         noise: what was counted while it was asked.
     """
-    return _Reading(log, workspace, dataset, similarity, noise).answered()
+    return _Reading(log, workspace, dataset, k, similarity, noise).answered()
 
 
 class _Reading:
     def __init__(
-        self, log: pl.DataFrame, workspace: str, dataset: Dataset, similarity: float, noise: Mapping[str, int]
+        self, log: pl.DataFrame, workspace: str, dataset: Dataset, k: int, similarity: float, noise: Mapping[str, int]
     ) -> None:
         self._rows = log.rows(named=True)
         self._workspace = workspace
+        self._k = k
         self._queries = {query.query_id: query for query in dataset.queries if query.workspace_id == workspace}
         self._incidents = Counter(noise)
         told = {
@@ -121,7 +124,7 @@ class _Reading:
             if row["fault"] is not None:
                 self._incidents[incident(row["call"], row["fault"])] += 1
             if row["call"] == "search":
-                told = [*self._texts(row)] if row["fault"] is None else []
+                told = [*islice(self._unseen(row), self._k)] if row["fault"] is None else []
                 counts = Counter(aligned.how for *_, aligned in told)
                 asked.append({name: row[name] for name in list(ASKED_SCHEMA)[:5]} | {how: counts[how] for how in HOW})
                 ids = [self._document(text, aligned, row) for text, _, aligned in told]
@@ -142,6 +145,14 @@ class _Reading:
             self._incidents,
             Told(*next((row["texts"] for row in self._rows if row["call"] == "reset" and row["texts"]), ())),
         )
+
+    def _unseen(self, row: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Aligned]]:
+        """The texts of an answer without what the asker sees already."""
+        shown = set(self._queries[row["query_id"]].shown_message_ids)
+        for told in self._texts(row):
+            ids = set(told[2].message_ids)
+            if not ids or not ids <= shown:
+                yield told
 
     def _texts(self, row: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Aligned]]:
         """The texts of an answer, each once, with what became of them."""

@@ -107,16 +107,17 @@ class Session:
             self._called("compact", {}, is_needed=True)
 
     def _search(self, query: Query) -> None:
+        k = self.k + len(query.shown_message_ids)  # what its asker sees is dropped from the answer
         asked = {
             "query": query.text,
-            "k": self.k,
+            "k": k,
             "asked_at": query.asked_at.isoformat(),
             "scopes": None if query.scopes is None else list(query.scopes),
         }
         reply = self._called("search", asked, query_id=query.query_id)
         if reply is None or (found := self._read(read_found, reply)) is None:
             return
-        self._note(found[: self.k], reply, surplus=max(0, len(found) - self.k))
+        self._note(found[:k], reply, surplus=max(0, len(found) - k))
 
     def _context(self, query: Query, budget_tokens: int) -> None:
         asked = {"budget_tokens": budget_tokens, "query": query.text, "asked_at": query.asked_at.isoformat()}

@@ -1,6 +1,7 @@
 """What compaction did to conversations: how much smaller their contexts are, and whether anything was lost.
 
-Tokens are those of the messages' and summaries' words, by the estimator that all reports share.
+Tokens are those of the messages' and summaries' words and of the messages' images, by the estimator that all reports
+share.
 
 - `raw_tokens`: of all messages of the conversation. `context_tokens`: of what stands in its context.
 - `ratio` = raw_tokens / context_tokens: 1 where nothing was compacted. `tokens_saved` is their difference.
@@ -101,8 +102,9 @@ def _conversation(
     messages = store.message_frame(conversation_id)
     context = store.context_records(conversation_id)
     items = [item.summary_id if isinstance(item, Summary) else item.message_id for item in context]
-    shown = sum(tokens.count([item.content for item in context]))
-    raw = sum(tokens.count(store.contents(conversation_id)))
+    images, price = store.image_counts(conversation_id), tokens.image_tokens or 0
+    shown = sum(tokens.count([item.content for item in context])) + price * sum(images.get(item, 0) for item in items)
+    raw = sum(tokens.count(store.contents(conversation_id))) + price * sum(images.values())
     said = set(messages["message_id"])
     gone = store.retired(conversation_id)
     with store.reading() as connection:

@@ -25,14 +25,14 @@ from lcm.consent import defined, is_trusted
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.query import Query
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator.weighted import ScriptAware
 
 _HERE = "eval.measures."
 
 Direction = Literal["higher", "lower"]
 """Which values of a measure are better."""
 
-REPORT_TOKENS = Utf16Units()
+REPORT_TOKENS = ScriptAware()
 """The one estimator behind every reported token count, whatever the system under test uses."""
 
 QUERY_VALUES_SCHEMA: dict[str, pl.DataType] = {

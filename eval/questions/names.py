@@ -2,6 +2,7 @@
 
 import bisect
 import re
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from eval.questions.sessions import SessionFile, Sessions
 from lcm.given import opened
 from lcm.records.conversation import Message
 from lcm.store.message_numbers import message_ids_by_number
-from lcm.transcript.reading import reader_of
+from lcm.transcript.reading import BINARY, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
 MESSAGE_NUMBER = re.compile(r"msg#(\d{1,18})")
@@ -44,7 +45,9 @@ class Names:
         numbers = [int(match[1]) for name in wanted if (match := MESSAGE_NUMBER.fullmatch(name))]
         self.numbers: Mapping[int, str] = {} if store is None or not numbers else message_ids_by_number(store, numbers)
         """Number in the store -> message id."""
+        self._copies = sessions.copies
         sought = {*wanted, *self.numbers.values()}
+        sought |= {self._copies[name] for name in sought if name in self._copies}
         self._whole: dict[str, list[Place]] = {}
         self._ends: dict[str, list[Place]] = {}
         for place in self.places() if sought else ():
@@ -62,8 +65,11 @@ class Names:
         return not name.isdecimal() and bool(self.of(name))
 
     def of(self, name: str) -> list[Place]:
-        """The messages of this id: a whole one, a recorded one, or the end of one that begins with folders."""
-        return self._whole.get(name) or self._ends.get(name, [])
+        """The messages of this id: a whole one, a recorded one, or the end of one that begins with folders.
+
+        The id of a copy names the original.
+        """
+        return self._whole.get(name) or self._ends.get(self._copies.get(name, name), [])
 
     def is_line(self, name: str) -> bool:
         """Whether this is a line of a file that was read."""
@@ -73,14 +79,14 @@ class Names:
         """The messages that stand on a line, of whichever files have that name."""
         if name not in self._lines:
             files = self._files(name)
-            self._lines[name] = [place for file, path in files for place in _on_line(file, path, _line(name))]
+            self._lines[name] = [place for file, path in files for place in self._on_line(file, path, _line(name))]
         return self._lines[name]
 
     def lines(self, name: str) -> int | None:
         """How many lines the file of a line has; None = several files have that name, or it has no lines."""
         files = self._files(name)
         recorded = RecordedFile(files[0][1])
-        return None if len(files) > 1 or recorded.magic == b"PAR1" else _lines(recorded)
+        return None if len(files) > 1 or recorded.magic in BINARY else _lines(recorded)
 
     def nearest_files(self, name: str) -> list[str]:
         """The files whose names are most like that of `file:line`, as much of their paths as it has."""
@@ -89,6 +95,27 @@ class Names:
         ends = dict.fromkeys("/".join(path.parts[-len(wanted.parts) :]) for path in paths)
         found = process.extract(str(wanted), ends.keys(), scorer=fuzz.ratio, limit=NEAREST, score_cutoff=_LEAST_LIKE)
         return [end for end, _, _ in found]
+
+    def _on_line(self, file: SessionFile, path: Path, line: int) -> Iterator[Place]:
+        """Read the file again, for where its messages stand; on the line of a copy, the original does."""
+        begins = _begin(path, line)
+        recorded = RecordedFile(file.path, name=file.name)
+        said = {one.conversation_id: (one, deque(one.messages)) for one in file.transcripts}
+        for item in reader_of(recorded, file.format).read(recorded):
+            if isinstance(item.item, Message) and item.conversation_id in said:
+                transcript, messages = said[item.conversation_id]
+                is_here = recorded.place == (path, begins)
+                if messages and _is_of(messages[0], item.item):
+                    place = Place(transcript, messages.popleft())
+                    yield from (place,) if is_here else ()
+                elif is_here:
+                    yield from self._originals(item.item)
+
+    def _originals(self, copy: Message) -> Iterator[Place]:
+        for place in self.places():
+            recorded = place.message_id.removeprefix(f"{place.transcript.conversation_id}:")
+            if recorded == copy.message_id and place.message.content == copy.content:
+                yield place
 
     def _files(self, name: str) -> list[tuple[SessionFile, Path]]:
         match = _LINE.fullmatch(name)
@@ -101,6 +128,12 @@ class Names:
             for path in (file.path, *file.read_along)
             if f"/{path}".endswith(end)
         ]
+
+
+def _is_of(message: Message, recorded: Message) -> bool:
+    """Whether this is the message that was read of a record, rather than one before which a copy stands."""
+    has_its_id = message.message_id.rpartition(":")[2].startswith(recorded.message_id.rpartition(":")[2])
+    return has_its_id and message.content == recorded.content and message.parts == recorded.parts
 
 
 def _line(name: str) -> int:
@@ -117,23 +150,10 @@ def _shorter(place: Place) -> Iterator[str]:
             yield name[at + 1 :]
 
 
-def _on_line(file: SessionFile, path: Path, line: int) -> Iterator[Place]:
-    """Read the file again, for where its messages stand."""
-    begins = _begin(path, line)
-    recorded = RecordedFile(file.path, name=file.name)
-    said = {one.conversation_id: (one, iter(one.messages)) for one in file.transcripts}
-    for item in reader_of(recorded, file.format).read(recorded):
-        if isinstance(item.item, Message):
-            transcript, messages = said[item.conversation_id]
-            place = Place(transcript, next(messages))
-            if recorded.place == (path, begins):
-                yield place
-
-
 def _begin(path: Path, line: int) -> int:
     """The line on which what stands on a line begins: in one JSON value over many lines, above it; 0 = nothing does."""
     file = RecordedFile(path)
-    if file.magic == b"PAR1" or file.shape == "lines":
+    if file.magic in BINARY or file.shape == "lines":
         return line
     begins = sorted({member.line for member in file.members()})
     above = bisect.bisect_right(begins, line)

@@ -1,8 +1,8 @@
 """Recorded sessions, read from files and folders into workspaces."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +11,7 @@ from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
 from lcm.given import opened_as_is
 from lcm.records.conversation import Transcript
+from lcm.transcript.copies import Copies, CopiesRule
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
@@ -44,10 +45,16 @@ class Sessions:
     """Of every file, in the order of reading."""
     notes: tuple[str, ...]
     """Lines that were put aside, files that were passed over, and what gives doubt of those that were read."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """What would be a copy's message id, and its recorded id, by which the original is found."""
 
     @property
     def transcripts(self) -> tuple[Transcript, ...]:
         return tuple(transcript for file in self.files for transcript in file.transcripts)
+
+    def protocol(self, rule: CopiesRule) -> str:
+        """What a protocol says of copies, where there are some or all are kept."""
+        return f" copies={rule}" if self.copies or rule == "all" else ""
 
 
 def read_sessions(
@@ -55,6 +62,7 @@ def read_sessions(
     format: str,  # noqa: A002  # the word of the configuration
     strict: bool,
     workspace_id: Callable[[RecordedFile], str],
+    copies: CopiesRule = "once",
 ) -> Sessions:
     """Read files, and every transcript in folders, into workspaces.
 
@@ -63,9 +71,10 @@ def read_sessions(
         format: `auto`, or the name of a transcript format.
         strict: refuse a file with a line that cannot be read, instead of putting the line aside.
         workspace_id: the workspace of each file.
+        copies: `once` = of messages that stand again in a workspace the first is one, the others are events; `all`.
 
     Raises:
-        DatasetError: if none is named, none holds a transcript, or a conversation is in two files.
+        DatasetError: if none is named, or none holds a transcript.
         TranscriptError: if a file that was named is no transcript.
     """
     if not paths:
@@ -73,6 +82,8 @@ def read_sessions(
     conversations: dict[str, Path] = {}
     files: list[SessionFile] = []
     digests, aside, passed_over, doubts = list[str](), list[str](), list[str](), list[str]()
+    again, left_out = list[str](), list[str]()
+    seen: dict[str, Copies] = {}
     named = [local(path) for path in paths]
     for file in recorded_files(named, strict=strict):
         try:
@@ -83,23 +94,28 @@ def read_sessions(
             passed_over.append(str(error))
             continue
         workspace = workspace_id(file)
-        read = joined(read_pieces(file, reader, workspace))
+        known = seen.setdefault(workspace, Copies()) if copies == "once" else None
+        read = joined(read_pieces(file, reader, workspace, known))
         if not read and is_passed_over(file, named):
             passed_over.append(f"{file.path}: holds nothing that can be read")
             continue
-        for transcript in read:
-            other = conversations.setdefault(transcript.conversation_id, file.path)
-            if other != file.path:
-                raise DatasetError(
-                    f"{file.path}: conversation {transcript.conversation_id!r} is also in {other}; leave one out"
-                )
-        files.append(SessionFile(file.path, file.name, reader.name, workspace, tuple(read), tuple(file.read_along)))
+        firsts = [(one, conversations.setdefault(one.conversation_id, file.path)) for one in read]
+        left_out += [
+            f"{file.path}: conversation {one.conversation_id!r} is also in {other}: name one of the two files"
+            for one, other in firsts
+            if other != file.path
+        ]
+        kept = tuple(one for one, other in firsts if other == file.path)
+        files.append(SessionFile(file.path, file.name, reader.name, workspace, kept, tuple(file.read_along)))
         aside += map(str, file.quarantine)
         doubts += file.doubts
+        if file.copies:
+            again.append(f"{file.path}: {file.copies:,} messages stand before it too (dataset.copies=all keeps them)")
         for path in (file.path, *file.read_along):
             with opened_as_is(path) as content:
                 digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    notes = (*_notes("put aside", aside), *_notes("passed over", passed_over), *_notes("doubtful", doubts))
+    told = {"put aside": aside, "passed over": passed_over, "left out": left_out, "doubtful": doubts, "copies": again}
+    notes = tuple(note for what, each in told.items() for note in _notes(what, each))
     if not any(transcript.messages for file in files for transcript in file.transcripts):
         holds = f"{paths[0]} holds" if len(paths) == 1 else f"{', '.join(paths):.300} hold"
         first = f" ({notes[0]:.300})" if notes else ""
@@ -107,7 +123,8 @@ def read_sessions(
             f"{holds} no transcript that lcm reads{first}; name recorded sessions, or folders that hold them "
             "(docs/transcripts.md lists the formats)"
         )
-    return Sessions(tuple(files), tuple(digests), notes)
+    copied = {copy: recorded for known in seen.values() for copy, recorded in known.ids.items()}
+    return Sessions(tuple(files), tuple(digests), notes, copied)
 
 
 def read_workspaces(
@@ -116,13 +133,14 @@ def read_workspaces(
     strict: bool,
     rule: WorkspaceRule,
     whole: str,
+    copies: CopiesRule = "once",
 ) -> Sessions:
     """Read files and folders that something is asked about, as `read_sessions` does, into workspaces by a rule.
 
     Raises:
         DatasetError: as `read_sessions`.
     """
-    return read_sessions(paths, format, strict, _workspace_names(paths, rule, whole))
+    return read_sessions(paths, format, strict, _workspace_names(paths, rule, whole), copies)
 
 
 def _workspace_names(paths: Sequence[str], rule: WorkspaceRule, whole: str) -> Callable[[RecordedFile], str]:

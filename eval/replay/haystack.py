@@ -97,6 +97,7 @@ class Haystack:
                 workspace_id=POOLED if self.haystack == "pooled" else query.workspace_id,
                 conversation_id=names.new("conversation", query.workspace_id, query.conversation_id),
                 session_id=names.new("session", query.workspace_id, query.session_id),
+                shown_message_ids=names.shown(query),
             )
             for query in dataset.queries
         )
@@ -177,6 +178,11 @@ class _NewNames:
 
     def new(self, kind: str, source: str, name: str | None) -> str | None:
         return name if name is None else self._new.get((kind, source, name), name)
+
+    def shown(self, query: Query) -> tuple[str, ...]:
+        """The messages that an asker sees, under their new ids."""
+        ids = query.shown_message_ids
+        return tuple(self._new.get(("message", query.workspace_id, one), one) for one in ids)
 
     def renamed(self, qrels: pl.DataFrame, kind: str, workspaces: Mapping[str, str]) -> pl.DataFrame:
         """Judgements of messages or sessions, under the new ids of these."""

@@ -21,6 +21,7 @@ from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, intervals, lines, shares
 from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Source, Table
 from eval.report.plain import counted, sentence
+from eval.report.served import HEADINGS, served_rows
 from eval.report.system_flow import system_flow
 from eval.report.values import Measures, value_cell
 from eval.tracking.naming import run_name
@@ -273,10 +274,12 @@ def _others(summary: Mapping[str, Any]) -> Section | None:
     """What measures of something else than questions tell."""
     shown = of_conversations(summary)
     parts = list(_tables_of({name: one for name, one in sections(summary).items() if name not in shown}))
+    if rows := served_rows(summary):
+        parts.append(Table("How concentrated answers are: the documents that took all places", HEADINGS, rows))
     if decided := summary.get("decisions"):
         total = sum(decided.values())
-        rows = [(action, f"{n:,}", f"{n / total:.1%}") for action, n in decided.items()]
-        parts.append(Table("What became of candidates", ("decided", "times", "share"), rows))
+        shares_of = [(action, f"{n:,}", f"{n / total:.1%}") for action, n in decided.items()]
+        parts.append(Table("What became of candidates", ("decided", "times", "share"), shares_of))
     return Section("others", "What else was measured", parts) if parts else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from eval.experiment.run_folder import sections
-from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, WHOLE, kind_of
+from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, WHOLE, kind_of
 from eval.measures.retrieval import DEFAULT_NAMES
 
 _SESSION = "session."
@@ -41,9 +41,11 @@ def headline_measures(measured: Iterable[str], objectives: Collection[str] = ())
 
 
 def headline_sections(summary: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What a run tells of other things than queries: its counts, what became of candidates, contexts and searches, how
-    often something was survived, and the times of a query and of the whole run."""
+    """What a run tells of other things than queries: its counts, how concentrated the system's answers are, what became
+    of candidates, contexts and searches, how often something was survived, and the times of a query and of the whole
+    run."""
     yield "count", summary.get("counts", {})
+    yield "served", summary.get("served", {}).get(SYSTEM_ARM, {})
     yield "decision", summary.get("decisions", {})
     for name, section in sections(summary).items():
         yield ("summary" if name == "summary_quality" else name), section

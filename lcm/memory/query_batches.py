@@ -148,7 +148,7 @@ def _batch(
         embedding_error=error,
         incidents=live.incidents,
         scopes=_told_scopes(first, rules),
-        is_in_session=bool(first.shown_message_ids),
+        is_in_session=bool(first.shown_message_ids) and (first.session_id or first.conversation_id) is not None,
         turns=sight.turns,
     )
 

@@ -17,7 +17,7 @@ from lcm.protocols.reinforcement import Reinforcement
 from lcm.protocols.retrieval import Ranker, TextIndexChoice, VectorIndexChoice
 from lcm.protocols.writing import Admission, Deduplication, Extraction
 from lcm.retrieval.reinforcement.none import NoReinforcement
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator.weighted import ScriptAware
 from lcm.writing.admission.none import AdmitAll
 from lcm.writing.deduplication.none import KeepAll
 
@@ -56,7 +56,7 @@ class System:
     scopes: Scopes = field(default_factory=Scopes)
     compaction: Compaction = field(default_factory=NoCompaction)
     scheduling: Synchronous | Asynchronous = field(default_factory=Synchronous)
-    assembly: Assembly = field(default_factory=lambda: LosslessAssembly(Utf16Units()))
+    assembly: Assembly = field(default_factory=lambda: LosslessAssembly(ScriptAware()))
     session: SessionRules = field(default_factory=SessionRules)
     authored: Authored = field(default_factory=NothingAuthored)
     summary_documents: SummaryDocuments = field(default_factory=NoSummaryDocuments)

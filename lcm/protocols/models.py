@@ -17,7 +17,24 @@ TextKind = Literal["query", "document"]
 class TokenEstimator(Protocol):
     """Laws: never negative; 0 for the empty text; deterministic."""
 
+    @property
+    def image_tokens(self) -> int | None:
+        """What an image costs; None = as the text that it is written in."""
+        ...
+
     def count(self, texts: Sequence[str]) -> list[int]: ...
+
+
+@runtime_checkable
+class TakesRecorded(Protocol):
+    """A token estimator that takes the number that a session recorded, where it did.
+
+    Laws: shares are whole, never negative, and add up to the number.
+    """
+
+    def shares(self, tokens: int, estimated: Sequence[int]) -> list[int]:
+        """Share what was recorded of an answer among its messages, of which there are the estimates."""
+        ...
 
 
 class Embedder(Protocol):

@@ -1,7 +1,7 @@
 """Messages in and out of the store, and the law that a stored transcript only ever grows."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,12 +20,11 @@ from lcm.store.conversations import (
     touch,
 )
 from lcm.store.message_rows import MessageRow, decode_message, encode_messages, insert_rows, read_rows
+from lcm.transcript.images import without_images
+from lcm.transcript.message_tokens import Rendering, message_tokens
 from lcm.transcript.passages import parts_text
 
 _BATCH = 500
-
-Rendering = Callable[[Message], str]
-"""The text whose tokens a message is counted by."""
 
 
 @dataclass(slots=True)
@@ -58,7 +57,7 @@ def add_pieces(
         if new := rows[max(0, growing.stored - growing.messages) :]:
             said = piece.messages[-len(new) :]
             first_seq = growing.messages + len(rows) - len(new) + 1
-            counts = tokens.count([rendered(message) for message in said])
+            counts = message_tokens(said, rendered, tokens, piece.events, first_seq - 1)
             _insert(connection, growing.conversation, key, first_seq, new, counts, [*map(parts_text, said)])
             added += len(new)
         set_title(connection, growing.conversation, piece.title)
@@ -89,7 +88,7 @@ def append(
         conversation = make_conversation(connection, key)
     last = last_message(connection, conversation)
     rows = list(encode_messages(messages, last.created_at if last else EPOCH))
-    counts = tokens.count([rendered(message) for message in messages])
+    counts = message_tokens(messages, rendered, tokens)
     _insert(connection, conversation, key, last.seq + 1 if last else 1, rows, counts, [*map(parts_text, messages)])
 
 
@@ -151,6 +150,23 @@ def messages_by_key(connection: sqlite3.Connection, keys: Sequence[str]) -> dict
                 for row in read_rows(connection, conversation, first, last):
                     found[row.message_key] = decode_message(row)
     return found
+
+
+def image_counts(connection: sqlite3.Connection, conversation: int) -> dict[str, int]:
+    """Count the images of each message of a conversation that holds some, by its id."""
+    rows = connection.execute(
+        """
+        SELECT message_key FROM messages m WHERE conversation_id = ? AND (
+            instr(envelope, 'image') OR instr(content, 'image') OR EXISTS (
+                SELECT 1 FROM message_parts p
+                WHERE p.message_id = m.message_id AND (instr(metadata, 'image') OR instr(text_content, 'image'))
+            )
+        )
+        """,
+        (conversation,),
+    )
+    told = messages_by_key(connection, [key for (key,) in rows])
+    return {key: images for key, message in told.items() if (images := without_images(message)[1])}
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

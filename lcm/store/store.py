@@ -50,7 +50,7 @@ from lcm.store.documents import (
     update_use,
 )
 from lcm.store.file import StoreFile
-from lcm.store.messages import Rendering, add_pieces, append, messages_by_key, read_messages
+from lcm.store.messages import add_pieces, append, image_counts, messages_by_key, read_messages
 from lcm.store.summaries import (
     add_compaction,
     compaction_frame,
@@ -62,6 +62,7 @@ from lcm.store.summaries import (
     summary_frame,
 )
 from lcm.store.transcript_files import is_done, note_done
+from lcm.transcript.message_tokens import Rendering
 
 _said: Rendering = attrgetter("content")
 
@@ -151,6 +152,11 @@ class Store(StoreFile):
     def contents(self, conversation_id: str) -> list[str]:
         """Read the words of a conversation's messages, in order."""
         return contents(self._connection, self.conversation_row(conversation_id))
+
+    def image_counts(self, conversation_id: str) -> dict[str, int]:
+        """Count the images of each message of a conversation that holds some, by its id."""
+        with self.reading() as connection:
+            return image_counts(connection, self.conversation_row(conversation_id))
 
     def context(self, conversation_id: str, after: int = -1) -> list[ContextEntry]:
         """Read the context items of a conversation in order, without their words; those beyond the ordinal `after`."""

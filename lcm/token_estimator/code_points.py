@@ -20,9 +20,12 @@ class CodePoints:
     rounding: Literal["down", "up"] = "down"
     empty_tokens: int = 0
     """Of the empty text: 1 in the original, which lets nothing be free."""
+    image_tokens: int | None = 1200
+    """Of an image, whatever its size; None = as the text that it is written in."""
 
     def __post_init__(self) -> None:
         check_range(self, "code_points_per_token", gt=0)
+        check_range(self, "image_tokens", ge=0, or_null=True, is_whole=True)
         check_choice(self, rounding=("down", "up"), empty_tokens=(0, 1))
 
     def count(self, texts: Sequence[str]) -> list[int]:

@@ -28,9 +28,12 @@ class ScriptChars:
     alphabet_units: float = 2.5
     """Of Cyrillic, Arabic and Hebrew."""
     other_units: float = 4.0
+    image_tokens: int | None = 1200
+    """Of an image, whatever its size; None = as the text that it is written in."""
 
     def __post_init__(self) -> None:
         check_range(self, "cjk_units", "alphabet_units", "other_units", gt=0)
+        check_range(self, "image_tokens", ge=0, or_null=True, is_whole=True)
         if not self.cjk_units <= self.alphabet_units <= self.other_units:
             raise ValueError(
                 "cjk_units, alphabet_units and other_units must not fall, or more text could have fewer tokens; got "

@@ -16,9 +16,12 @@ class Utf16Units:
     """
 
     units_per_token: float = 4.0
+    image_tokens: int | None = 1200
+    """Of an image, whatever its size; None = as the text that it is written in."""
 
     def __post_init__(self) -> None:
         check_range(self, "units_per_token", gt=0)
+        check_range(self, "image_tokens", ge=0, or_null=True, is_whole=True)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [math.ceil(utf16_length(text) / self.units_per_token) for text in texts]

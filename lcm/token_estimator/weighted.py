@@ -24,9 +24,12 @@ class ScriptAware:
     astral_tokens: float = 2.0
     """Of a character beyond U+FFFF: emoji, rare ideographs."""
     other_tokens: float = 0.25
+    image_tokens: int | None = 1200
+    """Of an image, whatever its size; None = as the text that it is written in."""
 
     def __post_init__(self) -> None:
         check_range(self, "cjk_tokens", "astral_tokens", "other_tokens", gt=0)
+        check_range(self, "image_tokens", ge=0, or_null=True, is_whole=True)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [math.ceil(self._tokens(text)) for text in texts]

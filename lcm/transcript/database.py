@@ -3,9 +3,12 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 from urllib.parse import quote
 
-from lcm.transcript.recorded_file import RecordedFile
+from lcm.errors import TranscriptError
+from lcm.transcript.json_scanner import parse
+from lcm.transcript.recorded_file import MAX_LINE_BYTES, RecordedFile
 
 _MAGIC = b"SQLi"
 _WAIT_S = 5.0
@@ -31,6 +34,29 @@ def has_tables(file: RecordedFile, **columns: str) -> bool:
         return False
 
 
+def parsed(value: str | bytes) -> Any:
+    """The JSON that a column holds.
+
+    Raises:
+        TranscriptError: if it is longer than a line of JSONL may be.
+        ValueError: if it is not JSON, or not UTF-8.
+    """
+    if len(value) > MAX_LINE_BYTES:
+        raise TranscriptError(f"a record of more than {MAX_LINE_BYTES // 2**20} MiB")
+    return parse(value if isinstance(value, str) else value.decode())
+
+
+def damage(file: RecordedFile) -> str | None:
+    """Why a database cannot be read, with the remedy; None where it can, or is none."""
+    if is_database(file):
+        try:
+            with _opened(file) as connection:
+                connection.execute("SELECT name FROM sqlite_master").fetchall()
+        except sqlite3.Error as error:
+            return _told(error)
+    return None
+
+
 @contextmanager
 def snapshot(file: RecordedFile) -> Iterator[sqlite3.Connection]:
     """The database as it stands now, read-only: rows by name, in one transaction.
@@ -44,10 +70,13 @@ def snapshot(file: RecordedFile) -> Iterator[sqlite3.Connection]:
             connection.execute("BEGIN")
             yield connection
     except sqlite3.DatabaseError as error:
-        reason = f"the database cannot be read on: {error}"
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-            reason = f"the database is locked: {error}; close the program that writes it, or copy the file"
-        file.put_aside(1, reason, to_end=True)
+        file.put_aside(1, _told(error), to_end=True)
+
+
+def _told(error: sqlite3.Error) -> str:
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        return f"the database is locked: {error}; close the program that writes it, or copy the file"
+    return f"the database cannot be read on: {error}; copy it anew, with the -wal file beside it"
 
 
 @contextmanager

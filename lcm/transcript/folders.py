@@ -5,16 +5,24 @@ from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import session_folder
+from lcm.transcript import cline, cursor, opencode, session_folder
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.cline import ClineReader
+from lcm.transcript.cursor import CursorReader
+from lcm.transcript.database import damage
 from lcm.transcript.foreign import foreign_name
+from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
+from lcm.transcript.session_states import mark_states
 
 _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
     (ClaudeCodeReader(), session_folder.beside),
+    (ClineReader(), cline.beside),
+    (CursorReader(), cursor.beside),
+    (OpenCodeReader(), opencode.beside),
 )
 """Readers of sessions that lie in several files, and which are read along with one."""
 
@@ -28,7 +36,8 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
     A file in a folder is called by its path from there, so that two of the same name stay two. What the reader of a
     session among them reads along with it (its sub-agents) is left to it. Links are followed as far as they stay below
     what was named, and one that leads elsewhere is told; devices and pipes are passed over; a folder that cannot be
-    listed stands for its files, so that reading it says why.
+    listed stands for its files, so that reading it says why. A file that holds an older state of a session in another
+    is told so.
 
     Raises:
         TranscriptError: if there is no such file or folder.
@@ -47,15 +56,20 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
         else:
             raise TranscriptError(f"{path}: no such file or folder")
     left = _read_along([file.path for file in found]).difference(paths)
-    return [file for file in found if file.path not in left]
+    kept = [file for file in found if file.path not in left]
+    mark_states(kept)
+    return kept
 
 
 def is_passed_over(file: RecordedFile, named: Collection[Path]) -> bool:
     """Whether a file in which no transcript was found may be left out: it came with a folder, and is of another kind.
 
     A file that was named may not; nor a transcript of which nothing could be read; nor what is damaged and JSON,
-    Parquet or packed as far as one can tell: it may have been a transcript.
+    Parquet or packed as far as one can tell: it may have been a transcript. An older state of a session is passed over
+    wherever it comes from.
     """
+    if file.refusal:
+        return True
     if file.path in named:
         return False
     try:
@@ -69,6 +83,8 @@ def _is_of_another_kind(file: RecordedFile) -> bool:
     try:
         if file.magic == b"PAR1":
             return column_names(file) is not None
+        if damage(file):
+            return False
         if foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
             whole = RecordedFile(file.path, strict=True)
             for _ in whole.values() if whole.shape == "lines" else whole.members():

@@ -43,6 +43,10 @@ def _is_droid_log(record: Mapping[str, Any]) -> bool:
     return has_session and (says or (kind(record) == "tool_call" and "toolName" in record))
 
 
+def _is_shown_by_cline(record: Mapping[str, Any]) -> bool:
+    return kind(record) in ("say", "ask") and "ts" in record and kind(record) in record
+
+
 def _is_kimi(record: Mapping[str, Any]) -> bool:
     named = kind(record)
     is_header = named == "metadata" and "protocol_version" in record
@@ -54,6 +58,10 @@ def _is_qwen(record: Mapping[str, Any]) -> bool:
     return "sessionId" in record and isinstance(message, dict) and isinstance(message.get("parts"), list)
 
 
+def _is_session_list(record: Mapping[str, Any]) -> bool:
+    return any(isinstance(held, dict) and "sessionId" in held and "updatedAt" in held for held in record.values())
+
+
 _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_copilot, "a Copilot CLI session"),
     (lambda record: kind(record) == "session_start", "a Droid (Factory) session"),
@@ -61,7 +69,11 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_kimi, "a Kimi session"),
     (_has("agents", "workDir", "lastPrompt"), "the state of a Kimi session"),
     (_is_qwen, "a Qwen Code session"),
+    (_is_session_list, "OpenClaw's list of sessions"),
     (_has("agentType", "spawnDepth"), "what Claude Code notes beside a sub-agent"),
+    (_is_shown_by_cline, "what Cline showed of a task, read with its api_conversation_history.json"),
+    (_has("sessionID", "messageID", "type"), "a part of a message of OpenCode, read with the file of its session"),
+    (_has("sessionID", "role", "time"), "a message of OpenCode without its parts, read with the file of its session"),
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
     (_has("mapping", "current_node"), "a ChatGPT export"),
     (_has("chat_messages"), "a Claude.ai export"),

@@ -38,7 +38,7 @@ class UniqueIds:
     """
 
     def __init__(self) -> None:
-        self._given = _Digests()
+        self._given = Digests()
         self._copies: dict[str, int] = {}
         self._placed: set[str] = set()  # conversations with messages that are named by their places
 
@@ -61,7 +61,7 @@ class UniqueIds:
                 return message_id
 
 
-class _Digests:
+class Digests:
     """A set of texts that grows by eight bytes each: a file of a gigabyte may hold ten million ids."""
 
     def __init__(self) -> None:

@@ -1,29 +1,33 @@
-"""OpenClaw sessions: JSONL of format 3, and the early form of pi whose entries have no ids.
+"""OpenClaw sessions: JSONL, the early form of pi whose entries have no ids, and an agent's database of such records.
 
 A header, then one entry a line. Entries of type `message` become messages; all others (model changes, labels,
 compactions, types unknown to us) are kept as events.
 
 Entries form a tree by `parentId`: whoever goes back and says something else leaves a branch behind. The live branch is
-the path from the last entry to the root.
+the path from the last entry to the root; an entry of type `leaf` goes back without saying anything.
+
+Of one session there may be older states, in archives of the database or in files (`session_states`): what an older
+one alone holds is a conversation of its own, as an abandoned branch is.
 """
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from lcm.checks import check_choice
-from lcm.encoding import well_formed
+from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
+from lcm.transcript.agent_database import Records, is_agent_database, stored_sessions
 from lcm.transcript.branches import Stretches
-from lcm.transcript.fields import as_object, kind
-from lcm.transcript.identity import digest, native_id, recorded_instant
+from lcm.transcript.database import is_database, snapshot
+from lcm.transcript.fields import as_object, kind, listed, object_in, text_in
+from lcm.transcript.identity import Digests, digest, native_id, recorded_instant
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
@@ -46,28 +50,102 @@ class OpenClawReader:
         check_choice(self, branches=Branches)
 
     def detects(self, file: RecordedFile) -> bool:
+        if is_database(file):
+            return is_agent_database(file)
         first = file.first if isinstance(file.first, list) else []
         has_other_header = any(isinstance(value, dict) and value.get("type") == "session_start" for value in first)
-        return any(map(_is_entry, first)) and not has_other_header
+        is_begun = bool(first) and all(
+            _is_header(value) and {"version", "id", "cwd"} <= value.keys() for value in first
+        )
+        return (any(map(_is_entry, first)) and not has_other_header) or is_begun
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
-        branches = Stretches(_abandoned(file.path) if self.branches == "apart" else ())
-        conversation_id, title, has_header = file.name, None, False
+        if not is_database(file):
+            session_id = session_of(file) or file.name
+            held = Digests()
+            for path in file.newer:
+                for record in records_of(RecordedFile(path), session_id):
+                    held.add(identity(record))
+            yield from self._state(file, RecordedFile.values, session_id, held if file.newer else None)
+            return
+        with snapshot(file) as connection:
+            for session in stored_sessions(connection):
+                if session.window is not None:
+                    title = text_in(session.window, "display_name")
+                    yield RecordedItem(session.session_id, Event("session_window", session.window), title)
+                held = Digests()
+                for number, records in enumerate(session.states):
+                    yield from self._state(file, records, session.session_id, held if number else None)
+                    for _, record in records(RecordedFile(file.path)) if number + 1 < len(session.states) else ():
+                        held.add(identity(record))
+
+    def _state(
+        self, file: RecordedFile, records: Records, session_id: str, held: Digests | None
+    ) -> Iterator[RecordedItem]:
+        """Give what one state of a session holds.
+
+        Args:
+            held: what newer states hold; None = it is the newest.
+        """
+        again = RecordedFile(file.path)
+        if held is None:
+            conversation_id, has_branches = session_id, self.branches == "apart"
+        else:
+            new = (record for _, record in records(again) if is_message(record) and not held.has(identity(record)))
+            first = next(new, None)
+            if first is None:
+                return
+            conversation_id = f"{session_id}~{native_id(first.get('id')) or digest(identity(first))}"
+            has_branches = False
+        branches = Stretches(_abandoned(value for _, value in records(again)) if has_branches else ())
+        title: str | None = None
         place = -1
-        for line, entry in file.values():
+        for line, entry in records(file):
             with file.record(line):
                 as_object(entry, "an entry")
                 place += 1
-                if _is_header(entry) and not has_header:
-                    has_header = True
-                    conversation_id = native_id(entry.get("id")) or file.name
-                elif entry.get("type") == "session_info" and isinstance(entry.get("name"), str):
+                if held is not None and held.has(identity(entry)):
+                    continue
+                if entry.get("type") == "session_info" and isinstance(entry.get("name"), str):
                     title = well_formed(entry["name"])
-                if entry.get("type") == "message":
-                    message = _message(entry, conversation_id)
+                if is_message(entry):
+                    message = _message(entry, session_id)
                     yield RecordedItem(conversation_id + branches.suffix(place, message.message_id), message, title)
                 else:
                     yield RecordedItem(conversation_id, Event(kind(entry), entry), title)
+
+
+def session_of(file: RecordedFile) -> str:
+    """The id that the header names; empty where there is none."""
+    header = next(filter(_is_header, listed(file.first)), None)
+    return native_id(header.get("id")) if header else ""
+
+
+def records_of(file: RecordedFile, session_id: str | None = None) -> Iterator[Any]:
+    """The records of a session's file, or those that a database holds of a session, as far as they can be read."""
+    try:
+        if not is_database(file):
+            yield from (value for _, value in file.values())
+            return
+        with snapshot(file) as connection:
+            for session in stored_sessions(connection, session_id):
+                for records in session.states:
+                    yield from (value for _, value in records(file))
+    except TranscriptError as error:  # it becomes too large when it is unpacked
+        file.put_aside(1, str(error), to_end=True)
+
+
+def identity(record: Any) -> str:
+    """What a record is known by in another state of its session: its id, and of a message what it says."""
+    record_id = native_id(record.get("id")) if isinstance(record, dict) else ""
+    if not record_id:
+        return to_json(record)
+    native = object_in(record, "message")
+    return to_json([kind(record), record_id, native.get("role"), native.get("content")])
+
+
+def is_message(record: Any) -> bool:
+    return isinstance(record, dict) and record.get("type") == "message"
 
 
 def _is_header(value: Any) -> bool:
@@ -97,7 +175,7 @@ def _message(entry: dict[str, Any], session_id: str) -> Message:
     )
 
 
-def _abandoned(path: Path) -> list[range]:
+def _abandoned(entries: Iterable[Any]) -> list[range]:
     """The places, from 0, of the entries that do not lead to the last one: each stretch that begins somewhere else.
 
     An entry without `parentId`, or whose parent is not in the file, follows the one before it. Null is the root's
@@ -107,9 +185,9 @@ def _abandoned(path: Path) -> list[range]:
     roots: list[int] = []
     has_tree = is_begun = False
     previous: object = None
-    for _, entry in RecordedFile(path).values():
+    for entry in entries:
         if isinstance(entry, dict):
-            parent = entry.get("parentId")
+            parent = entry.get("targetId" if entry.get("type") == "leaf" else "parentId")
             has_tree = has_tree or (parent is not None and parent == previous)
             if isinstance(parent, str) and parent != previous:
                 odd[len(ids)] = digest(parent)

@@ -8,12 +8,18 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
+from lcm.transcript.copies import Copies
+from lcm.transcript.cursor import CursorReader
+from lcm.transcript.database import damage
 from lcm.transcript.doubts import Tally
 from lcm.transcript.foreign import container_name, foreign_name
 from lcm.transcript.gemini import GeminiReader
+from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
 from lcm.transcript.openclaw import OpenClawReader
+from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
@@ -24,9 +30,13 @@ from lcm.transcript.tau_bench import TauBenchReader
 
 READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
+    OpenCodeReader(),
     ClaudeCodeReader(),
+    ClineReader(),
     CodexReader(),
+    CursorReader(),
     GeminiReader(),
+    GooseReader(),
     ShareGptReader(),
     SweAgentReader(),
     TauBenchReader(),
@@ -35,7 +45,7 @@ READERS: tuple[TranscriptReader, ...] = (
 )
 """Asked in this order; the first that recognises a file reads it."""
 
-_BINARY = (b"PAR1", b"SQLi")
+BINARY = (b"PAR1", b"SQLi")
 """How the files begin that are read though they are no text."""
 
 PIECE_ITEMS, PIECE_BYTES = 500, 4 * 2**20
@@ -63,13 +73,23 @@ def read_transcripts(
     return joined(read_pieces(file, reader_of(file, format, readers), workspace_id))
 
 
-def read_pieces(file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default") -> Iterator[Transcript]:
+def read_pieces(
+    file: RecordedFile, reader: TranscriptReader, workspace_id: str = "default", copies: Copies | None = None
+) -> Iterator[Transcript]:
     """Read a file piece by piece: each continues its conversation where the one before ended.
 
     What cannot be read stands in `file.quarantine` afterwards, what gives doubt of the file in `file.doubts`.
+
+    Args:
+        file: what is read.
+        reader: of its format.
+        workspace_id: the haystack that the conversations belong to.
+        copies: the files read before it, of whose messages a copy is no message; None = each is one.
     """
     tally = Tally()
-    yield from in_pieces(tally.counted(reader.read(file)), lambda: file.bytes_read, workspace_id)
+    items = tally.counted(reader.read(file))
+    once = items if copies is None else copies.once(items, file)
+    yield from in_pieces(once, lambda: file.bytes_read, workspace_id)
     tally.judge(file)
 
 
@@ -128,14 +148,17 @@ def reader_of(
     """Choose the reader by its name, or by what the file looks like.
 
     Raises:
-        TranscriptError: if there is no such reader, none recognises the file, or only others than the named one do.
+        TranscriptError: if there is no such reader, none recognises the file, or only others than the named one do; or
+            if the file is passed over for another that holds all that is said in it.
     """
+    if file.refusal:
+        raise TranscriptError(file.refusal)
     by_name = {reader.name: reader for reader in readers}
     names = ", ".join(sorted(by_name))
     if name != "auto" and name not in by_name:
         raise TranscriptError(f"lcm does not read the transcript format {name!r}; choose one of: auto, {names}")
     found = next((reader for reader in readers if reader.detects(file)), None)
-    if found is not None and file.magic not in _BINARY and container_name(file):
+    if found is not None and file.magic not in BINARY and container_name(file):
         found = None  # the first member of an archive may look like a transcript
     if name == "auto":
         if found is None:
@@ -150,6 +173,8 @@ def reader_of(
 def _unknown(file: RecordedFile) -> str:
     if not file.path.stat().st_size:
         return "an empty file"
+    if told := damage(file):
+        return told
     name = foreign_name(file)
     return "not a known transcript format" if name is None else f"{name}, which is not a format that lcm reads"
 

@@ -56,10 +56,16 @@ class RecordedFile:
         self.quarantine: list[QuarantinedLines] = []
         self.doubts: list[str] = []
         """Why it may not be what it was read as; each names the file."""
+        self.copies = 0
+        """Messages that stand in what was read before."""
         self.is_silent = False
         """Nothing is said in it."""
         self.read_along: list[Path] = []
         """Other files that its reader read with it."""
+        self.newer: tuple[Path, ...] = ()
+        """Newer states of the session in it, in files of their own: what they hold is not read again."""
+        self.refusal: str | None = None
+        """Why it is passed over though it can be read, naming the file: newer states hold all that is said in it."""
         self.place: tuple[Path, int] | None = None
         """File and line of the record that is being read."""
         self.bytes_read = 0

@@ -30,6 +30,7 @@ class Element(NamedTuple):
 class Session(NamedTuple):
     """An object whose lists come element by element: those of a document are never all in memory."""
 
+    line: int
     header: dict[str, Any]
     """The object with null for each list that is not empty."""
     lists: frozenset[str]
@@ -111,7 +112,7 @@ def document(file: RecordedFile) -> Session:
             header[member.key] = None if member.is_element else member.value
             if member.is_element:
                 lists.add(member.key)
-    return Session(header, frozenset(lists), _streamed(file))
+    return Session(1, header, frozenset(lists), _streamed(file))
 
 
 def _streamed(file: RecordedFile) -> Iterator[Element]:
@@ -132,4 +133,4 @@ def session_of(line: int, value: dict[str, Any]) -> Session:
         if key in lists
         for number, element in enumerate(held, start=1)
     )
-    return Session(header, lists, elements)
+    return Session(line, header, lists, elements)

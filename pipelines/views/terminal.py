@@ -31,6 +31,7 @@ from eval.report.answer_tables import answer_tables
 from eval.report.contexts import UNCHANGED, are_in_question
 from eval.report.conversations import COUNTS
 from eval.report.plain import counted
+from eval.report.served import served_lines
 from eval.sweep.changed import changed_measures, repeated_notes, why_equal
 from eval.sweep.gain import CONFIDENCE, PAIRED, Gain, next_commands, with_baseline
 from eval.sweep.results import PointResult, generated_labels, is_cost, marked
@@ -155,7 +156,7 @@ def show_run(
         rows = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         _print_table(out, "arm", rows, names, f"{_labelled('mean over judged queries', label)} {interval}", costs)
-    for line in against:
+    for line in (*against, *served_lines(summary)):
         say(line)
     if summary["categories"] and summary["measures"] and names:
         title = _labelled("the system, by category", label)

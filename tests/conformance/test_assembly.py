@@ -20,7 +20,7 @@ from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
 from lcm.store.context_records import ContextRecords
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator.weighted import ScriptAware
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
 from pipelines.config import building
@@ -199,7 +199,7 @@ def test_tokens_of_a_message_are_those_of_its_wording(choice: str, items: list[M
     context = assembly.assemble(items, [ContextRequest(10**9)])[0]
     costs = {item.item_id: item.tokens for item in context.items}
     messages = [item for item in items if isinstance(item, Message)]
-    counts = Utf16Units().count([assembly.rendered(message) for message in messages])
+    counts = ScriptAware().count([assembly.rendered(message) for message in messages])
     assert counts == [costs[message.message_id] for message in messages]
 
 

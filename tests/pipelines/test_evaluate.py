@@ -18,6 +18,7 @@ import pytest
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.measures.ranked_messages import with_near_duplicates
+from eval.report.served import served_lines
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.looked_at import CONTROLLED, NO_CONTEXTS
 
@@ -66,8 +67,8 @@ def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "decisions",
-        "compression", "summary_quality", "incidents", "notes", "flags", "interval",
+        "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "served",
+        "decisions", "compression", "summary_quality", "incidents", "notes", "flags", "interval",
         "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
     ]  # fmt: skip
     assert set(summary["dataset"]) == {"name", "protocol", "digest"}
@@ -97,6 +98,17 @@ def test_the_parquet_files_hold_what_the_summary_sums_up(evaluated: Finished) ->
     assert said["low"] < said["value"] < said["high"]
     kept = means.filter(arm="system", group="all", measure="recall@10")
     assert kept["value"].item() == said["value"]
+
+
+def test_how_concentrated_answers_are_is_told_of_every_arm(evaluated: Finished) -> None:
+    summary, run = strict(evaluated.folder), pl.read_parquet(evaluated.folder / "run.parquet")
+    assert list(summary["served"]) == ["system", *summary["arms"]]
+    told = summary["served"]["system"]
+    of_each = run.group_by("workspace_id", "document_id").len()["len"]
+    assert (told["places"], told["documents"], told["k"]) == (len(run), len(of_each), run["rank"].max())
+    assert told["top_10_share"] == of_each.top_k(10).sum() / len(run)
+    (line,) = served_lines(summary)
+    assert line in evaluated.stdout
 
 
 def test_unjudged_queries_are_counted_and_not_averaged(evaluated: Finished) -> None:

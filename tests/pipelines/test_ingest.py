@@ -96,12 +96,13 @@ def test_a_transcript_that_changed_is_refused_and_the_store_stays(lcm: Lcm, tmp_
 
 
 def test_a_folder_of_many_formats_goes_in_whole_and_by_parquet_of_messages_too(lcm: Lcm) -> None:
-    direct = lcm("ingest", str(RECORDINGS), "into=direct.db")
+    """All of them, though some tell the same talk."""
+    direct = lcm("ingest", str(RECORDINGS), "into=direct.db", "copies=all")
     assert direct.code == 0
     for path in RECORDINGS.iterdir():
         assert row(direct.stdout, path.name)[1] == path.name.partition(".")[0]
-    assert lcm("ingest", str(RECORDINGS), "into=messages.parquet").code == 0
-    again = lcm("ingest", "messages.parquet", "into=again.db")
+    assert lcm("ingest", str(RECORDINGS), "into=messages.parquet", "copies=all").code == 0
+    again = lcm("ingest", "messages.parquet", "into=again.db", "copies=all")
     assert again.code == 0
     with Store(again.place / "again.db") as one, Store(direct.place / "direct.db") as other:
         keys = other.conversations()["conversation_id"].to_list()
@@ -128,6 +129,17 @@ def test_a_parquet_file_takes_a_conversation_from_one_file_only(lcm: Lcm, tmp_pa
 
 
 SPOKEN = {"type": "user", "sessionId": "s1", "message": {"role": "user", "content": "hello"}}
+
+
+def test_a_session_that_records_usage_is_told_how_far_the_estimate_is_off(lcm: Lcm, tmp_path: Path) -> None:
+    said = {"role": "assistant", "content": "a" * 13, "usage": {"prompt_tokens": 500, "completion_tokens": 20}}
+    (tmp_path / "talk.jsonl").write_text("\n".join([HELLO, json.dumps(said)]))
+    for estimator, stored in (("weighted", 10), ("recorded", 20)):
+        finished = lcm("ingest", str(tmp_path / "talk.jsonl"), f"into={estimator}.db", f"token_estimator={estimator}")
+        assert "output tokens as recorded, of 1 of the messages: 20; estimated: 10 (-50%)" in finished.stdout
+        with Store(finished.place / f"{estimator}.db") as store:
+            assert [entry.tokens for entry in store.context("talk")] == [2, stored]
+    assert "recorded" not in lcm("ingest", str(SAMPLE / "assistant.jsonl"), "into=other.db").stdout
 
 
 def test_events_are_counted_over_all_pieces(lcm: Lcm, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.transcript.message_tokens import message_tokens
+from lcm.transcript.rendering.storage_shape import rendered
 from pipelines.config import building
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out, window
 from tests.lcm.context.assembly.recorded import assistant, call, message, result, summary, user
@@ -337,6 +339,9 @@ def _shown() -> list[Message | Summary]:
 
 
 def counted(config: DictConfig) -> Any:
-    """Tokens of texts of several scripts."""
+    """Tokens of texts of several scripts, of a message with an image, and of one whose usage is recorded."""
     texts = ["plain words", "東京で会議", "😀😀 kettle", "𠮷野家", "é" * 31, "😀" * 4, "", "встреча завтра в три"]
-    return building.build(config, "token_estimator").count(texts)
+    estimator = building.build(config, "token_estimator")
+    pictured = message({"role": "user", "content": [{"type": "image", "data": "AAAA"}]})
+    billed = message({"role": "assistant", "content": "東京", "usage": {"output_tokens": 500}})
+    return [*estimator.count(texts), *message_tokens([pictured, billed], rendered, estimator)]

@@ -41,13 +41,15 @@ HOUSEHOLD = collection(
         ("d2", "", "Ada drinks tea."),
         ("d3", "", "The goats are in the garden."),
         ("d4", "", "Bo painted the kettle."),
+        ("q3", "", "Where are the goats?"),
     ],
     [("q1", "What is broken?"), ("q2", "What does Ada drink?"), ("q3", "Where are the goats?"), ("q4", "Who?")],
     [("q1", "d1", 2), ("q1", "d4", 1), ("q1", "d2", 0), ("q2", "d2", 1), ("q3", "d3", 1)],
-    [("q1", ["d1", "d2", "d4"]), ("q2", ["d4", "d2", "d1"]), ("q3", ["d3", "d4"])],
+    [("q1", ["d1", "d2", "d4"]), ("q2", ["d4", "d2", "d1"]), ("q3", ["d3", "d4", "q3"])],
     [("q1", "Find the fault")],
 )
-"""Two sets of candidates, grades, a judged document that is not relevant, and a query without judgements."""
+"""Two sets of candidates, grades, a judged document that is not relevant, a query without judgements, and one that is a
+document itself."""
 
 
 def write_small_beir(folder: Path, monkeypatch: pytest.MonkeyPatch | None = None) -> str:

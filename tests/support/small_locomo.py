@@ -31,6 +31,25 @@ RECORD = {
         {"question": "Wrongly cited", "category": 2, "evidence": ["D1:2", "D9:9"], "answer": "x"},
     ],
 }
+REFINED = RECORD | {
+    "qa": [
+        {
+            "question": "What did the dog eat?",
+            "answer": ["a shoe", "one of Ada's shoes"],
+            "evidence": ["D2:1"],
+            "category": 4,
+            "is_multi_modality": False,
+        },
+        {
+            "question": "When was it said?",
+            "answer": [2023],
+            "evidence": ["D2:1"],
+            "category": 2,
+            "is_multi_modality": True,
+        },
+    ]
+}
+"""As LoCoMo_refined asks of the same conversation: each answer a list of whole right ones."""
 CONVERSATIONS, FIXES_FILE, AUDIT_FILE = "talks.json", "fixes.json", "errors.json"
 FIXES = [{"sample_id": "conv-1", "qa_index": 1, "evidence_normalised": ["D1:1", "D2:1"]}]
 AUDIT = [

@@ -103,7 +103,7 @@ class External:
             )  # fmt: skip
 
         log, noise = FrameCache(cache).frame("external", key, make, is_kept=_is_undisturbed)
-        answered = read_log(log, workspace, dataset, self.similarity, noise)
+        answered = read_log(log, workspace, dataset, self.k, self.similarity, noise)
         ranking = RecordedAnswers(
             answered.answers, answered.documents, answered.asked, answered.incidents, answered.told
         )

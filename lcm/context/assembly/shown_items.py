@@ -5,13 +5,22 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from lcm.context.assembly.pairing import PairedMessage
-from lcm.context.assembly.runtime_message import calls_of, costed_text, readable_text, result_id_of, runtime_messages
-from lcm.protocols.models import TokenEstimator
+from lcm.context.assembly.runtime_message import (
+    RuntimeMessage,
+    calls_of,
+    costed_text,
+    readable_text,
+    result_id_of,
+    runtime_messages,
+)
+from lcm.protocols.models import TakesRecorded, TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.store.context_records import item_ids
+from lcm.transcript.images import without_images
 from lcm.transcript.rendering.agent_form import turn_of
 from lcm.transcript.rendering.summary_form import summary_text
+from lcm.transcript.usage import Reply, replies
 
 _AHEAD = 64
 """How many items are made at once, so that an estimator gets batches."""
@@ -44,6 +53,8 @@ class ShownItems:
         self._estimator = estimator
         self._zone = zone
         self._shown: dict[int, ShownItem] = {}
+        self._replies = _replies(items) if isinstance(estimator, TakesRecorded) else {}
+        """Of each place the answer that it is a piece of, where its length was recorded."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -55,7 +66,8 @@ class ShownItems:
 
     def make(self, places: Sequence[int]) -> None:
         """Make what is still to be made of these items, in one go."""
-        self._show([place for place in places if place not in self._shown])
+        whole = {one for place in places for one in (place, *self._pieces(place))}
+        self._show(sorted(whole - self._shown.keys()))
 
     def naming_calls(self, call_ids: Collection[str], stop: int) -> Iterator[int]:
         """The places before `stop` of the messages that call or answer one of these ids, the last first."""
@@ -80,10 +92,30 @@ class ShownItems:
 
     def _show(self, places: Sequence[int]) -> None:
         messages = [self._placed(place) for place in places]
-        costed = ["\n".join(costed_text(placed.message) for placed in said) for said in messages]
-        counts = self._estimator.count(costed)
+        costed = [_costed([placed.message for placed in said]) for said in messages]
+        counts = self._counted(places, costed)
         for place, said, text, tokens in zip(places, messages, costed, counts, strict=True):
             self._shown[place] = ShownItem(said, text, tokens)
+
+    def _counted(self, places: Sequence[int], costed: Sequence[str]) -> list[int]:
+        texts, price = list(costed), self._estimator.image_tokens
+        images = [0] * len(texts)
+        for at, place in enumerate(places):
+            item = self.items[place]
+            if price is not None and isinstance(item, Message):
+                bare, images[at] = without_images(item)
+                texts[at] = _costed(runtime_messages(bare)) if images[at] else texts[at]
+        counted = zip(places, self._estimator.count(texts), images, strict=True)
+        counts = {place: count + (price or 0) * some for place, count, some in counted}
+        if isinstance(self._estimator, TakesRecorded):
+            for reply in {self._replies[place] for place in places if place in self._replies}:
+                shares = self._estimator.shares(reply.tokens, [counts[place] for place in reply.places])
+                counts |= zip(reply.places, shares, strict=True)
+        return list(counts.values())
+
+    def _pieces(self, place: int) -> tuple[int, ...]:
+        """The places of the answer that a message is a piece of, which are counted together."""
+        return self._replies[place].places if place in self._replies else ()
 
     def _placed(self, place: int) -> tuple[PairedMessage, ...]:
         item = self.items[place]
@@ -93,3 +125,15 @@ class ShownItems:
         return tuple(
             PairedMessage(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item))
         )
+
+
+def _costed(messages: Sequence[RuntimeMessage]) -> str:
+    return "\n".join(map(costed_text, messages))
+
+
+def _replies(items: Sequence[Message | Summary]) -> dict[int, Reply]:
+    """By the places of the messages that each was recorded as."""
+    places = [place for place, item in enumerate(items) if isinstance(item, Message)]
+    found = replies([item for item in items if isinstance(item, Message)])
+    placed = [reply._replace(places=tuple(places[at] for at in reply.places)) for reply in found]
+    return {place: reply for reply in placed for place in reply.places}

@@ -12,6 +12,7 @@ from lcm.context.assembly.runtime_message import RuntimeMessage, readable_text
 from lcm.context.assembly.shown_items import ShownItems
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
+from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.passages import utterance
 from lcm.transcript.recorded_metadata import recorded_bundle
 from lcm.transcript.rendering.agent_form import turn_of
@@ -66,9 +67,12 @@ class TailTurns(Sequence[Turn]):
     def _entry_tokens(self, place: int) -> int:
         if place not in self._entries:
             places = [at for at in range(max(0, place + 1 - _AHEAD), place + 1) if at not in self._entries]
-            texts = [entry_of(self.messages[at], self._source) for at in places]
-            self._entries.update(zip(places, self._estimator.count(texts), strict=True))
+            counts = message_tokens([self.messages[at] for at in places], self._entry, self._estimator)
+            self._entries.update(zip(places, counts, strict=True))
         return self._entries[place]
+
+    def _entry(self, message: Message) -> str:
+        return entry_of(message, self._source)
 
 
 def entry_of(message: Message, source: Source = "session") -> str:

@@ -1,7 +1,7 @@
 """Messages on their way into the store: their large texts noted, their tokens counted, put behind what is there."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -10,10 +10,10 @@ from typing import Any
 from lcm.memory.session.exploration import Exploration
 from lcm.memory.session.rules import SessionRules
 from lcm.protocols.models import TokenEstimator
-from lcm.records.conversation import Message
-from lcm.store.messages import Rendering
+from lcm.records.conversation import Event, Message
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
+from lcm.transcript.message_tokens import Rendering, Usage, message_tokens, usage_of
 from lcm.transcript.parts import decompose
 
 
@@ -49,7 +49,11 @@ class MessagePreparer:
         return prepared
 
     def count(self, messages: Sequence[Message]) -> list[int]:
-        return self.token_estimator.count([self.rendered(message) for message in messages])
+        return message_tokens(messages, self.rendered, self.token_estimator)
+
+    def usage(self, messages: Sequence[Message], events: Iterable[Event], first: int) -> Usage:
+        """Hold the estimator against what a session recorded; see `usage_of`."""
+        return usage_of(messages, self.rendered, self.token_estimator, events, first)
 
 
 def live_message(

@@ -6,10 +6,12 @@ call or a result without an id cannot be paired: it becomes text.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from lcm.javascript import parse
+from lcm.javascript import parse, stringify
 from lcm.records.conversation import Message, Part
+from lcm.transcript.images import images_in
 from lcm.transcript.large_files import compacted
 from lcm.transcript.parts import read_whole
 from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
@@ -26,7 +28,7 @@ def agent_messages(message: Message) -> list[AgentMessage]:
     What is too large for a context is named by a reference in its place.
     """
     message = compacted(message)
-    native = read_whole(message) if "native" in message.envelope else None
+    native = read_whole(message) if "native" in message.envelope and not _is_translated(message) else None
     if native is not None and _is_agent_message(native):
         return [native]
     if not message.parts:
@@ -44,6 +46,11 @@ def turn_of(message: Message) -> str:
         return str(native.get("id") or "")
     is_item = named in ("message", "agent_message", "reasoning") or named.endswith("_call")
     return "codex" if is_item else ""  # a user's message or a result always stands between two turns
+
+
+def _is_translated(message: Message) -> bool:
+    """Whether its parts are in another notation than its record, which is kept whole."""
+    return not message.envelope["slots"] and any("slot" in part.metadata for part in message.parts)
 
 
 def _is_agent_message(native: Mapping[str, Any]) -> bool:
@@ -137,22 +144,33 @@ def _result_blocks(part: Part, held: Mapping[str, Any]) -> list[Any]:
         return [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
     if part.part_type != "tool" and held:
         return list(_blocks(part))
-    return [{"type": "text", "text": _result_words(part, held)}]
+    outputs = _outputs(part)
+    pictures = [output for output in outputs if images_in(output)]
+    if pictures and len(pictures) == len(outputs):
+        return pictures
+    if pictures:
+        others = [output for output in outputs if not images_in(output)]
+        part = replace(part, tool_output=stringify(others))
+    return [{"type": "text", "text": _result_words(part, held)}, *pictures]
+
+
+def _outputs(part: Part) -> list[Any]:
+    """What a tool gave apart from words, entry by entry."""
+    if part.text is not None or part.tool_output is None:
+        return []
+    try:
+        output = parse(part.tool_output)
+    except ValueError:
+        return [part.tool_output]
+    return output if isinstance(output, list) else [output]
 
 
 def _result_words(part: Part, held: Mapping[str, Any]) -> str:
     if isinstance(held.get("content"), str):
         return str(held["content"])
-    if part.text is not None or part.tool_output is None:
-        return part.text or ""
-    try:
-        output = parse(part.tool_output)
-    except ValueError:
-        return part.tool_output
-    entries = output if isinstance(output, list) else [output]
-    responses = [_response(entry) for entry in entries]
+    responses = map(_response, _outputs(part))
     words = "\n".join(filter(None, (plain_text({"content": response}) for response in responses)))
-    return words or part.tool_output
+    return words or part.text or part.tool_output or ""
 
 
 def _response(entry: Any) -> Any:

@@ -17,7 +17,7 @@ def test_texts_are_read_in_order_and_the_first_that_no_longer_fits_is_cut() -> N
     assert shown(["a" * 8, "b" * 8, "c"], 4) == ["a" * 8, "b" * 8]
     assert shown(["a" * 8], 0) == []
     assert shown(["", " ", "b"], 5) == ["b"]
-    assert shown(["😀" * 4, "b"], 1) == ["😀" * 2]  # two units each
+    assert shown(["😀" * 4, "b"], 5) == ["😀" * 2]  # two tokens each
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.integers(0, 20))

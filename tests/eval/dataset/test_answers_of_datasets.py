@@ -14,7 +14,7 @@ from eval.dataset.own import Own
 from eval.dataset.sample import Sample, bundled_directory
 from eval.dataset.sample_long import SampleLong
 from tests.support.small_beam import QUESTIONS, write_lines
-from tests.support.small_locomo import RECORD, write_small_locomo
+from tests.support.small_locomo import RECORD, REFINED, write_small_locomo
 from tests.support.small_longmemeval import published
 
 
@@ -38,6 +38,14 @@ def test_locomo_answers_all_but_the_adversarial_questions(tmp_path: Path, monkey
         "How many shoes?": ["2"],
     }
     assert unanswerable == {"Which cat?"}
+
+
+def test_each_answer_of_a_list_is_right_by_itself(tmp_path: Path) -> None:
+    """As LoCoMo_refined has them."""
+    (tmp_path / "locomo_refined.json").write_text(json.dumps([REFINED]))
+    answers, unanswerable = asked(Locomo(str(tmp_path), file="locomo_refined.json").load())
+    assert answers == {"What did the dog eat?": ["a shoe", "one of Ada's shoes"], "When was it said?": ["2023"]}
+    assert not unanswerable
 
 
 def test_beam_answers_in_two_fields_and_leaves_rubrics(tmp_path: Path) -> None:

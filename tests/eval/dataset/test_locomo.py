@@ -18,7 +18,7 @@ from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.evidence import evidence
 from tests.eval.dataset.refusals import misread
-from tests.support.small_locomo import AUDIT_FILE, RECORD, write_small_locomo
+from tests.support.small_locomo import AUDIT, AUDIT_FILE, RECORD, REFINED, write_small_locomo
 
 
 @pytest.fixture
@@ -174,7 +174,8 @@ DAMAGES: dict[str, dict[str, object]] = {
     "record 1: 'qa' must be a list, got null": {"qa": None},
     "'category' must be 1 to 5, got 7": question(category=7),
     "'evidence[0]' must be text, got 3": question(evidence=[3]),
-    "'answer' must be text": question(answer=["a"]),
+    "'answer' must be text, got {": question(answer={"a": 1}),
+    "'answer[1]' must be text, got True": question(answer=["a", True]),
     "'conversation' holds no turn": {"conversation": {"speaker_a": "A", "dia_id": 1}},
     "conversation: 'session_1_date_time' is missing": {
         "conversation": {"speaker_a": "A", "session_1": [{"dia_id": "D1:1", "speaker": "A", "text": "a"}]}
@@ -212,3 +213,15 @@ if os.environ.get("LCM_DATASETS_DIR"):
             f"39 of 1155 judged questions have other evidence than recorded ({ledger})",
             "58 of 1155 judged questions stay in doubt; the evidence of 95.0% is undisputed",
         )
+
+
+def test_of_refined_questions_the_audit_knows_none(tmp_path: Path) -> None:
+    (tmp_path / "locomo_refined.json").write_text(json.dumps([REFINED]))
+    asked = Locomo(str(tmp_path)).load()
+    assert [(query.query_id, query.category) for query in asked.queries] == [
+        ("conv-1/0", "single_hop"), ("conv-1/1", "temporal"),
+    ]  # fmt: skip
+    assert evidence(asked) == {query.text: ["He ate a shoe"] for query in asked.queries}
+    (tmp_path / AUDIT_FILE).write_text(json.dumps(AUDIT))
+    with pytest.raises(DatasetError, match=r"numbers the questions of locomo10\.json.*dataset\.evidence=original"):
+        Locomo(str(tmp_path), evidence="repaired").load()

@@ -55,7 +55,8 @@ def test_the_digest_is_that_of_files_questions_and_what_they_name(tmp_path: Path
 
 
 def test_generated_questions_are_told_and_what_is_unused_is_a_note(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(json.dumps({"role": "user", "content": "We sail at dawn, with the ebb."}))
+    said = {"role": "user", "content": "We sail at dawn, with the ebb.", "timestamp": "2026-01-05T09:00:00Z"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(said))
     path = tmp_path / "questions.jsonl"
     lines = [
         {"question": "When to sail, Ann?", "evidence": "dawn", "generated": "known_item", "difficulty": 3},

@@ -9,7 +9,7 @@ from eval.dataset.sample import bundled_directory
 from eval.dataset.transcripts import Transcripts
 from lcm.errors import DatasetError, TranscriptError
 
-HELLO = json.dumps({"role": "user", "content": "hello"})
+HELLO = json.dumps({"timestamp": "2026-01-05T09:00:00Z", "role": "user", "content": "hello"})
 
 
 def test_files_and_folders_are_read_into_one_workspace(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_lines_put_aside_and_files_passed_over_are_notes_and_strictly_an_error(t
     path.write_text("\n".join([HELLO, *["{"] * 7]))
     notes = Transcripts([str(path)]).load().notes
     assert notes[0].startswith(f"put aside: {path}:2: not JSON")
-    assert notes[5:] == ("put aside: 2 more",)
+    assert notes[5:] == ("put aside: 2 more", f"doubtful: {path}: 7 of 8 records were put aside")
     with pytest.raises(TranscriptError, match=r"talk\.jsonl:2: not JSON"):
         Transcripts([str(path)], strict=True).load()
     path.write_text(HELLO)
@@ -38,11 +38,13 @@ def test_lines_put_aside_and_files_passed_over_are_notes_and_strictly_an_error(t
     assert (len(notes), notes[-1]) == (6, "passed over: 2 more")
 
 
-def test_a_conversation_in_two_files_is_refused_with_both(tmp_path: Path) -> None:
+def test_of_a_conversation_in_two_files_the_first_is_read_and_the_other_told(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"conversation_id": "x", "messages": [json.loads(HELLO)]}))
-    with pytest.raises(DatasetError, match=r"b\.jsonl: conversation 'x' is also in .*a\.jsonl; leave one out"):
-        Transcripts([str(tmp_path)]).load()
+    read = Transcripts([str(tmp_path)]).load()
+    assert sum(len(one.messages) for one in read.transcripts) == 1
+    told = f"left out: {tmp_path}/b.jsonl: conversation 'x' is also in {tmp_path}/a.jsonl: name one of the two files"
+    assert told in read.notes
 
 
 def test_without_a_path_or_a_transcript_it_says_what_to_do(tmp_path: Path) -> None:

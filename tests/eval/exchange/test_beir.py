@@ -156,6 +156,7 @@ def test_what_is_missing_is_told_with_what_is_there(tmp_path: Path) -> None:
         ("queries.jsonl", "{\n", "line 1: not JSON"),
         ("qrels/test.tsv", f"{HEADING}q1\td1\n", "line 2: expected query-id, corpus-id, score"),
         ("qrels/test.tsv", f"{HEADING}q1\td1\thalf\n", "line 2: score must be a whole number"),
+        ("qrels/test.tsv", f"{HEADING}q1\td1\t1\nq1\td2\t0.5\n", "line 3: score must be a whole number"),
         ("qrels/test.tsv", "q1\td1\t1\nq1\td1\t0\n", "line 2: 'd1' is judged otherwise for query 'q1' before"),
     ],
 )

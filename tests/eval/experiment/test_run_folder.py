@@ -22,10 +22,12 @@ from eval.experiment.run_folder import (
     read_config,
     read_summary,
     read_table,
+    sections,
     write_frame,
     write_run,
     write_text,
 )
+from eval.experiment.served import SERVED_SCHEMA
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
@@ -127,6 +129,7 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         outcome = Outcome(
             system_run=pl.DataFrame(schema=RUN_SCHEMA),
             control_run=pl.DataFrame(schema=RUN_SCHEMA),
+            served=pl.DataFrame([("system", 2, 6, 4, 1.0)], schema=SERVED_SCHEMA, orient="row"),
             documents=pl.DataFrame(),
             system_values=pl.DataFrame(schema=VALUES_SCHEMA),
             control_values=pl.DataFrame(schema=VALUES_SCHEMA),
@@ -153,6 +156,8 @@ def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]],
     assert summary["interval"]["confidence"] == 0.9
     assert summary["measures"] == {"MRR": {"value": 0.5, "n": 1, "low": None, "high": None}}
     assert summary["compression"] == {"ratio": 1.5}
+    assert summary["served"] == {"system": {"k": 2, "places": 6, "documents": 4, "top_10_share": 1.0}}
+    assert "served" not in sections(summary)
     assert pl.read_parquet(tmp_path / "run" / "compression.parquet").schema == CONVERSATION_SCHEMA
     assert summary["timing"]["latency_ms"] == {"total": {"p50_ms": 1.0}}
     assert summary["timing"]["seconds"] == {"replay": 1.0, "total": 2.0}

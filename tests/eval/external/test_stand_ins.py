@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,16 @@ def test_of_more_than_k_texts_the_first_k_count(run: Run, honest: Outcome) -> No
     assert answers(outcome) == answers(honest)[:2]
     assert outcome.incidents == {"external: answers of more than k texts": 4}
     assert outcome.run.filter(arm=SYSTEM_ARM).height == 4 * 2
+
+
+def test_what_an_asker_sees_is_asked_for_beside_the_k_and_left_out(run: Run, honest: Outcome) -> None:
+    whole = dataset()
+    hidden = tuple(replace(one, shown_message_ids=("talk:0", "talk:3")) for one in whole.queries)
+    outcome = run("honest", replace(whole, queries=hidden), k=4)
+    expected = [one for one in answers(honest) if one not in (["talk:0"], ["talk:3"])]
+    assert answers(outcome)[: len(expected)] == expected
+    assert {len(answers(outcome, query.query_id)) for query in whole.queries} == {4}
+    assert outcome.incidents == {}
 
 
 def test_a_text_that_is_repeated_counts_once(run: Run) -> None:

@@ -18,6 +18,7 @@ from lcm.records.conversation import Message, Part
 from lcm.records.document import AuthoredNode
 from lcm.records.query import Query
 from lcm.records.summary import Summary
+from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.eval.tiny import tiny
 from tests.support.workspaces import LINES, minute, system, transcript
@@ -182,6 +183,17 @@ def test_compression_counts_what_is_shown_and_what_can_be_reached() -> None:
     assert row["fanout"] == pytest.approx((3 + 3 + 1) / 3)
     assert (row["normal"], row["confidence"], row["recoverability"]) == (3, 0.5, 1)
     assert totals(rows)["ratio"] == raw / shown
+
+
+def test_compression_counts_images_while_they_stand_in_the_context() -> None:
+    picture = {"type": "image", "data": "AAAA"}
+    part = Part("file", metadata={"slot": "content", "raw": picture})
+    said = [Message(f"m{number}", "user", "word", "s", parts=(part,), created_at=minute(number)) for number in range(3)]
+    with Store() as store:
+        store.append("talk", said, TOKENS)
+        store.remove_from_context("talk", [store.context("talk")[0].ordinal])
+        (row,) = compressed(store, TOKENS).iter_rows(named=True)
+    assert (row["raw_tokens"], row["context_tokens"]) == (3 * 1201, 2 * 1201)
 
 
 def test_a_message_taken_out_of_the_context_is_retired_and_what_no_item_leads_to_is_lost() -> None:

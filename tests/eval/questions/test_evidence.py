@@ -1,6 +1,7 @@
 """What evidence names: ids, lines, quotations, and what is refused."""
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -235,3 +236,22 @@ def test_a_line_in_a_document_is_that_of_the_message_that_stands_there(tmp_path:
     assert ids(talk(tmp_path), Evidence(f"talk.json:{end}")) == ["talk:2"]
     (tmp_path / "talk.json").write_text(json.dumps(told))
     assert "'talk.json:1' holds 2 messages" in refusal(talk(tmp_path), Evidence("talk.json:1"))
+
+
+def test_a_copy_is_named_by_its_id_its_line_and_its_words_as_the_original(tmp_path: Path) -> None:
+    session = OWN / "sessions" / "claude" / f"{CLAUDE}.jsonl"
+    resumed = tmp_path / "dddddddd-b23e-4822-8360-0bc06ad8d58f.jsonl"
+    shutil.copy(session, tmp_path)
+    resumed.write_text(session.read_text().replace(CLAUDE, resumed.stem))
+    sessions = Own([str(tmp_path)]).sessions()
+    number = next(
+        at for at, line in enumerate(session.read_text().splitlines(), 1) if REFUSED.partition(":")[2] in line
+    )
+    for name in (REFUSED, REFUSED.partition(":")[2], f"{resumed.stem}:{REFUSED.partition(':')[2]}"):
+        assert ids(sessions, Evidence(name)) == [REFUSED]
+    assert ids(sessions, Evidence(f"{resumed.name}:{number}")) == [REFUSED]
+    every = Own([str(tmp_path)], copies="all").sessions()
+    assert sum(len(one.messages) for one in every.transcripts) == 2 * sum(
+        len(one.messages) for one in sessions.transcripts
+    )
+    assert refusal(every, Evidence(REFUSED.partition(":")[2]))

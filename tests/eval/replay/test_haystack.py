@@ -52,6 +52,11 @@ def dataset(shape: Mapping[str, tuple[int, int]]) -> Dataset:
     return tiny(talks.values(), asked, judged, protocol="unit=message", session_qrels=sessions)
 
 
+def seeing_evidence(data: Dataset) -> Dataset:
+    evidence = data.evidence()
+    return replace(data, queries=tuple(replace(q, shown_message_ids=tuple(evidence[q.query_id])) for q in data.queries))
+
+
 def others(conversations: int = 4, length: int = 30) -> dict[str, Dataset]:
     talks = tuple(talk(f"other {i}", 10_000, length) for i in range(conversations))
     return {"others": replace(dataset({}), name="others", transcripts=talks)}
@@ -77,7 +82,7 @@ WAYS = st.sampled_from(("own", "pooled"))
 def test_every_query_keeps_its_evidence_and_distractors_are_judged_by_nobody_and_dated_among_the_others(
     shape: dict[str, tuple[int, int]], haystack: str, distractors: int, seed: int
 ) -> None:
-    plain = dataset(shape)
+    plain = seeing_evidence(dataset(shape))
     laid = Bulk(haystack, distractors, seed).laid_out(plain, others)
     said, before = words_of(laid), words_of(plain)
     queries, evidence = {query.query_id: query for query in laid.queries}, laid.evidence()
@@ -91,6 +96,7 @@ def test_every_query_keeps_its_evidence_and_distractors_are_judged_by_nobody_and
         assert laid.origin(now) == query.workspace_id
         words, at = said[now.workspace_id][relevant]
         assert words == query.text, "the very message that was judged"
+        assert now.shown_message_ids == (relevant,)
         assert at <= now.asked_at
         assert session_of[now.workspace_id, relevant] == sessions[query.query_id]
         judged.add((now.workspace_id, relevant))

@@ -36,3 +36,11 @@ def test_whatever_a_sweep_is_sorted_by_is_a_metric_of_its_points() -> None:
     lacking = {name for name in wanted if not {name.replace("@", "_at_"), f"compression/{name}"} & told}
     assert not lacking
     assert {"decision/create", "compression/ratio"} <= told
+
+
+def test_of_what_was_served_the_system_has_its_metrics() -> None:
+    served = {arm: {"k": 20, "places": 60, "documents": 41, "top_10_share": 0.5} for arm in ("system", "random")}
+    told = dict(metrics({"measures": {}, "served": served}))
+    assert {name: value for name, value in told.items() if "served" in name} == {
+        f"served/{name}": value for name, value in served["system"].items()
+    }

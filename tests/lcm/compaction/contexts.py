@@ -29,6 +29,7 @@ class Listed:
     """Token counts as given, in the order of asking."""
 
     counts: list[int]
+    image_tokens: int | None = None
 
     def count(self, texts: Sequence[str]) -> list[int]:
         given, self.counts = self.counts[: len(texts)], self.counts[len(texts) :]

@@ -12,6 +12,7 @@ from lcm.encoding import well_formed
 from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.token_estimator.code_points import CodePoints
+from lcm.token_estimator.recorded import Recorded
 from lcm.token_estimator.script_chars import ScriptChars
 from lcm.token_estimator.utf8_bytes import Utf8Bytes
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -65,6 +66,8 @@ def test_two_halves_that_stand_side_by_side_are_a_character() -> None:
         (CodePoints(empty_tokens=1), {"": 1}),
         (Utf8Bytes(), {"": 0, "a": 1, "abcd": 1, "a" * 8: 2, "é" * 4: 2, CJK: 5, "😀": 1, "\ud800" * 4: 3}),
         (Utf8Bytes(empty_tokens=1), {"": 1}),
+        (Recorded(), {"": 0, "abcd": 1, "日本語": math.ceil(3 * 1.5)}),
+        (Recorded(CodePoints()), {"": 0, "日本語日": 1}),
     ],
     ids=repr,
 )
@@ -74,11 +77,24 @@ def test_a_text_costs_so_many_tokens(estimator: TokenEstimator, texts: dict[str,
     assert pickle.loads(pickle.dumps(estimator)) == estimator
 
 
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 10**5), min_size=1))
+def test_a_recorded_number_is_shared_whole(tokens: int, estimated: list[int]) -> None:
+    shares = Recorded().shares(tokens, estimated)
+    assert sum(shares) == tokens
+    assert len(shares) == len(estimated)
+    weights = estimated if any(estimated) else [1] * len(estimated)
+    assert all(
+        abs(share * sum(weights) - tokens * one) < sum(weights) for share, one in zip(shares, weights, strict=True)
+    )
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: Utf16Units(0), "units_per_token must be > 0, got 0"),
         (lambda: Utf16Units(math.inf), "units_per_token must be > 0, got inf"),
+        (lambda: Recorded(image_tokens=1.5), "image_tokens must be a whole number"),  # type: ignore[arg-type]
+        (lambda: Utf16Units(image_tokens=-1), "image_tokens must be a whole number >= 0 or null, got -1"),
         (lambda: ScriptAware(cjk_tokens=0), "cjk_tokens must be > 0, got 0"),
         (lambda: ScriptAware(astral_tokens=-1.0), "astral_tokens must be > 0, got -1.0"),
         (lambda: ScriptAware(other_tokens=math.nan), "other_tokens must be > 0, got nan"),

@@ -9,6 +9,8 @@ import pytest
 from lcm.errors import TranscriptError
 from lcm.transcript import database
 from lcm.transcript.database import has_tables, snapshot
+from lcm.transcript.folders import is_passed_over
+from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile
 
 
@@ -64,6 +66,10 @@ def test_a_torn_database_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert (last, "cannot be read on: database disk image is malformed" in reason) == (None, True)
     with pytest.raises(TranscriptError, match=r"a\.db:1-end: the database cannot be read on"):
         words(RecordedFile(path, strict=True))
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(TranscriptError, match=r"a\.db: the database cannot be read on: database disk image"):
+        reader_of(RecordedFile(path))
+    assert not is_passed_over(RecordedFile(path), [tmp_path])
 
 
 def test_a_locked_database_is_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,5 +80,7 @@ def test_a_locked_database_is_told_with_the_remedy(tmp_path: Path, monkeypatch: 
         owner.execute("BEGIN EXCLUSIVE")
         file = RecordedFile(path)
         assert words(file) == []
+        with pytest.raises(TranscriptError, match=r"a\.db: the database is locked"):
+            reader_of(file)
     assert "is locked" in file.quarantine[0].reason
     assert "close the program that writes it, or copy the file" in file.quarantine[0].reason

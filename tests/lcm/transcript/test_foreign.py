@@ -22,6 +22,8 @@ COPILOT = "a Copilot CLI session"
 DROID, DROID_LOG = "a Droid (Factory) session", "a Droid (Factory) stream-json log"
 KIMI, KIMI_STATE = "a Kimi session", "the state of a Kimi session"
 QWEN = "a Qwen Code session"
+SHOWN = "what Cline showed of a task, read with its api_conversation_history.json"
+WITH_SESSION = "read with the file of its session"
 PARTY = "a multi-party chat export"
 INSTRUCTIONS = "a Hugging Face style dataset of instructions"
 
@@ -47,7 +49,12 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"type": "context.append_message", "message": {}}, KIMI),
         ({"agents": {}, "workDir": "/", "lastPrompt": "hi"}, KIMI_STATE),
         ({"sessionId": "q", "type": "assistant", "message": {"role": "model", "parts": [{"text": "hi"}]}}, QWEN),
+        ({"agent:main:main": {"sessionId": "s", "updatedAt": 1}}, "OpenClaw's list of sessions"),
         ({"agentType": "general-purpose", "spawnDepth": 1}, "what Claude Code notes beside a sub-agent"),
+        ({"ts": 1, "type": "say", "say": "text", "text": "hi"}, SHOWN),
+        ({"ts": 1, "type": "ask", "ask": "tool"}, SHOWN),
+        ({"sessionID": "s", "messageID": "m", "type": "text"}, f"a part of a message of OpenCode, {WITH_SESSION}"),
+        ({"sessionID": "s", "role": "user", "time": {}}, f"a message of OpenCode without its parts, {WITH_SESSION}"),
         ({"session_meta": {}, "conversation_list": [{"sender": "a", "content": "hi"}]}, PARTY),
         ({"mapping": {}, "current_node": "n"}, "a ChatGPT export"),
         ({"chat_messages": []}, "a Claude.ai export"),

@@ -26,6 +26,13 @@ CODEX = {"timestamp": AT, "type": "session_meta", "payload": {"id": "0a1b"}}
 CODEX_SAID = {"type": "message", "id": None, "role": "user", "content": WORDS}
 OPENCLAW = {"type": "message", "id": "e1", "parentId": None, "timestamp": AT, "message": SAID}
 GEMINI = {"sessionId": "g1", "projectHash": "0a1b", "startTime": AT}
+GOOSE = {"role": "user", "created": 1767603601, "content": [{"type": "text", "text": "x"}]}
+GOOSE_CALL = {"role": "assistant", "created": 1767603601, "content": [{"type": "toolRequest", "id": "c1"}]}
+CLINE = [SAID | {"content": [{"type": "text", "text": "<task>x</task>"}]}]
+CURSOR = {"role": "user", "message": {"content": "<user_query>x</user_query>"}}
+OPENCODE_SESSION = {"id": "ses_1", "title": "A", "time": {"created": 1767603600000}}
+OPENCODE_SAID = {"info": {"id": "msg_1", "role": "user"}, "parts": [{"id": "prt_1", "type": "text", "text": "x"}]}
+OPENCODE = {"info": OPENCODE_SESSION, "messages": [OPENCODE_SAID]}
 TURNS = {"conversations": [{"from": "human", "value": "x"}]}
 RUN = {"history": [SAID]}
 TASK = {"task_id": 3, "traj": [SAID]}
@@ -59,8 +66,20 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"id": "m2", "type": "gemini", "content": "x"}, ["gemini"]),
     ({"role": "user", "parts": PARTS}, ["gemini"]),
     ({"history": [{"role": "user", "parts": PARTS}]}, ["gemini", "swe_agent"]),
+    ({"type": "session", "version": 3, "id": "0a1b", "timestamp": AT, "cwd": "/w"}, ["openclaw"]),
+    (GOOSE_CALL, ["goose", "chat"]),
+    ({"working_dir": "/w", "conversation": [GOOSE]}, ["goose"]),
     (OPENCLAW, ["openclaw"]),
     ({"type": "message", "timestamp": AT, "message": SAID}, ["openclaw"]),
+    (CLINE, ["cline", "chat"]),
+    ([SAID | {"content": "<task>x</task>"}], ["cline", "chat"]),
+    (CLINE[0], ["chat"]),
+    ([SAID | {"content": "<task>x"}], ["chat"]),
+    (CURSOR, ["cursor"]),
+    ({"role": "assistant", "message": {"content": []}}, ["cursor"]),
+    (OPENCODE, ["opencode"]),
+    (OPENCODE_SESSION, ["opencode"]),
+    ({"info": OPENCODE_SESSION, "messages": []}, ["opencode", "chat"]),
     (TURNS, ["sharegpt"]),
     ({"conversations": []}, ["sharegpt"]),
     (RUN, ["swe_agent"]),
@@ -90,6 +109,12 @@ REFUSED: list[Any] = [
     {"type": ["gemini"], "content": "x"},
     {"type": "model_change", "id": "x"},
     {"type": "session", "id": "0a1b", "timestamp": AT},
+    {"role": "robot", "message": {"content": "x"}},
+    {"role": "user", "message": {"parts": []}},
+    {"role": "user", "message": {"role": "user", "content": "x"}},
+    OPENCODE_SAID,
+    OPENCODE_SESSION | {"role": "user"},
+    {"info": {"id": "ses_1"}, "messages": [{"info": {"id": "msg_1"}, "parts": []}]},
     *({"role": "user", "parts": "x"}, {"role": ["user"], "parts": []}, {"history": "long"}),
     *({"conversations": ["words"]}, {"conversations": [SAID]}, {"items": []}, TURNS["conversations"][0]),
     *({"history": ["words"]}, {"trajectory": [[1, 2]]}, {"trajectory": "x"}, [{"action": "ls"}]),
@@ -115,6 +140,7 @@ def test_a_value_is_taken_by_the_readers_of_its_format_and_by_no_other(tmp_path:
         ("claude_code", ["{broken", "7", CLAUDE, CLAUDE]),
         ("codex", ["{broken", CODEX, {"type": "response_item", "payload": SAID}]),
         ("gemini", ["{broken", {"type": "user", "content": "x"}, *[{"type": "gemini", "content": "x"}] * 2]),
+        ("goose", ["{damaged", {"working_dir": "/w"}, GOOSE]),
         ("openclaw", ["{damaged", {"type": "model_change", "id": "x"}, OPENCLAW]),
     ],
 )
@@ -130,8 +156,11 @@ GOOD = {
     "chat": SAID,
     "claude_code": CLAUDE,
     "codex": item(**SAID),
+    "cursor": CURSOR,
     "gemini": {"type": "gemini", "content": "x"},
+    "goose": GOOSE,
     "openclaw": OPENCLAW,
+    "opencode": OPENCODE,
     "sharegpt": TURNS,
     "swe_agent": RUN,
     "tau_bench": TASK,
@@ -162,13 +191,32 @@ BAD: list[tuple[str, Any, list[str]]] = [
     ("codex", item(type="message", content="Hello"), ["a message item needs a `role`"]),
     ("codex", item(role=["user"], content="Hello"), ["a message item needs a `role`"]),
     ("codex", item(role="user") | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    ("cursor", "7", [f"{NO_OBJECT} int"]),
+    ("cursor", {"role": "robot", "message": {"content": "x"}}, ["expected a `message` object of the `role` user or"]),
+    ("cursor", {"role": "user", "message": "x"}, ["expected a `message` object of the `role` user or assistant"]),
     ("gemini", "7", [f"{NO_OBJECT} int"]),
     ("gemini", {"type": "user", "content": "y", "timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    ("goose", "7", [f"{NO_OBJECT} int"]),
+    ("goose", GOOSE | {"content": "words"}, ["a message needs a `role`, user or assistant, and a list"]),
+    ("goose", GOOSE | {"created": "noon"}, [f"{NO_INSTANT} 'noon'"]),
     ("openclaw", "{broken", ["not JSON: "]),
     ("openclaw", "7", ["an entry must be a JSON object, got int"]),
     ("openclaw", {"type": "message", "message": "words"}, ["a message entry needs a `message` object"]),
     ("openclaw", {"type": "message", "message": {"content": ""}}, ["a message entry needs"]),
     ("openclaw", OPENCLAW | {"timestamp": "noon"}, [f"{NO_INSTANT} 'noon'"]),
+    ("opencode", "[1]", ["expected a session, a JSON object, got list"]),
+    (
+        "opencode",
+        OPENCODE | {"messages": [7, {"info": {"role": "robot"}, "parts": []}, {"parts": [1]}]},
+        [
+            "messages 1: a record must be a JSON object, got int",
+            *(
+                f"messages {number}: expected a message, an object whose `role` is user or assistant"
+                for number in (2, 3)
+            ),
+        ],
+    ),
+    ("opencode", OPENCODE | {"info": {"revert": 7}, "messages": []}, ["info: `revert` must be a JSON object, got int"]),
     ("sharegpt", [1], ["expected a session, a JSON object, got list"]),
     (
         "sharegpt",
@@ -224,10 +272,13 @@ KEYS = {
         "type payload role content message arguments input output result summary call_id name function author id"
         " timestamp created_at instructions record_type thread_name"
     ),
+    "cursor": "role message type content text name input status",
     "gemini": (
         "type role id content parts thoughts toolCalls timestamp sessionId $set name args result text functionCall"
     ),
+    "goose": "role content created id metadata working_dir description message_id",
     "openclaw": "type id parentId message role content timestamp name",
+    "opencode": "info parts role id time type text state input output synthetic callID tool",
     "sharegpt": "from value id timestamp",
     "swe_agent": "role content response action observation thought tool_calls tool_call_ids",
     "tau_bench": "role content tool_calls id name",
@@ -238,13 +289,22 @@ VALUES = {
         "message agent_message reasoning function_call function_call_output tool_result session_meta response_item"
         " event_msg"
     ),
+    "cursor": "user assistant text tool_use <user_query>a</user_query> <timestamp>now</timestamp> <system_reminder>",
     "gemini": "user gemini model info",
     "openclaw": "message session label model_change e1",
+    "opencode": "user assistant text tool reasoning file step-start",
     "sharegpt": 'human gpt function_call <div>&#x110000;<![CDATA[a</div> {"name":"f"}',
 }
 FORMS = [
-    *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "openclaw")),
-    *(("chat", "messages"), ("gemini", "messages"), ("sharegpt", "conversations"), ("tau_bench", "traj")),
+    *((name, None) for name in ("chat", "claude_code", "codex", "gemini", "goose", "openclaw")),
+    ("goose", "conversation"),
+    *(
+        ("chat", "messages"),
+        ("gemini", "messages"),
+        ("opencode", "messages"),
+        ("sharegpt", "conversations"),
+        ("tau_bench", "traj"),
+    ),
     *(("swe_agent", "history"), ("swe_agent", "trajectory")),
 ]
 """Formats, and the key of a session under which the records stand that are drawn; None where each is a line."""
@@ -282,8 +342,8 @@ def test_whatever_stands_there_comes_back_or_is_put_aside(
     if key is None:
         lines = owed = [GOOD[name], *records]
     else:
-        good = GOOD["gemini"] if name == "gemini" else SAID
-        header = {"tau_bench": {"task_id": 1}, "gemini": GEMINI}.get(name, {})
+        good = {"gemini": GOOD["gemini"], "goose": GOOSE, "opencode": OPENCODE_SAID}.get(name, SAID)
+        header = {"tau_bench": {"task_id": 1}, "gemini": GEMINI, "goose": {"working_dir": "/w"}}.get(name, {})
         other = data.draw(json_objects)
         lines = [header | {key: [good]}, 7, other | header | {key: records}]
         owed = [lines[1], *unfolded(lines[0]), *unfolded(lines[2])]

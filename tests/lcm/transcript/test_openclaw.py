@@ -133,6 +133,13 @@ def test_an_abandoned_branch_is_a_conversation_of_its_own(entries, conversations
     assert {m.session_id for transcript in read(path) for m in transcript.messages} == {"0a1b"}
 
 
+def test_an_entry_that_goes_back_leaves_a_branch_behind_without_a_message_of_its_own(tmp_path: Path) -> None:
+    leaf = branch("l", "c", "leaf") | {"targetId": "a"}
+    lines = [branch("a", None), branch("b", "a"), branch("c", "b"), leaf]
+    assert ids(read(write(tmp_path / "s.jsonl", HEADER, *lines))) == {"0a1b": "a", "0a1b~b": "bc"}
+    assert ids(read(write(tmp_path / "s.jsonl", HEADER, *lines, branch("d", "l")))) == {"0a1b": "ad", "0a1b~b": "bc"}
+
+
 def test_an_event_is_left_in_no_branch_and_a_parent_may_be_no_name(tmp_path: Path) -> None:
     label = branch("x", "c", "label")
     lines = [branch("a", None), branch("b", 7), branch("c", "0a1b"), label, branch("d", "a")]

@@ -10,6 +10,7 @@ PUBLISHED = ("beam", "dialogsum", "lmeb", "locomo", "longmemeval", "personamem",
 
 REASONS: Mapping[str, str] = {
     **{f"admission/{name}:token_estimator.empty_tokens": "in an empty text nothing is counted" for name in GATES},
+    **{f"admission/{name}:token_estimator.image_tokens": "a gate reads words" for name in GATES},
     "arms/controls:last_n.order": "this arm has no stage",
     "arms/controls:random.order": "this arm has no stage",
     "arms/controls:whole_history.order": "this arm has no stage",

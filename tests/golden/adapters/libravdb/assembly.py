@@ -26,6 +26,10 @@ class Told:
     host: TokenEstimator
     told: Mapping[str, int]
 
+    @property
+    def image_tokens(self) -> int | None:
+        return self.host.image_tokens
+
     def count(self, texts: Sequence[str]) -> list[int]:
         counts = self.host.count(texts)
         return [self.told.get(text, count) for text, count in zip(texts, counts, strict=True)]

@@ -93,7 +93,7 @@ def relevance_scoring(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def original() -> Lossless:
-    made: Lossless = component("assembly=lossless_claw", "assembly")
+    made: Lossless = component("system=lossless_claw", "assembly")
     return made
 
 

@@ -142,7 +142,7 @@ def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
 
 def incremental_compaction(case: dict[str, Any]) -> dict[str, Any]:
     compaction = configured(case, case.get("token_budget") or DEFAULT_BUDGET)
-    tokens = component("token_estimator=utf16_units", "token_estimator")
+    tokens = component("system=lossless_claw", "token_estimator")
     store, window, counts, turns = Store(opened_at=NOW), None, [], []
     for turn in case["turns"]:
         said = [native_message(native, len(counts) + i) for i, native in enumerate(turn, 1)]
@@ -207,7 +207,7 @@ def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
     del values["_target_"]
     values |= {
         "summarizer": Stub(case.get("stub", {"type": "empty"})),
-        "token_estimator": component("token_estimator=utf16_units", "token_estimator"),
+        "token_estimator": component("system=lossless_claw", "token_estimator"),
         "guidance": component("guidance=none", "guidance"),
         "budget_tokens": budget_tokens,
     }
@@ -223,7 +223,7 @@ def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
 
 def laid_out(case: dict[str, Any]) -> tuple[Lossless, StoredWindow]:
     budget = case.get("token_budget", case.get("params", {}).get("token_budget", 100000))
-    tokens = component("token_estimator=utf16_units", "token_estimator")
+    tokens = component("system=lossless_claw", "token_estimator")
     items: list[Message | Summary] = []
     for item in case["layout"]:
         items.append(item_of(item, items, tokens))

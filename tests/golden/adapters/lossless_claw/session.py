@@ -57,7 +57,7 @@ def rules(config: dict[str, Any]) -> SessionRules:
 
 
 def preparer(config: dict[str, Any]) -> MessagePreparer:
-    return MessagePreparer(rules(config), component("token_estimator=utf16_units", "token_estimator"), rendered)
+    return MessagePreparer(rules(config), component("system=lossless_claw", "token_estimator"), rendered)
 
 
 def session_patterns(case: dict[str, Any]) -> dict[str, bool]:

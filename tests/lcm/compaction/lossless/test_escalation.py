@@ -19,6 +19,8 @@ TEXTS = st.text(st.sampled_from("ab \n茶😀\ud83d"), max_size=300)
 
 @dataclass(frozen=True)
 class OnePerCharacter:
+    image_tokens: int | None = None
+
     def count(self, texts: Sequence[str]) -> list[int]:
         return [len(text) for text in texts]
 

@@ -132,6 +132,7 @@ def test_a_budget_that_is_none_is_the_default_and_none_is_above_the_most() -> No
 def test_what_cannot_be_shown_is_not_made() -> None:
     class Counting:
         counted = 0
+        image_tokens = None
 
         def count(self, texts: list[str]) -> list[int]:
             self.counted += len(texts)

@@ -85,10 +85,12 @@ def test_a_question_from_elsewhere_gets_what_users_said() -> None:
     with memory(summaries=()) as talk:
         ranked = talk.rank([asked("goats", ELSEWHERE)])
         nobody = talk.rank([asked("goats", None)])
+        seeing = talk.rank([replace(asked("goats", None), shown_message_ids=("elsewhere",))])
     behind = found(ranked, is_recovered=True)
     users = {"turn 0", "turn 2", "turn 4", "turn 6"}
     assert set(behind) == users - set(found(ranked, is_recovered=False))
     assert nobody.equals(ranked)
+    assert seeing.equals(ranked), "who asks in no session is in none, whatever he sees"
 
 
 def test_a_session_all_of_whose_turns_are_shown_anyway_is_no_elsewhere() -> None:

@@ -59,7 +59,7 @@ def test_pieces_of_a_turn_are_known_by_it() -> None:
 
 
 def test_every_reader_of_agents_gives_calls_and_results_with_equal_ids(root: Path) -> None:
-    with_tools = {"chat", "claude_code", "codex", "gemini", "openclaw", "parquet", "swe_agent", "tau_bench"}
+    with_tools = {"chat", "claude_code", "codex", "gemini", "goose", "openclaw", "parquet", "swe_agent", "tau_bench"}
     assert with_tools <= {reader.name for reader in READERS}
 
     for path in sorted((root / "tests/recordings").iterdir()):

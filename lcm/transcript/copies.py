@@ -1,0 +1,53 @@
+"""Messages that stand again in what was read: a session resumed, forked or archived writes its records once more."""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from lcm.records.conversation import Event, Message
+from lcm.transcript.identity import Digests
+from lcm.transcript.parts import rebuild_record
+from lcm.transcript.reader import RecordedItem
+from lcm.transcript.recorded_file import RecordedFile
+
+CopiesRule = Literal["once", "all"]
+"""What becomes of a copy: it is an event beside the messages, or a message like others."""
+
+_CHANCELESS = 16
+"""Characters."""
+
+
+class Copies:
+    """The messages of files that are read one after the other, as digests: those that come again are copies.
+
+    A copy has the recorded id, the recorded instant and the content of a message before it, in whichever conversation
+    that stands. Without an instant its id must be as long as those that no two messages share by chance.
+    """
+
+    def __init__(self) -> None:
+        self._seen = Digests()
+        self.ids: dict[str, str] = {}
+        """What would be a copy's message id, and its recorded id, by which the original is found."""
+
+    def once(self, items: Iterable[RecordedItem], file: RecordedFile) -> Iterator[RecordedItem]:
+        """The items; a copy is an event of type `copy` with the same record, and counted in `file.copies`."""
+        for recorded in items:
+            message = recorded.item
+            if isinstance(message, Message) and self._is_copy(message):
+                file.copies += 1
+                self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
+                yield recorded._replace(item=Event("copy", rebuild_record(message)))
+            else:
+                yield recorded
+
+    def _is_copy(self, message: Message) -> bool:
+        if len(message.message_id) < (_CHANCELESS if message.created_at is None else 1):
+            return False
+        parts = [
+            (part.part_type, part.text, part.tool_call_id, part.tool_name, part.tool_input, part.tool_output)
+            for part in message.parts
+        ]
+        told = repr((message.message_id, message.created_at, message.role, message.content, parts))
+        if self._seen.has(told):
+            return True
+        self._seen.add(told)
+        return False

@@ -1,0 +1,185 @@
+"""Goose sessions: JSONL of a header and messages, what `goose session export` writes, and the database `sessions.db`.
+
+A message has a `role`, an instant `created` and parts under `content`; calls and results are parts of types of Goose's
+own, `toolRequest` and `toolResponse`, whose outcome stands under `value` or `error`. A row of the database is read as
+such a message: its columns, with the JSON of `content_json` under `content` and that of `metadata_json` under
+`metadata`.
+
+What only the agent saw (`userVisible` false: the context of a turn, the summary of a compaction) nobody said: it is an
+event.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lcm.errors import TranscriptError
+from lcm.records.conversation import Event, Message
+from lcm.transcript.database import has_tables, is_database, parsed, snapshot
+from lcm.transcript.fields import as_object, listed, object_in, text_in
+from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.parts import decompose
+from lcm.transcript.plain_text import block_type
+from lcm.transcript.reader import RecordedItem
+from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.sessions import sessions
+
+_CALLS = ("toolRequest", "frontendToolRequest")
+_OWN_TYPES = frozenset({*_CALLS, "toolResponse", "toolConfirmationRequest", "actionRequired", "systemNotification"})
+_JSON_COLUMNS = {"content_json": "content", "metadata_json": "metadata"}
+
+
+@dataclass(frozen=True, slots=True)
+class GooseReader:
+    """Reads one session a file, named by the file; of an export or a database as many as they name.
+
+    What a session holds beside its messages is an event of type `session`.
+    """
+
+    name = "goose"
+
+    def detects(self, file: RecordedFile) -> bool:
+        if is_database(file):
+            columns = "session_id role content_json created_timestamp"
+            return has_tables(file, sessions="id working_dir", messages=columns)
+        first = [value for value in _first(file) if isinstance(value, dict)]
+        return any(map(_is_export, first)) or (
+            any(map(_is_message, first)) and any(_is_header(value) or _has_own_part(value) for value in first)
+        )
+
+    def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
+        if is_database(file):
+            yield from _stored(file)
+        elif any(map(_is_export, _first(file))):
+            yield from _exported(file)
+        else:
+            title = None
+            for line, record in file.values():
+                with file.record(line):
+                    as_object(record)
+                    title = text_in(record, "name", "description") or title if _is_header(record) else title
+                    yield RecordedItem(file.name, _item(record, file.name), title)
+
+
+def _first(file: RecordedFile) -> list[Any]:
+    return listed(file.first)
+
+
+def _is_header(value: Any) -> bool:
+    return isinstance(value, dict) and "role" not in value and isinstance(value.get("working_dir"), str)
+
+
+def _is_message(value: Any) -> bool:
+    is_said = isinstance(value, dict) and value.get("role") in ("user", "assistant")
+    return is_said and isinstance(value.get("created"), int) and isinstance(value.get("content"), list)
+
+
+def _has_own_part(value: Mapping[str, Any]) -> bool:
+    return _is_message(value) and any(block_type(part) in _OWN_TYPES for part in value["content"])
+
+
+def _is_export(value: Any) -> bool:
+    said = value.get("conversation") if _is_header(value) else None
+    return isinstance(said, list) and all(map(_is_message, said[:1]))
+
+
+def _exported(file: RecordedFile) -> Iterator[RecordedItem]:
+    for session in sessions(file):
+        session_id = native_id(session.header.get("id")) or file.name
+        title = text_in(session.header, "name", "description") or None
+        yield RecordedItem(session_id, Event("session", session.header), title)
+        for element in session.elements:
+            with file.record(element.line, element.place):
+                is_said = element.key == "conversation"
+                item = _item(as_object(element.value), session_id) if is_said else Event(element.key, element.value)
+                yield RecordedItem(session_id, item, title)
+
+
+def _stored(file: RecordedFile) -> Iterator[RecordedItem]:
+    with snapshot(file) as connection:
+        of_sessions = {row["id"]: dict(row) for row in connection.execute("SELECT * FROM sessions")}
+        known = connection.execute("SELECT session_id FROM messages GROUP BY session_id ORDER BY min(id)").fetchall()
+        for (session_id,) in known:
+            header = of_sessions.get(session_id, {})
+            title = text_in({key: value for key, value in header.items() if value}, "name", "description")
+            if header:
+                yield RecordedItem(session_id, Event("session", header), title)
+            rows = connection.execute("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session_id,))
+            for row in rows:
+                file.bytes_read += len(row["content_json"] or "")
+                with file.record(row["id"], f"session {session_id}: "):
+                    yield RecordedItem(session_id, _item(_record(dict(row)), session_id), title)
+
+
+def _record(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as a message."""
+    return {
+        _JSON_COLUMNS.get(key, key): parsed(value) if key in _JSON_COLUMNS and value is not None else value
+        for key, value in row.items()
+    }
+
+
+def _item(record: dict[str, Any], session_id: str) -> Message | Event:
+    if "role" not in record:
+        return Event("session" if _is_header(record) else "unknown", record)
+    if object_in(record, "metadata").get("userVisible") is False:
+        return Event("agent_only", record)
+    role, content = record["role"], record.get("content")
+    if role not in ("user", "assistant") or not isinstance(content, list):
+        raise TranscriptError("a message needs a `role`, user or assistant, and a list under `content`")
+    said = decompose({"role": role, "content": [_known(part) for part in content]})
+    return Message(
+        message_id=native_id(record.get("message_id")) or native_id(record.get("id")),
+        role=said.role,
+        content=said.content,
+        session_id=session_id,
+        created_at=recorded_instant(record, ("created", "created_timestamp")),
+        parts=said.parts,
+        envelope={"native": record, "slots": {}},
+    )
+
+
+def _known(part: Any) -> Any:
+    """A part in the notation that every reader's parts are taken from; what has no words of its own stays as it is."""
+    named = block_type(part)
+    if named in _CALLS:
+        called = _outcome(part.get("toolCall"))
+        call = called if isinstance(called, dict) else {}
+        return {"type": "toolCall", "id": part.get("id"), "name": call.get("name"), "arguments": call.get("arguments")}
+    if named == "toolResponse":
+        result = _outcome(part.get("toolResult"))
+        held = result.get("content") if isinstance(result, dict) else result
+        is_error = object_in(part, "toolResult").get("status") == "error"
+        is_error = is_error or (isinstance(result, dict) and result.get("isError") is True)
+        blocks = [_shown(block) for block in _for_agent(listed(held))]
+        return {"type": "tool_result", "tool_use_id": part.get("id"), "content": blocks, "is_error": is_error}
+    if named == "redactedThinking":
+        return {**part, "type": "redacted_thinking"}
+    if isinstance(part, dict) and isinstance(part.get("msg"), str):
+        return {"type": "text", "text": part["msg"]}
+    return part
+
+
+def _outcome(held: Any) -> Any:
+    """What a call or a result came to: under `value` where it succeeded, else the error."""
+    if not isinstance(held, dict) or "status" not in held:
+        return held
+    return held["value"] if "value" in held else held.get("error")
+
+
+def _for_agent(blocks: list[Any]) -> list[Any]:
+    """The blocks of a result without those that only the user was shown, who has the same in other words."""
+    shown = [block for block in blocks if "assistant" in _audience(block)]
+    return shown or blocks
+
+
+def _audience(block: Any) -> list[Any]:
+    annotations = object_in(block, "annotations") if isinstance(block, dict) else {}
+    return listed(annotations.get("audience")) or ["assistant"]
+
+
+def _shown(block: Any) -> Any:
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    text = object_in(block, "resource").get("text") if block_type(block) == "resource" else None
+    return {"type": "text", "text": text} if isinstance(text, str) else block
