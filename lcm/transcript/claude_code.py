@@ -95,8 +95,8 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
     session_id = _first_session_id(file)
     chains, titles, queued = _Chains(session_id), dict[str, str](), _Queued()
     own_id = ""
-    branches = Stretches(() if is_agent(file.path) else rewound(file.path))
-    for place, (line, record) in enumerate(file.values()):
+    branches = Stretches(() if is_agent(file.path) else rewound(file))
+    for line, record in file.values():
         with file.record(line):
             conversation_id = chains.conversation_id(as_object(record), line)
             own_id = own_id or conversation_id
@@ -106,7 +106,7 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
             is_main = conversation_id == session_id
-            suffix = branches.suffix(place, item.message_id) if isinstance(item, Message) and is_main else ""
+            suffix = branches.suffix(line, item.message_id) if isinstance(item, Message) and is_main else ""
             yield RecordedItem(conversation_id + suffix, item, title if is_main else None)
     if is_beside(file.path, notes(file.path)):
         for _, meta in _along(file, notes(file.path)).values():

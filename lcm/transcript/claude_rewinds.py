@@ -2,8 +2,8 @@
 
 import re
 from array import array
+from bisect import bisect_right
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,47 +11,65 @@ import numpy as np
 from lcm.transcript.branches import stretches_but
 from lcm.transcript.fields import object_in
 from lcm.transcript.identity import digest, native_id
+from lcm.transcript.json_scanner import JsonError, parse
 from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
 from lcm.transcript.recorded_file import RecordedFile
 
+_ID = re.compile(rb'"uuid"\s*:\s*"([^"\\]+)"')
 _NOT_TYPED = ("isSidechain", "isMeta", "isCompactSummary")
 _BY_PROGRAM = re.compile(r"\s*(<[a-z-]+>|\[Request interrupted)")
 """How a record of type `user` begins that nobody typed: what a command printed, a task that is done."""
 
 
-def rewound(path: Path) -> list[list[range]]:
-    """The places, from 0, of the turns that were undone each time, but those that had been undone before.
+def rewound(file: RecordedFile) -> list[list[range]]:
+    """The lines that were undone each time, but those that had been undone before.
 
-    Other forks say nothing: records of a message that calls two tools have two children too.
+    Only prompts are parsed, of the other records the ids are looked for. Other forks say nothing: records of a message
+    that calls two tools have two children too.
     """
-    ids, prompts = array("Q"), list[tuple[int, int]]()  # digests of the ids; each prompt's place and parent
-    seen = set[int]()
-    for place, (_, record) in enumerate(RecordedFile(path).values()):
-        found = record if isinstance(record, dict) else {}
-        ids.append(_digest(found, "uuid"))
-        if ids[-1] not in seen and _is_typed(found):  # a copy of a prompt is no other
-            seen.add(ids[-1])
-            prompts.append((place, _digest(found, "parentUuid")))
-    return _stretches(prompts, ids) if len(prompts) > 1 else []
+    if file.shape != "lines":
+        return []
+    ids, lines, prompts = array("Q"), array("Q"), dict[str, tuple[int, str]]()
+    for number, line in RecordedFile(file.path).lines():
+        for found in _ID.findall(line):
+            ids.append(digest(found.decode(errors="replace")))
+            lines.append(number)
+        record = _prompt(line)
+        if uuid := native_id(record.get("uuid")):
+            prompts.setdefault(uuid, (number, native_id(record.get("parentUuid"))))  # a copy of a prompt is no other
+    if len(prompts) < 2:
+        return []
+    return _stretches(list(prompts.values()), np.frombuffer(ids, np.uint64), np.frombuffer(lines, np.uint64))
 
 
-def _stretches(prompts: list[tuple[int, int]], ids: "array[int]") -> list[list[range]]:
-    digests = np.frombuffer(ids, np.uint64)
-    order = np.argsort(digests, kind="stable")
-    ordered = digests[order]
+def _stretches(
+    prompts: list[tuple[int, str]], ids: np.ndarray[Any, Any], lines: np.ndarray[Any, Any]
+) -> list[list[range]]:
+    order = np.argsort(ids, kind="stable")
+    ids, lines = ids[order], lines[order]
     live: list[int] = []
     undone: list[list[range]] = []
-    for place, parent in prompts:
-        wanted = np.uint64(parent)
-        same = order[ordered.searchsorted(wanted) : ordered.searchsorted(wanted, side="right")] if parent else order[:0]
-        before = int(same.searchsorted(place)) - 1
-        if before >= 0:
-            left = [one for one in live if one > same[before]]
-            if left:
-                undone.append(stretches_but(range(left[0], place), undone))
-                del live[-len(left) :]
-        live.append(place)
+    for line, parent in prompts:
+        wanted = np.uint64(digest(parent))
+        same = lines[ids.searchsorted(wanted) : ids.searchsorted(wanted, side="right")]
+        before = int(same.searchsorted(np.uint64(line))) - 1
+        left = live[bisect_right(live, int(same[before])) :] if before >= 0 else []
+        if left:
+            undone.append(stretches_but(range(left[0], line), undone))
+            del live[-len(left) :]
+        live.append(line)
     return undone
+
+
+def _prompt(line: bytes) -> dict[str, Any]:
+    """The record of a line that somebody typed; empty for any other."""
+    if b'"user"' not in line or b'"tool_result"' in line:
+        return {}
+    try:
+        record = parse(line.decode("utf-8-sig"))
+    except (JsonError, UnicodeDecodeError):
+        return {}
+    return record if isinstance(record, dict) and _is_typed(record) else {}
 
 
 def _is_typed(record: Mapping[str, Any]) -> bool:
@@ -63,8 +81,3 @@ def _is_typed(record: Mapping[str, Any]) -> bool:
         return False
     words = plain_text({"content": content})
     return bool(words.strip()) and _BY_PROGRAM.match(words) is None
-
-
-def _digest(record: Mapping[str, Any], key: str) -> int:
-    named = native_id(record.get(key))
-    return digest(named) if named else 0

@@ -84,7 +84,30 @@ class RecordedFile:
 
     def mentions(self, text: bytes) -> bool:
         """Whether a line of JSONL holds the text, as it is spelt in the file."""
-        return any(text in line for _, line in RecordedFile(self.path)._lines())
+        return any(text in line for _, line in RecordedFile(self.path).lines())
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Each line of JSONL as it stands, with its number; a line that cannot be read is put aside."""
+        number = 0
+        with self._reading(), opened(self.path, TranscriptError) as stream:
+            while True:
+                number += 1
+                try:
+                    line = stream.readline(MAX_LINE_BYTES)
+                    is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
+                    rest = line
+                    while is_cut and rest and not rest.endswith(b"\n"):
+                        rest = stream.readline(MAX_LINE_BYTES)
+                except OSError as error:
+                    self.put_aside(number, f"cannot be read: {error}", to_end=True)
+                    return
+                if not line:
+                    return
+                self.bytes_read += len(line)
+                if is_cut:
+                    self.put_aside(number, f"a line of more than {MAX_LINE_BYTES // 2**20} MiB")
+                else:
+                    yield number, line
 
     @contextmanager
     def record(self, line: int, what: str = "") -> Iterator[None]:
@@ -177,7 +200,7 @@ class RecordedFile:
         return lines
 
     def _line_values(self) -> Iterator[tuple[int, Any]]:
-        for number, line in self._lines():
+        for number, line in self.lines():
             if not line.strip():
                 continue
             try:
@@ -188,28 +211,6 @@ class RecordedFile:
                 self.put_aside(number, f"not UTF-8 text: {error.reason} (byte {error.start + 1})")
             else:
                 yield number, value
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        number = 0
-        with self._reading(), opened(self.path, TranscriptError) as stream:
-            while True:
-                number += 1
-                try:
-                    line = stream.readline(MAX_LINE_BYTES)
-                    is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
-                    rest = line
-                    while is_cut and rest and not rest.endswith(b"\n"):
-                        rest = stream.readline(MAX_LINE_BYTES)
-                except OSError as error:
-                    self.put_aside(number, f"cannot be read: {error}", to_end=True)
-                    return
-                if not line:
-                    return
-                self.bytes_read += len(line)
-                if is_cut:
-                    self.put_aside(number, f"a line of more than {MAX_LINE_BYTES // 2**20} MiB")
-                else:
-                    yield number, line
 
     def _first_members(self) -> list[Any] | dict[str, Any]:
         """A few elements of an array; of an object its members, lists cut short. The value being read is read whole."""
