@@ -182,7 +182,7 @@ def test_of_a_folder_other_things_and_its_own_files_are_passed_over(lcm: Lcm) ->
         assert store.conversations()["conversation_id"].to_list() == ["a/talk", "b/talk"]
     refused = lcm("ingest", "README.md", "into=memory.db")
     assert refused.code == BAD_INPUT
-    assert "lcm reads: chat, claude_code, cline, codex," in refused.stderr
+    assert "lcm reads: chat, chatgpt, claude_ai, claude_code," in refused.stderr
 
 
 def test_where_nothing_is_taken_in_nothing_is_left_behind(lcm: Lcm, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_where_nothing_is_taken_in_nothing_is_left_behind(lcm: Lcm, tmp_path: Pa
     for into in ("memory.db", "messages.parquet"):
         finished = lcm("ingest", str(tmp_path / "logs"), f"into={into}")
         assert finished.code == BAD_INPUT
-        assert "lcm: nothing was taken in; lcm reads: chat, claude_code" in finished.stderr
+        assert "lcm: nothing was taken in; lcm reads: chat, chatgpt, claude_ai" in finished.stderr
         assert list(finished.place.iterdir()) == []
     assert lcm("ingest", str(RECORDINGS / "chat.jsonl"), "into=memory.db").code == 0
     assert lcm("ingest", str(tmp_path / "logs"), "into=memory.db").code == BAD_INPUT

@@ -69,7 +69,8 @@ def test_every_reader_of_agents_gives_calls_and_results_with_equal_ids(root: Pat
         results = [result_id_of(one) for one in said if one["role"] == "toolResult"]
         if path.name.split(".")[0] in with_tools and path.name != "chat.session.json":
             assert results, path.name
-        assert sorted(results) == sorted(calls), path.name
+        if path.name != "cursor.jsonl":  # Cursor records no results
+            assert sorted(results) == sorted(calls), path.name
 
 
 def test_a_large_result_is_shown_as_its_reference_and_still_answers_its_call() -> None:
