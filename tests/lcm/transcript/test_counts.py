@@ -17,7 +17,7 @@ from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.store.contents import TOKENS
-from tests.lcm.transcript.test_formats import unfolded
+from tests.lcm.transcript.test_odd_records import unfolded
 
 TRANSCRIPTS = Path(os.environ["LCM_DATASETS_DIR"]) / "agent_transcripts"
 FORMATS = {
