@@ -62,8 +62,6 @@ def _is_session_list(record: Mapping[str, Any]) -> bool:
     return any(isinstance(held, dict) and "sessionId" in held and "updatedAt" in held for held in record.values())
 
 
-_AS_CHAT = ' (write what was said as rows {"messages": [{"role": ..., "content": ...}]})'
-
 _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_copilot, "a Copilot CLI session"),
     (lambda record: kind(record) == "session_start", "a Droid (Factory) session"),
@@ -79,11 +77,20 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
     (_has("simulations", "tasks"), "tau2-bench results"),
     (_has("features", "rows"), "a page of a Hugging Face dataset"),
-    (_has("instruction", "output"), f"a Hugging Face style dataset of instructions{_AS_CHAT}"),
-    (_has("chosen", "rejected"), f"a Hugging Face style dataset of preferences{_AS_CHAT}"),
-    (_has("prompt", "completion"), f"a Hugging Face style dataset of prompts{_AS_CHAT}"),
+    (_has("instruction", "output"), "a Hugging Face style dataset of instructions"),
+    (_has("chosen", "rejected"), "a Hugging Face style dataset of preferences"),
+    (_has("prompt", "completion"), "a Hugging Face style dataset of prompts"),
 )
 """Asked in this order, of each of the first records."""
+
+
+def remedy(name: str) -> str:
+    """How what is known by that name can be read after all; empty where it is hardly a talk."""
+    if "read with" in name or name in ("plain text", "a binary file", "a CSV table"):
+        return ""
+    if "archive" in name or "packed by" in name:
+        return ": unpack it first"
+    return ': write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
 
 
 def container_name(file: RecordedFile) -> str | None:

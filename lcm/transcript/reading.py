@@ -16,7 +16,7 @@ from lcm.transcript.copies import Copies
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.doubts import Tally
-from lcm.transcript.foreign import container_name, foreign_name
+from lcm.transcript.foreign import container_name, foreign_name, remedy
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
@@ -184,7 +184,9 @@ def _unknown(file: RecordedFile) -> str:
     if told := damage(file):
         return told
     name = foreign_name(file)
-    return "not a known transcript format" if name is None else f"{name}, which is not a format that lcm reads"
+    if name is None:
+        return "not a known transcript format"
+    return f"{name}, which is not a format that lcm reads{remedy(name)}"
 
 
 @dataclass(slots=True)

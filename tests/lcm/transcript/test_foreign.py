@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from lcm.errors import TranscriptError
-from lcm.transcript.foreign import foreign_name
+from lcm.transcript.foreign import foreign_name, remedy
 from lcm.transcript.reading import READERS, read_transcripts
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -25,8 +25,8 @@ QWEN = "a Qwen Code session"
 SHOWN = "what Cline showed of a task, read with its api_conversation_history.json"
 WITH_SESSION = "read with the file of its session"
 PARTY = "a multi-party chat export"
-AS_CHAT = ' (write what was said as rows {"messages": [{"role": ..., "content": ...}]})'
-INSTRUCTIONS = f"a Hugging Face style dataset of instructions{AS_CHAT}"
+AS_CHAT = ': write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
+INSTRUCTIONS = "a Hugging Face style dataset of instructions"
 
 
 def name_of(path: Path, content: bytes | str) -> str | None:
@@ -60,8 +60,8 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"simulations": [], "tasks": []}, "tau2-bench results"),
         ({"features": [], "rows": []}, "a page of a Hugging Face dataset"),
         ({"instruction": "Sum", "input": "1 1", "output": "2"}, INSTRUCTIONS),
-        ({"prompt": "1+1=", "completion": "2"}, f"a Hugging Face style dataset of prompts{AS_CHAT}"),
-        ({"chosen": "a", "rejected": "b"}, f"a Hugging Face style dataset of preferences{AS_CHAT}"),
+        ({"prompt": "1+1=", "completion": "2"}, "a Hugging Face style dataset of prompts"),
+        ({"chosen": "a", "rejected": "b"}, "a Hugging Face style dataset of preferences"),
         ({"some": "record"}, None),
     ],
 )
@@ -128,7 +128,7 @@ def test_the_refusal_names_what_it_is_and_what_can_be_read(tmp_path: Path) -> No
     with pytest.raises(TranscriptError) as refused:
         read_transcripts(path)
     names = ", ".join(sorted(reader.name for reader in READERS))
-    assert str(refused.value) == f"{path}: {COPILOT}, which is not a format that lcm reads; lcm reads: {names}"
+    assert str(refused.value) == f"{path}: {COPILOT}, which is not a format that lcm reads{AS_CHAT}; lcm reads: {names}"
     path.write_text('{"some": "record"}')
     with pytest.raises(TranscriptError, match="not a known transcript format; lcm reads: "):
         read_transcripts(path)
@@ -158,3 +158,10 @@ if os.environ.get("LCM_DATASETS_DIR"):
                 is_read = any(reader.detects(file) for reader in READERS)
                 assert is_read == (path not in refused), path
                 assert is_read or foreign_name(file) == refused[path], path
+
+
+@pytest.mark.parametrize(
+    ("name", "how"), [(COPILOT, AS_CHAT), ("a zip archive", ": unpack it first"), ("plain text", "")]
+)
+def test_what_is_known_is_refused_with_how_to_have_it_read(name: str, how: str) -> None:
+    assert remedy(name) == how
