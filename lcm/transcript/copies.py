@@ -51,8 +51,5 @@ class Copies:
             (part.part_type, part.text, part.tool_call_id, part.tool_name, part.tool_input, part.tool_output)
             for part in message.parts
         ]
-        told = repr((message.message_id, message.created_at, message.role, message.content, parts))
-        if self._seen.has(told):
-            return True
-        self._seen.add(told)
-        return False
+        told = parts or message.content
+        return not self._seen.add(repr((message.message_id, message.created_at, message.role, told)))

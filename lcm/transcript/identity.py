@@ -68,17 +68,24 @@ class Digests:
         self._newest: set[int] = set()
         self._sorted: list[npt.NDArray[np.uint64]] = []  # each at least twice as long as the next
 
-    def add(self, text: str) -> None:
-        self._newest.add(digest(text))
+    def add(self, text: str) -> bool:
+        """Take a text in; returns whether it is new."""
+        number = digest(text)
+        if self._holds(number):
+            return False
+        self._newest.add(number)
         if len(self._newest) >= _MERGED_FROM:
             run = np.sort(np.fromiter(self._newest, np.uint64, len(self._newest)))
             while self._sorted and len(self._sorted[-1]) < 2 * len(run):
                 run = np.sort(np.concatenate([self._sorted.pop(), run]), kind="stable")
             self._sorted.append(run)
             self._newest = set()
+        return True
 
     def has(self, text: str) -> bool:
-        number = digest(text)
+        return self._holds(digest(text))
+
+    def _holds(self, number: int) -> bool:
         if number in self._newest:
             return True
         wanted = np.uint64(number)
