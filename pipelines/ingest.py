@@ -205,7 +205,7 @@ def _to_store(
                 except (StoreError, TranscriptError) as error:
                     if is_of_machine(error):
                         raise
-                    one.refused = str(error)
+                    one.refused = str(error) if str(one.file.path) in str(error) else f"{one.file.path}: {error}"
     return taken
 
 

@@ -17,7 +17,7 @@ from lcm.transcript.recorded_file import RecordedFile
 
 _ID = re.compile(rb'"uuid"\s*:\s*"([^"\\]+)"')
 _NOT_TYPED = ("isSidechain", "isMeta", "isCompactSummary")
-_BY_PROGRAM = re.compile(r"\s*(<[a-z-]+>|\[Request interrupted)")
+_BY_PROGRAM = re.compile(r"\s*(<[a-z-]+[\s>]|\[Request interrupted)")
 """How a record of type `user` begins that nobody typed: what a command printed, a task that is done."""
 
 
@@ -25,7 +25,8 @@ def rewound(file: RecordedFile) -> list[list[range]]:
     """The lines that were undone each time, but those that had been undone before.
 
     Only prompts are parsed, of the other records the ids are looked for. Other forks say nothing: records of a message
-    that calls two tools have two children too.
+    that calls two tools have two children too. Nor do prompts where one goes on from what another went back behind: the
+    file's order is that of the conversation then.
     """
     if file.shape != "lines":
         return []
@@ -53,6 +54,8 @@ def _stretches(
         wanted = np.uint64(digest(parent))
         same = lines[ids.searchsorted(wanted) : ids.searchsorted(wanted, side="right")]
         before = int(same.searchsorted(np.uint64(line))) - 1
+        if before >= 0 and any(int(same[before]) in stretch for each in undone for stretch in each):
+            return []  # two windows wrote, or the user went back to what was undone: nothing of it is left for good
         left = live[bisect_right(live, int(same[before])) :] if before >= 0 else []
         if left:
             undone.append(stretches_but(range(left[0], line), undone))

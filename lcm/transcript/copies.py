@@ -1,6 +1,7 @@
 """Messages that stand again in what was read: a session resumed, forked or archived writes its records once more."""
 
 from collections.abc import Iterable, Iterator
+from datetime import time
 from pathlib import Path
 from typing import Literal
 
@@ -21,8 +22,8 @@ class Copies:
     """The messages of files that are read one after the other, as digests: those that come again are copies.
 
     A copy has the recorded id, the recorded instant and the content of a message before it, in whichever conversation
-    that stands. Without an instant its id must be as long as those that no two messages share by chance. Of a
-    conversation that another file holds too nothing is a copy: that is another state of it.
+    that stands. Without an instant, or with a date alone, its id must be as long as those that no two messages share by
+    chance. Of a conversation that another file holds too nothing is a copy: that is another state of it.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,8 @@ class Copies:
                 yield recorded
 
     def _is_copy(self, message: Message) -> bool:
-        if len(message.message_id) < (_CHANCELESS if message.created_at is None else 1):
+        is_timed = message.created_at is not None and message.created_at.time() != time.min  # a date is no instant
+        if len(message.message_id) < (1 if is_timed else _CHANCELESS):
             return False
         parts = [
             (part.part_type, part.text, part.tool_call_id, part.tool_name, part.tool_input, part.tool_output)

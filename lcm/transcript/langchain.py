@@ -5,6 +5,7 @@ as its own fields (`{type, content}`). A state has them under `messages`, alone,
 thread), or in the `channel_values` of a `checkpoint`.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -62,29 +63,29 @@ class _Thread:
     """A conversation of which several states may tell; its messages go by digests."""
 
     conversation_id: str
-    said_at: dict[int, datetime | None] = field(default_factory=dict)
+    said_at: dict[tuple[int, int], datetime | None] = field(default_factory=dict)
     """The instant of the earliest state that holds each."""
-    _said: set[int] = field(default_factory=set)
+    _said: set[tuple[int, int]] = field(default_factory=set)
     """What the states that were read hold."""
 
     def survey(self, record: dict[str, Any], messages: list[Any]) -> None:
         instant = said_beside({"state": record, **record}, "state", "checkpoint")
-        for native in messages:
-            known = self.said_at.get(key := _key(native))
+        for key in _keys(messages):
+            known = self.said_at.get(key)
             self.said_at[key] = min(filter(None, (known, instant)), default=None)
 
     def state(
         self, record: dict[str, Any], path: tuple[str, ...], messages: list[Any], file: RecordedFile, line: int
     ) -> Iterator[RecordedItem]:
         yield RecordedItem(self.conversation_id, Event("state", _without(record, path)))
-        for number, native in enumerate(messages, start=1):
+        for number, (native, key) in enumerate(zip(messages, _keys(messages), strict=True), start=1):
             with file.record(line, f"messages {number}: "):
                 item = _item(as_object(native), self.conversation_id)
                 if isinstance(item, Message):
-                    told = item.created_at or self.said_at[_key(native)]
-                    item = Event("copy", native) if _key(native) in self._said else replace(item, created_at=told)
+                    told = item.created_at or self.said_at[key]
+                    item = Event("copy", native) if key in self._said else replace(item, created_at=told)
                 yield RecordedItem(self.conversation_id, item)
-        self._said.update(map(_key, messages))
+        self._said.update(_keys(messages))
 
 
 def _threads(file: RecordedFile, name: str) -> dict[str, _Thread]:
@@ -95,6 +96,16 @@ def _threads(file: RecordedFile, name: str) -> dict[str, _Thread]:
             named = _thread(value) or name
             threads.setdefault(named, _Thread(named)).survey(value, messages)
     return threads
+
+
+def _keys(messages: list[Any]) -> list[tuple[int, int]]:
+    """What each message of a state is known by: two of them may say the same."""
+    times: Counter[int] = Counter()
+    found = []
+    for key in map(_key, messages):
+        times[key] += 1
+        found.append((key, times[key]))
+    return found
 
 
 def _key(native: object) -> int:

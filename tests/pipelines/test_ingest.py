@@ -92,7 +92,7 @@ def test_a_transcript_that_changed_is_refused_and_the_store_stays(lcm: Lcm, tmp_
     path.write_text(HELLO.replace("hello", "goodbye"))
     finished = lcm("ingest", str(path), "into=memory.db")
     assert finished.code == BAD_INPUT
-    assert "not taken in: conversation 'talk': message 1 is stored as 'talk:1', but" in finished.stderr
+    assert "talk.jsonl: conversation 'talk': message 1 is stored as 'talk:1', but" in finished.stderr
 
 
 def test_a_folder_of_many_formats_goes_in_whole_and_by_parquet_of_messages_too(lcm: Lcm) -> None:

@@ -49,6 +49,12 @@ def system(uuid: str, parent: str) -> dict[str, Any]:
         ([("u1", None), ("a1", "u1"), ("u2", "a1", "[Request interrupted by user]"), ("u3", "a1")], []),
         ([("u1", None), ("a1", "u1"), record("u2", "a1", isMeta=True), ("u3", "a1")], []),
         ([("u1", None), ("a1", "u1"), record("u2", "a1"), record("u3", "a1", isMeta=True)], []),
+        ([("u1", None), ("a1", "u1"), ("u2", "a1", '<teammate-message id="x">x</teammate-message>'), ("u3", "a1")], []),
+        # Two windows write, or one goes back to what it went back behind: all is said.
+        (
+            [("u1", None), ("a1", "u1"), ("u2", "a1"), ("a2", "u2"), ("u3", "a1"), ("a3", "u3"), ("u4", "a2")],
+            [],
+        ),
         # A summary begins the tree anew, and a parent may be in another file.
         ([("u1", None), ("a1", "u1"), system("b", ""), ("u2", "b"), ("u3", "elsewhere"), ("u4", None)], []),
         # Records that were written twice.

@@ -69,6 +69,8 @@ def test_what_may_be_like_by_chance_is_no_copy(tmp_path: Path) -> None:
     assert words(read(Copies(), path)) == ["yes"] * 2
     path = write(tmp_path / "s.jsonl", said("3", "yes"), said("3", "yes", timestamp="2026-01-05T09:00:01Z"))
     assert words(read(Copies(), path)) == ["yes"] * 2
+    path = write(tmp_path / "s.jsonl", *[said("3", "yes", timestamp="2026-01-05T00:00:00Z")] * 2)
+    assert words(read(Copies(), path)) == ["yes"] * 2
     path = write(tmp_path / "s.jsonl", *[said("0b" * 16, "yes", timestamp=None)] * 2)
     assert words(read(Copies(), path)) == ["yes"]
 

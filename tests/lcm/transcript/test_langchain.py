@@ -98,3 +98,11 @@ def test_what_nobody_says_is_an_event(tmp_path: Path) -> None:
     removal = {"type": "remove", "content": "", "id": "m1"}
     transcript = read_one(write(tmp_path / "a.json", [FIELDS[1], removal, {"type": "human"}]), READER)
     assert transcript.events == (Event("remove", removal, 1), Event("human", {"type": "human"}, 1))
+
+
+def test_what_is_said_twice_without_an_id_is_two_messages_of_each_state(tmp_path: Path) -> None:
+    said = [{"type": "human", "content": "next"}, {"type": "ai", "content": "done"}] * 2
+    states = [{"thread_id": "t", "values": {"messages": said[:many]}} for many in (1, 2, 4)]
+    transcript = read_one(write(tmp_path / "talk.jsonl", *states), READER)
+    assert [message.content for message in transcript.messages] == ["next", "done"] * 2
+    assert sum(event.kind == "copy" for event in transcript.events) == 3

@@ -21,7 +21,9 @@ from tests.lcm.context.recall.dags import TOKENS, fold, recall
 from tests.lcm.context.recall.recorded_calls import Recorded, recorded
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
-SMALL = sorted(path for path in RECORDINGS.iterdir() if path.suffix != ".parquet")
+COUNTED = {"chat", "claude_code", "codex", "gemini", "openclaw", "sharegpt", "swe_agent", "tau_bench"}
+"""The formats whose calls `recorded` counts."""
+SMALL = sorted(path for path in RECORDINGS.iterdir() if path.name.split(".")[0] in COUNTED)
 _WORD = re.compile(r"[^\W_]+")
 _PLENTY = 10**9
 
