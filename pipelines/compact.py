@@ -43,6 +43,7 @@ from eval.mirror import Mirror, origin_of
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session.preparer import MessagePreparer
+from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
@@ -191,12 +192,13 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Batch
 def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> bool:
     """Say what was put aside, refused or failed; returns whether all is done but what may be passed over."""
     by_path = {file.path: file for file in files}
-    for what in ("put aside", "doubtful"):
-        told = [line for one in outcome.reports for line in (one.put_aside if what == "put aside" else one.doubts)]
-        for line in told[:_SHOWN]:
+    aside = [line for one in outcome.reports for line in one.put_aside]
+    doubts = in_few_lines([doubt for one in outcome.reports for doubt in one.doubts])
+    for what, lines in (("put aside", aside), ("doubtful", doubts)):
+        for line in lines[:_SHOWN]:
             warn(f"{what}: {line}")
-        if len(told) > _SHOWN:
-            warn(f"{len(told)} {what} in all")
+        if len(lines) > _SHOWN:
+            warn(f"{len(lines)} {what} in all")
     refused = 0
     for older in filter(None, (file.refusal for file in files)):
         warn(f"passed over: {older}")

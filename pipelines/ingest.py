@@ -38,6 +38,7 @@ from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.branches import is_branch
 from lcm.transcript.copies import Copies, CopiesRule
+from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str]) -> int:
     _show(taken, has_new=into.suffix != ".parquet")
     _tell_usage([one.usage for one in taken if one.refused is None])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
-    doubts = [doubt for one in taken if one.is_read for doubt in one.file.doubts]
+    doubts = in_few_lines([doubt for one in taken if one.is_read for doubt in one.file.doubts])
     for doubt in doubts[:_SHOWN]:
         warn(f"doubtful: {doubt}")
     if len(doubts) > _SHOWN:

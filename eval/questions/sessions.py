@@ -12,6 +12,7 @@ from lcm.errors import DatasetError, TranscriptError
 from lcm.given import opened_as_is
 from lcm.records.conversation import Transcript
 from lcm.transcript.copies import Copies, CopiesRule
+from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
@@ -114,7 +115,13 @@ def read_sessions(
         for path in (file.path, *file.read_along):
             with opened_as_is(path) as content:
                 digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    told = {"put aside": aside, "passed over": passed_over, "left out": left_out, "doubtful": doubts, "copies": again}
+    told = {
+        "put aside": aside,
+        "passed over": passed_over,
+        "left out": left_out,
+        "doubtful": in_few_lines(doubts),
+        "copies": again,
+    }
     notes = tuple(note for what, each in told.items() for note in _notes(what, each))
     if not any(transcript.messages for file in files for transcript in file.transcripts):
         holds = f"{paths[0]} holds" if len(paths) == 1 else f"{', '.join(paths):.300} hold"

@@ -4,7 +4,7 @@ One guard for all formats: nothing read is never success.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lcm.records.conversation import Message, Role
@@ -14,6 +14,17 @@ from lcm.transcript.recorded_file import RecordedFile
 _SILENT_PARTS = frozenset({"tool", "reasoning", "file"})
 """A message that holds one may well be without words."""
 _MOST_ASIDE = 0.1
+_TIMELESS = "no message says when it was said: decay and recency have nothing to work on"
+
+
+def in_few_lines(doubts: Sequence[str]) -> list[str]:
+    """The doubts of files; where many tell no instant, one line names the first of them and their number."""
+    timeless = [doubt for doubt in doubts if doubt.endswith(_TIMELESS)]
+    if len(timeless) < 2:
+        return list(doubts)
+    first = timeless[0].removesuffix(f": {_TIMELESS}")
+    others = [doubt for doubt in doubts if not doubt.endswith(_TIMELESS)]
+    return [*others, f"{first} and {len(timeless) - 1:,} more: {_TIMELESS}"]
 
 
 @dataclass(slots=True)
@@ -53,7 +64,7 @@ class Tally:
         if not self.messages:
             yield f"no message in it, and {self.items:,} records of other kinds"
         elif not self.with_instant:
-            yield "no message says when it was said: decay and recency have nothing to work on"
+            yield _TIMELESS
         for role, spoken in self.spoken.items():
             if spoken and not self.worded[role]:
                 yield f"none of {spoken:,} messages of the {role} has words"

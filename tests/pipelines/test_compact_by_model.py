@@ -15,6 +15,11 @@ LEAVES_OF_FOUR = ("compaction.fresh_tail_count=2", "compaction.leaf_chunk_tokens
 """A long user's message has 50 tokens, an assistant's 57 as it is stored: 4 are 214, 5 are 264."""
 
 
+def told(finished: Finished) -> list[str]:
+    """What was said beside the results, but that the talk has no times."""
+    return [line for line in finished.stderr.splitlines() if "doubtful: " not in line]
+
+
 def compact_by_model(lcm: Lcm, server: Loopback, *arguments: str) -> Finished:
     return compact(
         lcm,
@@ -64,7 +69,7 @@ def test_where_the_model_fails_the_source_is_not_done_and_only_that_is_tried_aga
     with serving(answer) as server:
         first = compact_by_model(lcm, server, folder)
         assert first.code == 2
-        assert len(first.stderr.strip().splitlines()) == 1
+        assert len(told(first)) == 1
         assert "not compacted to the end: 1 conversation: " in first.stderr
         rows = {row["conversation_id"]: row for row in report(first).iter_rows(named=True)}
         assert [rows[name]["summaries_by_depth"] for name in "ab"] == [[3], [1]]
@@ -74,7 +79,7 @@ def test_where_the_model_fails_the_source_is_not_done_and_only_that_is_tried_aga
         is_away = False
         server.asked.clear()
         again = compact_by_model(lcm, server, folder)
-        assert (again.code, again.stderr) == (0, "")
+        assert (again.code, told(again)) == (0, [])
         assert len(server.asked) == len(summarised(server.asked, "b")) == 2
         assert not any("b says 0000" in prompt_of(one) for one in server.asked)
         rows = {row["conversation_id"]: row for row in report(again).iter_rows(named=True)}
@@ -105,7 +110,7 @@ def test_where_credentials_are_refused_the_model_is_asked_once(
     with serving(answer) as server:
         refused = compact_by_model(lcm, server, *arguments)
         assert refused.code == 2
-        assert len(refused.stderr.strip().splitlines()) == 1
+        assert len(told(refused)) == 1
         assert "20 conversations: " in refused.stderr
         assert len(server.asked) == batch
         assert report(refused)["messages"].is_between(1, 10).all()
@@ -113,7 +118,7 @@ def test_where_credentials_are_refused_the_model_is_asked_once(
             assert not store.summary_frame().height
         monkeypatch.setenv("OPENROUTER_API_KEY", "sk-new")
         mended = compact_by_model(lcm, server, *arguments)
-    assert (mended.code, mended.stderr) == (0, "")
+    assert (mended.code, told(mended)) == (0, [])
     rows = report(mended)
     assert rows.select("conversation_id", "messages", "reason").sort("conversation_id").rows() == sorted(
         (name, 10, "compacted") for name in names

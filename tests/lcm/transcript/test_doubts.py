@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.reading import read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.transcript.recordings import write
@@ -45,3 +46,13 @@ def judged(path: Path, *lines: Any) -> tuple[list[str], bool]:
 )  # fmt: skip
 def test_a_doubt_names_its_reason(lines: list[Any], doubts: list[str], is_silent: bool, tmp_path: Path) -> None:
     assert judged(tmp_path / "talk.jsonl", *lines) == (doubts, is_silent)
+
+
+def test_many_files_without_times_are_told_in_one_line(tmp_path: Path) -> None:
+    files = [RecordedFile(write(tmp_path / f"{name}.jsonl", {"role": "user", "content": "when?"})) for name in "abc"]
+    for file in files:
+        list(read_pieces(file, reader_of(file)))
+    doubts = ["x: no message in it", *(doubt for file in files for doubt in file.doubts)]
+    told = f"{tmp_path}/a.jsonl and 2 more: no message says when it was said: decay and recency have nothing to work on"
+    assert in_few_lines(doubts) == ["x: no message in it", told]
+    assert in_few_lines(doubts[:2]) == doubts[:2]

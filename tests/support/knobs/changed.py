@@ -194,6 +194,8 @@ CHANGED: Mapping[str, Any] = {
     "dataset/own:similarity": 1.0,
     "dataset/own:store": lambda here: str(here / "memory.db"),
     "dataset/own:workspace": "file",
+    "dataset/own:copies": "all",
+    "dataset/transcripts:copies": "all",
     "dataset/transcripts:format": "chat",
     "dataset/transcripts:paths": [str(bundled_directory() / "transcripts" / "ryokou.json")],
     "deduplication/model:min_score": 0.9,

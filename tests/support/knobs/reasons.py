@@ -31,6 +31,7 @@ REASONS: Mapping[str, str] = {
         for name in ("own", "transcripts")
         for key, why in {
             "format": "the format that is detected and the same one named read the same",
+            "copies": "nothing is written twice in what is read here",
             "strict": "what refuses a damaged file changes nothing in a whole one",
         }.items()
     },
