@@ -35,8 +35,11 @@ _CALLS_OF_ANY_TOOL = ("function_call", "custom_tool_call", "tool_call", "mcp_too
 """Other calls name their tool by their type, as `web_search_call` does."""
 
 _ROLLED_BACK = "thread_rolled_back"
-_TAG, _INSTRUCTIONS = re.compile(r"<([a-z_ ]+)>"), "# AGENTS.md instructions"
-"""What the program says in the user's name is wrapped by a tag, or begins so."""
+_BY_PROGRAM = re.compile(
+    r"# AGENTS\.md instructions|<(environment_context|user_instructions|turn_aborted|user_shell_command|skill"
+    r"|subagent_notification|permissions instructions|collaboration_mode|personality_spec)>"
+)
+"""How begins what the program says in the user's name."""
 
 _INPUT_KEYS = ("arguments", "input", "action", "revised_prompt")
 _OUTPUT_KEYS = ("output", "result", "tools", "content")
@@ -99,8 +102,7 @@ def _begins_turn(record: object) -> bool:
     if item.get("role") != "user" or item.get("type", "message") != "message":
         return False
     words = plain_text(item if "content" in item else {"content": item.get("message")}).strip()
-    tag = _TAG.match(words)
-    return not words.startswith(_INSTRUCTIONS) and not (tag and words.endswith(f"</{tag[1]}>"))
+    return _BY_PROGRAM.match(words) is None
 
 
 def _item(record: dict[str, Any], session_id: str) -> Message | Event:

@@ -157,6 +157,8 @@ CALL = item(type="custom_tool_call", call_id="c", name="exec", input="ls")
         ([CONTEXT, user("a"), back(9)], [1, 1]),
         ([user("a"), CONTEXT, CALL, user("<b> or not"), CALL, back(1)], [3, 2]),
         ([CONTEXT, back(1), user("a")], [2]),
+        ([user("a"), user("<svg><path/></svg>"), back(1), user("b")], [2, 1]),
+        ([user("a"), user(""), back(1), user("b")], [2, 1]),
         ([user("a"), back(0), back(-1), back(None), back("1")], [1]),
         ([user("it says thread_rolled_back")], [1]),
     ],
