@@ -103,6 +103,27 @@ class _FileReport:
             self.refused = _nothing_in(self.file)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How each file is read."""
+
+    format: str
+    readers: Sequence[TranscriptReader]
+    copies: Copies | None
+    """The messages that were read so far; None = a copy is a message."""
+    preparer: MessagePreparer
+
+    def pieces(self, one: _FileReport, step: Callable[[], None]) -> Iterator[Transcript]:
+        """What a file holds, counted in its report; nothing where no reader takes it."""
+        try:
+            reader = reader_of(one.file, self.format, self.readers)
+        except TranscriptError as error:
+            one.refused = str(error) if one.file.path.stat().st_size else _nothing_in(one.file)
+            return
+        one.format = reader.name
+        yield from one.counted(read_pieces(one.file, reader, copies=self.copies), self.preparer, step)
+
+
 def main(arguments: Sequence[str]) -> int:
     """`lcm ingest PATH ... into=FILE [KEY=VALUE ...]`."""
     command = command_line.read(arguments, own=_OURS)
@@ -118,13 +139,14 @@ def main(arguments: Sequence[str]) -> int:
     config = command.config
     rules, tokens = building.build(config, "session"), building.build(config, "token_estimator")
     preparer = MessagePreparer(rules, tokens, building.build(config, "assembly").rendered)
+    reading = _Reading(name, readers, copies, preparer)
     is_new = not into.exists()
     earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
     with progress() as show:
         if into.suffix == ".parquet":
-            taken = _to_parquet(files, name, readers, copies, into, preparer, show)
+            taken = _to_parquet(files, reading, into, show)
         else:
-            taken = _to_store(files, name, readers, copies, into, preparer, show)
+            taken = _to_store(files, reading, into, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
@@ -184,29 +206,19 @@ def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
     return reader.name, (reader,)
 
 
-def _to_store(
-    files: Sequence[RecordedFile],
-    name: str,
-    readers: Sequence[TranscriptReader],
-    copies: Copies | None,
-    into: Path,
-    preparer: MessagePreparer,
-    show: Progress,
-) -> list[_FileReport]:
+def _to_store(files: Sequence[RecordedFile], reading: _Reading, into: Path, show: Progress) -> list[_FileReport]:
     taken = []
     with Store(into) as store:
         for one, step in _each(files, show):
             taken.append(one)
-            if reader := _reader(one, name, readers):
-                try:
-                    read = one.counted(read_pieces(one.file, reader, copies=copies), preparer, step)
-                    pieces = _prepared(read, preparer)
-                    with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
-                        one.new = store.ingest_pieces(pieces, preparer.token_estimator, preparer.rendered)
-                except (StoreError, TranscriptError) as error:
-                    if is_of_machine(error):
-                        raise
-                    one.refused = str(error) if str(one.file.path) in str(error) else f"{one.file.path}: {error}"
+            try:
+                pieces = _prepared(reading.pieces(one, step), reading.preparer)
+                with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
+                    one.new = store.ingest_pieces(pieces, reading.preparer.token_estimator, reading.preparer.rendered)
+            except (StoreError, TranscriptError) as error:
+                if is_of_machine(error):
+                    raise
+                one.refused = str(error) if str(one.file.path) in str(error) else f"{one.file.path}: {error}"
     return taken
 
 
@@ -217,42 +229,23 @@ def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterat
             yield replace(piece, messages=tuple(map(preparer.prepared, piece.messages)))
 
 
-def _to_parquet(
-    files: Sequence[RecordedFile],
-    name: str,
-    readers: Sequence[TranscriptReader],
-    copies: Copies | None,
-    into: Path,
-    preparer: MessagePreparer,
-    show: Progress,
-) -> list[_FileReport]:
+def _to_parquet(files: Sequence[RecordedFile], reading: _Reading, into: Path, show: Progress) -> list[_FileReport]:
     taken: list[_FileReport] = []
     conversations: dict[str, Path] = {}
 
     def pieces() -> Iterator[Transcript]:
         for one, step in _each(files, show):
             taken.append(one)
-            if reader := _reader(one, name, readers):
-                for piece in one.counted(read_pieces(one.file, reader, copies=copies), preparer, step):
-                    other = conversations.setdefault(piece.conversation_id, one.file.path)
-                    if other != one.file.path:
-                        raise TranscriptError(
-                            f"{one.file.path}: conversation {piece.conversation_id!r} is also in {other}; leave one out"
-                        )
-                    yield piece
+            for piece in reading.pieces(one, step):
+                other = conversations.setdefault(piece.conversation_id, one.file.path)
+                if other != one.file.path:
+                    raise TranscriptError(
+                        f"{one.file.path}: conversation {piece.conversation_id!r} is also in {other}; leave one out"
+                    )
+                yield piece
 
     write_parquet(pieces(), into)
     return taken
-
-
-def _reader(one: _FileReport, name: str, readers: Sequence[TranscriptReader]) -> TranscriptReader | None:
-    try:
-        reader = reader_of(one.file, name, readers)
-    except TranscriptError as error:
-        one.refused = str(error) if one.file.path.stat().st_size else _nothing_in(one.file)
-        return None
-    one.format = reader.name
-    return reader
 
 
 def _nothing_in(file: RecordedFile) -> str:

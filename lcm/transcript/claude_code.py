@@ -11,7 +11,6 @@ tool calls fork it where nobody turned back.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from lcm.encoding import well_formed
@@ -60,30 +59,17 @@ class ClaudeCodeReader:
         results = ToolResults(file)
         yield from _session(file, results)
         for path in agents(file.path):
-            agent = _along(file, path)
-            agent.read_along = file.read_along
-            counted = 0
-            for recorded in _session(agent, results):
-                file.bytes_read += agent.bytes_read - counted  # a reader of pieces watches this file alone
-                counted, file.place = agent.bytes_read, agent.place
-                yield recorded
+            agent = file.along(path)
+            yield from file.following(agent, _session(agent, results))
         if not is_agent(file.path):
             yield from _events_beside(file, results)
         results.tell()
 
 
-def _along(file: RecordedFile, path: Path) -> RecordedFile:
-    """A file that is read with the session's."""
-    along = RecordedFile(path, strict=file.strict)
-    along.quarantine = file.quarantine
-    file.read_along.append(path)
-    return along
-
-
 def _events_beside(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]:
     session_id = _first_session_id(file)
     for path in journals(file.path):
-        journal = _along(file, path)
+        journal = file.along(path)
         for line, record in journal.values():
             with journal.record(line):
                 yield RecordedItem(session_id, Event(kind(as_object(record)), record))
@@ -109,7 +95,7 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             suffix = branches.suffix(line, item.message_id) if isinstance(item, Message) and is_main else ""
             yield RecordedItem(conversation_id + suffix, item, title if is_main else None)
     if is_beside(file.path, notes(file.path)):
-        for _, meta in _along(file, notes(file.path)).values():
+        for _, meta in file.along(notes(file.path)).values():
             yield RecordedItem(own_id or session_id, Event("meta", meta), _agent_title(meta))
 
 

@@ -78,14 +78,8 @@ def _beside(history: Path, names: tuple[str, ...]) -> list[Path]:
 
 
 def _events(file: RecordedFile, path: Path) -> Iterator[Event]:
-    along = RecordedFile(path, strict=file.strict)
-    along.quarantine = file.quarantine
-    file.read_along.append(path)
-    counted = 0
-    for _, record in along.values():
-        file.bytes_read += along.bytes_read - counted
-        counted = along.bytes_read
-        yield Event(path.stem, record)
+    along = file.along(path)
+    yield from file.following(along, (Event(path.stem, record) for _, record in along.values()))
 
 
 class _Shown:

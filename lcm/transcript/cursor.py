@@ -46,14 +46,8 @@ class CursorReader:
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         yield from _session(file, file.name)
         for path in beside(file.path):
-            agent = RecordedFile(path, strict=file.strict)
-            agent.quarantine = file.quarantine
-            file.read_along.append(path)
-            counted = 0
-            for recorded in _session(agent, f"{file.name}/agent-{agent.name}"):
-                file.bytes_read += agent.bytes_read - counted
-                counted, file.place = agent.bytes_read, agent.place
-                yield recorded
+            agent = file.along(path)
+            yield from file.following(agent, _session(agent, f"{file.name}/agent-{agent.name}"))
 
 
 def beside(session: Path) -> list[Path]:

@@ -216,15 +216,15 @@ def _tree(file: RecordedFile) -> Iterator[RecordedItem]:
         for path in _messages(file.path):
             yield from _told(file, path, conversation)
         for path in _notes(file.path):
-            if (note := _value(_along(file, path))) is not None:
+            if (note := _value(file.along(path))) is not None:
                 yield conversation.event(path.parent.name, note)
 
 
 def _told(file: RecordedFile, path: Path, conversation: _Conversation) -> Iterator[RecordedItem]:
     """The message of a file, with the parts that lie apart."""
-    message = _along(file, path)
+    message = file.along(path)
     info = _value(message)
-    parts = [_along(file, part) for part in _parts(file.path, path)]
+    parts = [file.along(part) for part in _parts(file.path, path)]
     if info is None:
         for part in parts:
             part.put_aside(1, "its message cannot be read")
@@ -235,13 +235,6 @@ def _told(file: RecordedFile, path: Path, conversation: _Conversation) -> Iterat
     with message.record(1):
         file.place = (path, 1)
         yield from conversation.said(record)
-
-
-def _along(file: RecordedFile, path: Path) -> RecordedFile:
-    along = RecordedFile(path, strict=file.strict)
-    along.quarantine = file.quarantine
-    file.read_along.append(path)
-    return along
 
 
 def _value(file: RecordedFile) -> Any:

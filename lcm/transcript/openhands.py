@@ -47,13 +47,8 @@ class OpenHandsReader:
         conversation_id = file.path.parent.parent.name if _number(file.path) is not None else file.name
         yield from _events(file, conversation_id)
         for path in beside(file.path):
-            other = RecordedFile(path, strict=file.strict)
-            other.quarantine = file.quarantine
-            file.read_along.append(path)
-            for recorded in _events(other, conversation_id):
-                file.place = other.place
-                yield recorded
-            file.bytes_read += other.bytes_read
+            other = file.along(path)
+            yield from file.following(other, _events(other, conversation_id))
 
 
 def beside(first: Path) -> list[Path]:

@@ -1,11 +1,11 @@
 """A recorded file as a stream of JSON values. What cannot be read is put aside with its line and the reason."""
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
@@ -20,6 +20,7 @@ _HEAD_BYTES = 2**20
 _CHUNK_BYTES = 2**18
 
 Shape = Literal["lines", "document"]
+_Item = TypeVar("_Item")
 
 
 class QuarantinedLines(NamedTuple):
@@ -108,6 +109,21 @@ class RecordedFile:
                     self.put_aside(number, f"a line of more than {MAX_LINE_BYTES // 2**20} MiB")
                 else:
                     yield number, line
+
+    def along(self, path: Path) -> "RecordedFile":
+        """Another file that is read with this one: what cannot be read of it is put aside here."""
+        other = RecordedFile(path, strict=self.strict)
+        other.quarantine, other.read_along = self.quarantine, self.read_along
+        self.read_along.append(path)
+        return other
+
+    def following(self, other: "RecordedFile", items: Iterable[_Item]) -> Iterator[_Item]:
+        """What is read of a file beside this one, which counts its bytes and stands where it stands meanwhile."""
+        counted = 0
+        for item in items:
+            self.bytes_read += other.bytes_read - counted  # who reads in pieces watches this file alone
+            counted, self.place = other.bytes_read, other.place
+            yield item
 
     @contextmanager
     def record(self, line: int, what: str = "") -> Iterator[None]:
