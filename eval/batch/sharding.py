@@ -131,7 +131,7 @@ def digest_of(path: Path) -> str:
 
 
 def _digest(own: str, *newer: str) -> str:
-    """Of a source and of the newer states that say what of it is read."""
+    """The digest of a source, with those of the newer states of its session: they say what of it is read."""
     return hashlib.sha256(" ".join((own, *newer)).encode()).hexdigest() if newer else own
 
 

@@ -237,7 +237,7 @@ def _questions(sample: str, record: Record) -> Iterator[tuple[str, Record]]:
 
 
 def _is_refined(records: Sequence[Record]) -> bool:
-    """Whether the questions are those of LoCoMo_refined, each with a list of right answers."""
+    """Say whether this is LoCoMo_refined, whose questions have lists of right answers."""
     return any(isinstance(question.fields.get("answer"), list) for one in records for question in one.each("qa"))
 
 

@@ -105,7 +105,7 @@ class Asked:
     answer: str | None
     """None: the file does not say."""
     has_picture: bool = False
-    """Whether it is asked of a picture, which is not read."""
+    """True = the question comes with a picture, which is not read."""
 
 
 @dataclass(frozen=True, slots=True)

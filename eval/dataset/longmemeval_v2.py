@@ -106,7 +106,7 @@ def _haystack(question_id: str, question: Record, sessions: tuple[Session, ...])
 
 
 def _sessions(path: Path, wanted: Collection[str]) -> Mapping[str, Session]:
-    """By id, those of the trajectories that are wanted."""
+    """Read the trajectories that are wanted, by their ids."""
     found = {}
     for record in json_lines(unpacked_lines(path), path.name):
         name = record.get("id", str)
@@ -116,8 +116,7 @@ def _sessions(path: Path, wanted: Collection[str]) -> Mapping[str, Session]:
 
 
 def _turns(record: Record) -> Iterator[Record]:
-    """What was wanted, then of each state the page as text, what the agent thought of it and what it did; then how it
-    ended."""
+    """Give the turns of a trajectory: the goal; of each state the page as text, the thought and the action; the end."""
     yield _turn(record, "user", record.get("goal", str))
     for state in record.each("states"):
         yield _turn(state, "tool", state.get("url", str), state.get("accessibility_tree", str))

@@ -234,8 +234,10 @@ class Experiment:
         )
 
     def _control_run(self, results: Sequence[WorkspaceResult]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-        """What the control arms ranked, the documents that this names, and how concentrated it is: once for points that
-        share them."""
+        """The rankings of the control arms, the documents that these name, and how concentrated they are.
+
+        Made once for all points of a sweep that share the arms.
+        """
         arms = self._controls
         keys = [(one.workspace_id, arm, one.keys.get(arm)) for one in results for arm in arms]
         key = None if any(key is None for *_, key in keys) else _digest(keys)

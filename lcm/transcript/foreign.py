@@ -11,18 +11,22 @@ from lcm.transcript.recorded_file import RecordedFile
 
 _HEAD_BYTES = 2**16
 
-_MAGIC: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"SQLite format 3\0", "a SQLite database"),
+_ARCHIVES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"PK\x03\x04", "a zip archive"),
     (257, b"ustar", "a tar archive"),
     (0, b"\xfd7zXZ\0", "a file packed by xz"),
     (0, b"BZh", "a file packed by bzip2"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+)
+"""Offset, bytes there, name."""
+_MAGIC: tuple[tuple[int, bytes, str], ...] = (
+    *_ARCHIVES,
+    (0, b"SQLite format 3\0", "a SQLite database"),
     (0, b"%PDF-", "a PDF"),
     (0, b"PAR1", "a Parquet file without columns role and content, or messages"),
     (0, b"ARROW1", "an Arrow file"),
 )
-"""Offset, bytes there, name."""
+_HARDLY_A_TALK = ("plain text", "a binary file", "a CSV table")
 
 _COPILOT_TYPES = frozenset({"user.message", "assistant.message", "assistant.turn_start", "tool.execution_start"})
 _KIMI_TYPES = frozenset({"config.update", "turn.prompt", "usage.record"})
@@ -62,18 +66,25 @@ def _is_session_list(record: Mapping[str, Any]) -> bool:
     return any(isinstance(held, dict) and "sessionId" in held and "updatedAt" in held for held in record.values())
 
 
-_RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
+_Recognised = tuple[Callable[[Mapping[str, Any]], bool], str]
+
+_PIECES: tuple[_Recognised, ...] = (
+    (_has("agentType", "spawnDepth"), "what Claude Code notes beside a sub-agent"),
+    (_is_shown_by_cline, "what Cline showed of a task, read with its api_conversation_history.json"),
+    (_has("sessionID", "messageID", "type"), "a part of a message of OpenCode, read with the file of its session"),
+    (_has("sessionID", "role", "time"), "a message of OpenCode without its parts, read with the file of its session"),
+    (_is_session_list, "OpenClaw's list of sessions"),
+)
+"""What is read with a session, or says nothing without one."""
+
+_RECORDS: tuple[_Recognised, ...] = (
     (_is_copilot, "a Copilot CLI session"),
     (lambda record: kind(record) == "session_start", "a Droid (Factory) session"),
     (_is_droid_log, "a Droid (Factory) stream-json log"),
     (_is_kimi, "a Kimi session"),
     (_has("agents", "workDir", "lastPrompt"), "the state of a Kimi session"),
     (_is_qwen, "a Qwen Code session"),
-    (_is_session_list, "OpenClaw's list of sessions"),
-    (_has("agentType", "spawnDepth"), "what Claude Code notes beside a sub-agent"),
-    (_is_shown_by_cline, "what Cline showed of a task, read with its api_conversation_history.json"),
-    (_has("sessionID", "messageID", "type"), "a part of a message of OpenCode, read with the file of its session"),
-    (_has("sessionID", "role", "time"), "a message of OpenCode without its parts, read with the file of its session"),
+    *_PIECES,
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
     (_has("simulations", "tasks"), "tau2-bench results"),
     (_has("features", "rows"), "a page of a Hugging Face dataset"),
@@ -86,9 +97,9 @@ _RECORDS: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
 
 def remedy(name: str) -> str:
     """How what is known by that name can be read after all; empty where it is hardly a talk."""
-    if "read with" in name or name in ("plain text", "a binary file", "a CSV table"):
+    if name in (*_HARDLY_A_TALK, *(piece for _, piece in _PIECES)):
         return ""
-    if "archive" in name or "packed by" in name:
+    if name in (archive for *_, archive in _ARCHIVES):
         return ": unpack it first"
     return ': write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
 
