@@ -11,7 +11,7 @@ from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
 from lcm.given import opened_as_is
 from lcm.records.conversation import Transcript
-from lcm.transcript.copies import Copies, CopiesRule
+from lcm.transcript.copies import Copies, CopiesRule, Holders
 from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import joined, read_pieces, reader_of
@@ -80,7 +80,7 @@ def read_sessions(
     """
     if not paths:
         raise DatasetError("dataset.paths names no file: set it to files or folders, dataset.paths=[a.jsonl,sessions]")
-    conversations: dict[str, Path] = {}
+    holders = Holders()
     files: list[SessionFile] = []
     digests, aside, passed_over, doubts = list[str](), list[str](), list[str](), list[str]()
     again, left_out = list[str](), list[str]()
@@ -100,13 +100,8 @@ def read_sessions(
         if not read and is_passed_over(file, named):
             passed_over.append(f"{file.path}: holds nothing that can be read")
             continue
-        firsts = [(one, conversations.setdefault(one.conversation_id, file.path)) for one in read]
-        left_out += [
-            f"{file.path}: conversation {one.conversation_id!r} is also in {other}: name one of the two files"
-            for one, other in firsts
-            if other != file.path
-        ]
-        kept = tuple(one for one, other in firsts if other == file.path)
+        kept = tuple(one for one in read if holders.is_first(one.conversation_id, file.path))
+        left_out += [holders.second(one.conversation_id, file.path) for one in read if one not in kept]
         files.append(SessionFile(file.path, file.name, reader.name, workspace, kept, tuple(file.read_along)))
         aside += map(str, file.quarantine)
         doubts += file.doubts

@@ -18,6 +18,23 @@ _CHANCELESS = 16
 """Characters."""
 
 
+class Holders:
+    """Of each conversation the first file that holds it, of files that are read one after the other."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, Path] = {}
+
+    def is_first(self, conversation_id: str, path: Path) -> bool:
+        return self._first.setdefault(conversation_id, path) == path
+
+    def second(self, conversation_id: str, path: Path) -> str:
+        """Say of another file why the conversation is not read of it too."""
+        return (
+            f"{path}: conversation {conversation_id!r} is also in {self._first[conversation_id]}: "
+            "name one of the two files"
+        )
+
+
 class Copies:
     """The messages of files that are read one after the other, as digests: those that come again are copies.
 
@@ -28,8 +45,7 @@ class Copies:
 
     def __init__(self) -> None:
         self._seen = Digests()
-        self._files: dict[str, Path] = {}
-        """Of each conversation the first that holds it."""
+        self._holders = Holders()
         self.ids: dict[str, str] = {}
         """What would be a copy's message id, and its recorded id, by which the original is found."""
 
@@ -37,7 +53,7 @@ class Copies:
         """The items; a copy is an event of type `copy` with the same record, and counted in `file.copies`."""
         for recorded in items:
             message = recorded.item
-            is_first_state = self._files.setdefault(recorded.conversation_id, file.path) == file.path
+            is_first_state = self._holders.is_first(recorded.conversation_id, file.path)
             if isinstance(message, Message) and is_first_state and self._is_copy(message):
                 file.copies += 1
                 self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
