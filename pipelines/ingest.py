@@ -55,6 +55,8 @@ from pipelines.views.terminal import console, kept, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
+NOTHING_SAID = "nothing is said in what was read: no message has words"
+
 _OURS = ("into", "format", "strict", "copies")
 _GROUPS = ("token_estimator", "session", "assembly")
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
@@ -178,6 +180,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
     kept(into)
     if all(one.refused or one.file.is_silent for one in taken):
+        warn(NOTHING_SAID)
         return 1
     return 2 if any(one.left_out or (one.refused and not one.is_passed_over) for one in taken) else 0
 

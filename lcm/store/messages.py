@@ -181,6 +181,12 @@ def messages_by_key(connection: sqlite3.Connection, keys: Sequence[str]) -> dict
     return found
 
 
+def messages_have_words(connection: sqlite3.Connection) -> bool:
+    """Say whether a message has more than white space."""
+    contents = connection.execute("SELECT content FROM messages")
+    return any(content.strip() for (content,) in contents)
+
+
 def image_counts(connection: sqlite3.Connection, conversation: int) -> dict[str, int]:
     """Count the images of each message of a conversation that holds some, by its id."""
     rows = connection.execute(

@@ -50,7 +50,7 @@ from lcm.store.documents import (
     update_use,
 )
 from lcm.store.file import StoreFile
-from lcm.store.messages import add_pieces, append, image_counts, messages_by_key, read_messages
+from lcm.store.messages import add_pieces, append, image_counts, messages_by_key, messages_have_words, read_messages
 from lcm.store.summaries import (
     add_compaction,
     compaction_frame,
@@ -113,6 +113,10 @@ class Store(StoreFile):
         """
         with self.writing() as connection:
             return add_pieces(connection, pieces, tokens, rendered, refused)
+
+    def has_words(self) -> bool:
+        """Say whether anything is said in a stored message."""
+        return messages_have_words(self._connection)
 
     def append(
         self, conversation_id: str, messages: Sequence[Message], tokens: TokenEstimator, rendered: Rendering = _said
