@@ -4,10 +4,11 @@ Out, a message has its parts and its envelope as JSON text, so that reading it a
 kind and its record as JSON text, and stands where it stood between the messages.
 
 In, a row is a conversation, its messages in a column `messages`, `conversations` or `conversation` (a list, or one as
-JSON text; those of chat or of ShareGPT), or a message. Of messages any table with columns `role` and `content`, or the
-`parts` of Vercel's AI SDK, is read, the columns of `write_parquet` or others: `conversation_id`
-(else all is one conversation named by the file), `session_id`, `title`, `message_id` or `id`, `author` or `name`,
-`created_at` or `timestamp` (an instant, ISO 8601 text or an epoch number), `tool_calls` (a list, or one as JSON text).
+JSON text; those of chat or of ShareGPT) or in `prompt` and `completion` (lists or texts), or a message. Of messages any
+table with columns `role` and `content`, or the `parts` of Vercel's AI SDK, is read, the columns of `write_parquet` or
+others: `conversation_id` (else all is one conversation named by the file), `session_id`, `title`, `message_id` or `id`,
+`author` or `name`, `created_at` or `timestamp` (an instant, ISO 8601 text or an epoch number), `tool_calls` (a list, or
+one as JSON text).
 What is recorded of a row without `parts` and `envelope` is the row itself as an object; else columns unknown to us are
 kept as `columns` of the envelope. Values that JSON lacks are text there: instants, dates and times in ISO 8601, bytes
 in base64, decimals, durations and numbers that are not finite as Python writes them.
@@ -64,6 +65,8 @@ _WRITTEN = frozenset(SCHEMA.names)
 _MAGIC = b"PAR1"
 _LISTS = ("messages", "conversations", "conversation")
 """Columns with the messages of a conversation a row."""
+_SIDES = frozenset({"prompt", "completion"})
+"""Columns with the two sides of a conversation a row."""
 _BATCH_ROWS, _BATCH_BYTES = 500, 4 * 2**20
 _ROW_GROUP_BYTES = 16 * 2**20
 _PART_FIELDS = frozenset(field.name for field in fields(Part))
@@ -237,13 +240,32 @@ def _missing(names: Collection[str]) -> str | None:
     """The column that a table lacks, of messages or of conversations; None where it lacks none."""
     if "role" in names:
         return None if "content" in names or "parts" in names else "content"
-    return None if any(name in names for name in _LISTS) else "role"
+    return None if any(name in names for name in _LISTS) or _SIDES.issubset(names) else "role"
 
 
 def _unpacked(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its messages as a list, where they were JSON text."""
-    texts = (name for name in _LISTS if isinstance(row.get(name), str))
-    return row | {name: _parsed(row, name, []) for name in texts}
+    """The row with its messages as a list, where they were JSON text.
+
+    Raises:
+        TranscriptError: if a column of messages holds something else, and the row has no others.
+    """
+    lists = {name: _list_in(row[name]) for name in _LISTS if row.get(name) is not None}
+    wrong = next((name for name, held in lists.items() if held is None), None)
+    if wrong is not None and not any(lists.values()) and not _SIDES.issubset(row):
+        raise TranscriptError(
+            f"the column {wrong!r} holds {row[wrong]!r:.80}, which is no list of messages: write a list of "
+            '{"role": ..., "content": ...} or {"from": ..., "value": ...} a row, or such a list as JSON text'
+        )
+    return row | {name: held for name, held in lists.items() if held is not None}
+
+
+def _list_in(value: Any) -> list[Any] | None:
+    """The list that a cell is, or whose JSON text it is; None where it is neither."""
+    try:
+        held = json.loads(value) if isinstance(value, str) else value
+    except (RecursionError, ValueError):
+        return None
+    return held if isinstance(held, list) else None
 
 
 def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:

@@ -56,6 +56,7 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"conversations": [SAID]}, ["chat"]),
     ({"conversation": [SAID]}, ["chat"]),
     ({"prompt": [SAID], "completion": [SAID]}, ["chat"]),
+    ({"prompt": "x", "completion": "y"}, ["chat"]),
     ({"messages": [SAID], "prompt": "x", "chosen": [SAID], "rejected": [SAID]}, ["chat"]),
     ({"role": "user", "content": WORDS}, ["chat"]),
     ({"type": "message", "role": "user", "content": "x"}, ["chat"]),
@@ -141,7 +142,7 @@ REFUSED: list[Any] = [
     {"info": {"id": "ses_1"}, "messages": [{"info": {"id": "msg_1"}, "parts": []}]},
     *({"role": "user", "parts": "x"}, {"role": ["user"], "parts": []}, {"history": "long"}),
     *(
-        {"prompt": "x", "completion": "y"},
+        {"prompt": "x", "completion": 7},
         {"prompt": [SAID], "chosen": [SAID], "rejected": [SAID]},
         {"role": "a", "parts": ["x"]},
     ),
