@@ -44,6 +44,11 @@ def opened(path: Path, refusal: type[LcmError] = LimitError) -> io.BufferedReade
     return _unpacking(opened_as_is(path), Bound(path, refusal))
 
 
+def packed_bytes_taken(stream: io.BufferedReader) -> int | None:
+    """How much of a packed file a stream of `opened` has unpacked so far; None where the file is not packed."""
+    return stream.raw.taken if isinstance(stream.raw, _Unpacked) else None
+
+
 def opened_bytes(content: bytes, path: Path, refusal: type[LcmError] = LimitError) -> io.BufferedReader:
     """What a value of a file holds, as a stream; unpacked, bounded and refused as `opened` does with a file."""
     return _unpacking(io.BufferedReader(io.BytesIO(content)), Bound(path, refusal, len(content)))
@@ -200,6 +205,8 @@ def _unpacking(stream: io.BufferedReader, bound: Bound) -> io.BufferedReader:
 class _Unpacked(io.RawIOBase):
     def __init__(self, packed: io.BufferedReader, read: _Read, bound: Bound) -> None:
         self._packed, self._read, self._bound = packed, read, bound
+        self.taken = 0
+        """Bytes of what is packed."""
 
     def readable(self) -> bool:
         return True
@@ -210,6 +217,7 @@ class _Unpacked(io.RawIOBase):
         except (EOFError, OSError, zlib.error) as error:
             raise TornError(str(error)) from error
         self._bound.take(len(found))
+        self.taken = self._packed.tell()
         buffer[: len(found)] = found
         return len(found)
 

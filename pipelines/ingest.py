@@ -285,7 +285,7 @@ def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_File
     for number, file in enumerate(files):
 
         def step(file: RecordedFile = file, number: int = number) -> None:
-            show("reading, MiB", (sum(sizes[:number]) + min(file.bytes_read, sizes[number])) // _MIB, total)
+            show("reading, MiB", (sum(sizes[:number]) + file.size_read) // _MIB, total)
 
         yield _FileReport(file), step
     show("reading, MiB", total, total)

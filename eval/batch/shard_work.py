@@ -227,7 +227,7 @@ def _done_before(shard: Shard, source: TranscriptSource, store: Store) -> Source
 
 
 def _bytes_done(reading: SourceReader) -> float:
-    return min(reading.file.bytes_read, reading.source.size_bytes)
+    return min(reading.file.size_read, reading.source.size_bytes)
 
 
 @contextmanager
