@@ -11,10 +11,13 @@ from typing import Any
 
 from lcm.encoding import to_json, well_formed
 
-CALL_TYPES = frozenset({"tool_use", "toolUse", "tool-use", "toolCall", "tool_call", "functionCall", "function_call"})
-RESULT_TYPES = frozenset({"function_call_output", "toolResult", "tool_result", "tool_use_result"})
+CALL_TYPES = frozenset(
+    {"tool_use", "toolUse", "tool-use", "toolCall", "tool_call", "functionCall", "function_call", "tool-call"}
+)
+RESULT_TYPES = frozenset({"function_call_output", "toolResult", "tool_result", "tool_use_result", "tool-result"})
 MEDIA_TYPES = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "video", "document", "file", "input_file"}
+    | {"media", "file-data", "file-url", "image-data", "image-url"}
 )
 _SECRET_TYPES = frozenset({"redacted_thinking", "encrypted_content"})
 _SILENT_TYPES = CALL_TYPES | RESULT_TYPES | MEDIA_TYPES | _SECRET_TYPES | {"text", "thinking", "reasoning"}
