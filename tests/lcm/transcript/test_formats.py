@@ -108,6 +108,8 @@ TAKEN: list[tuple[Any, list[str]]] = [
     ({"values": {"messages": [HUMAN]}, "created_at": AT}, ["langchain"]),
     ({"checkpoint": {"channel_values": {"messages": [CONSTRUCTED]}}}, ["langchain"]),
     (ACTION, ["openhands"]),
+    ({"history": [ACTION]}, ["openhands"]),
+    ({"trajectory": [[ACTION, ACTION]]}, ["openhands"]),
     ({"source": "agent", "observation": "run", "content": "x"}, ["openhands"]),
     ({"source": "agent", "kind": "SystemPromptEvent"}, ["openhands"]),
     (CLAUDE_AI, ["claude_ai"]),
