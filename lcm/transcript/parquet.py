@@ -33,13 +33,12 @@ from lcm.errors import TranscriptError
 from lcm.files import written_whole
 from lcm.given_parquet import UNREADABLE, json_value
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
-from lcm.transcript.chat import chat_session
 from lcm.transcript.identity import native_id, said_at
+from lcm.transcript.parquet_conversations import are_conversations, conversation_in
 from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import ConversationIds, session_of
-from lcm.transcript.sharegpt import is_sharegpt, sharegpt_session
+from lcm.transcript.sessions import ConversationIds
 from lcm.transcript.ui_message import is_ui_message, with_ui_parts
 
 SCHEMA = pa.schema(
@@ -63,10 +62,6 @@ SCHEMA = pa.schema(
 _REPEATING = ["workspace_id", "conversation_id", "title", "session_id", "role", "author", "event_kind"]
 _WRITTEN = frozenset(SCHEMA.names)
 _MAGIC = b"PAR1"
-_LISTS = ("messages", "conversations", "conversation")
-"""Columns with the messages of a conversation a row."""
-_SIDES = frozenset({"prompt", "completion"})
-"""Columns with the two sides of a conversation a row."""
 _BATCH_ROWS, _BATCH_BYTES = 500, 4 * 2**20
 _ROW_GROUP_BYTES = 16 * 2**20
 _PART_FIELDS = frozenset(field.name for field in fields(Part))
@@ -99,8 +94,7 @@ class ParquetReader:
                 if "role" in row:
                     yield recorded_row(row, file.name)
                 else:
-                    session = session_of(number, row := _unpacked(row))
-                    yield from (sharegpt_session if is_sharegpt(row) else chat_session)(session, file, unnamed)
+                    yield from conversation_in(row, number, file, unnamed)
 
 
 def column_names(file: RecordedFile) -> list[str] | None:
@@ -240,32 +234,7 @@ def _missing(names: Collection[str]) -> str | None:
     """The column that a table lacks, of messages or of conversations; None where it lacks none."""
     if "role" in names:
         return None if "content" in names or "parts" in names else "content"
-    return None if any(name in names for name in _LISTS) or _SIDES.issubset(names) else "role"
-
-
-def _unpacked(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its messages as a list, where they were JSON text.
-
-    Raises:
-        TranscriptError: if a column of messages holds something else, and the row has no others.
-    """
-    lists = {name: _list_in(row[name]) for name in _LISTS if row.get(name) is not None}
-    wrong = next((name for name, held in lists.items() if held is None), None)
-    if wrong is not None and not any(lists.values()) and not _SIDES.issubset(row):
-        raise TranscriptError(
-            f"the column {wrong!r} holds {row[wrong]!r:.80}, which is no list of messages: write a list of "
-            '{"role": ..., "content": ...} or {"from": ..., "value": ...} a row, or such a list as JSON text'
-        )
-    return row | {name: held for name, held in lists.items() if held is not None}
-
-
-def _list_in(value: Any) -> list[Any] | None:
-    """The list that a cell is, or whose JSON text it is; None where it is neither."""
-    try:
-        held = json.loads(value) if isinstance(value, str) else value
-    except (RecursionError, ValueError):
-        return None
-    return held if isinstance(held, list) else None
+    return None if are_conversations(names) else "role"
 
 
 def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
