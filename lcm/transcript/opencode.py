@@ -52,6 +52,10 @@ _NOTED = {
     "session_message": "SELECT * FROM session_message WHERE session_id = ? ORDER BY rowid",
 }
 """Tables whose rows are events of their session: a version to come writes its messages into the second one."""
+_UNREAD = """
+    SELECT DISTINCT session_id FROM session_message WHERE type IN ('user', 'assistant')
+    AND session_id NOT IN (SELECT session_id FROM message) ORDER BY session_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +303,12 @@ def _database(file: RecordedFile) -> Iterator[RecordedItem]:
                         yield conversation.event(table, _columns(row))
         for row in database.execute(_ORPHANS):
             file.put_aside(1, f"{row['what']} {row['id']}: its session is not in the database")
+        if has_tables(file, session_message="session_id type"):
+            file.doubts += [
+                f"{file.path}: session {unread!r} has its messages in the table session_message alone, "
+                "which is not read: read what `opencode export` writes of it"
+                for (unread,) in database.execute(_UNREAD)
+            ]
 
 
 def _rows(file: RecordedFile, database: sqlite3.Connection, message_id: object) -> Iterator[dict[str, Any]]:

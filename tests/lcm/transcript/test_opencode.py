@@ -207,7 +207,23 @@ def test_messages_of_a_version_to_come_are_events_and_told(tmp_path: Path) -> No
     file = RecordedFile(path)
     (found,) = joined(read_pieces(file, READER))
     assert [event.kind for event in found.events] == ["session", "session_message"]
-    assert file.doubts == [f"{path}: no message in it, and 2 records of other kinds"]
+    assert file.doubts == [
+        (
+            f"{path}: session 'ses_1' has its messages in the table session_message alone, "
+            "which is not read: read what `opencode export` writes of it"
+        ),
+        f"{path}: no message in it, and 2 records of other kinds",
+    ]
+
+
+def test_messages_that_stand_in_both_tables_give_no_doubt(tmp_path: Path) -> None:
+    path = database(tmp_path / "a.db", session(("user", [text("a")])))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE session_message (id TEXT, session_id TEXT, type TEXT, data TEXT)")
+        connection.execute("INSERT INTO session_message VALUES ('msg_1', 'ses_1', 'user', '{}')")
+    file = RecordedFile(path)
+    assert [len(one.messages) for one in joined(read_pieces(file, READER))] == [1]
+    assert file.doubts == []
 
 
 def test_damage_is_put_aside_by_file_and_the_rest_is_read(tmp_path: Path) -> None:
