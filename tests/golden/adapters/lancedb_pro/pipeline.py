@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from lcm.errors import LcmError
 from lcm.javascript import clamp_int, utf16_length
 from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols.retrieval import Batch
@@ -223,23 +224,28 @@ def reranker(case: dict[str, Any], window: int) -> Any:
 
 @dataclass
 class Stub:
-    """An index that answers with given rows, those that are allowed."""
+    """An index that answers with given rows, those that are allowed, or fails."""
 
     rows: Sequence[dict[str, Any]]
+    fails: bool = False
     queries: list[str] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
 
     def search(self, queries: Any, k: int, allowed: Sequence[str] | None) -> list[tuple[list[str], list[float]]]:
         self.limits.append(k)
         self.queries += queries if isinstance(queries, list) else []
+        if self.fails:
+            raise LcmError("the index is gone")
         kept = [row for row in self.rows if allowed is None or row["id"] in allowed][:k]
         return [([row["id"] for row in kept], [float(row["score"]) for row in kept])]
 
 
 def asked(case: dict[str, Any], path: str, version: Version) -> tuple[Batch, Stub, Stub]:
     """One query over the rows that the store returns; only those of the wanted category can be seen."""
-    dense, lexical = Stub(case["vector_results"]), Stub(case["bm25_results"])
-    missing = set(case["missing_ids"]) - {row["id"] for row in dense.rows} if path == "hybrid" else set()
+    dense = Stub(case["vector_results"], case.get("vector_fails", False))
+    lexical = Stub(case["bm25_results"], case.get("bm25_fails", False))
+    vouched = set() if dense.fails else {row["id"] for row in dense.rows}
+    missing = set(case["missing_ids"]) - vouched if path == "hybrid" else set()
     rows = {row["id"]: row for row in (*lexical.rows, *dense.rows) if row["id"] not in missing}
     wanted = [row for row in rows.values() if is_seen(row, case, version)]
     seen = {row["id"] for row in (*dense.rows, *lexical.rows) if is_seen(row, case, version)}
