@@ -39,9 +39,10 @@ class Copies:
         for recorded in items:
             message = recorded.item
             is_first_state = self._files.setdefault(recorded.conversation_id, file.path) == file.path
-            if isinstance(message, Message) and is_first_state and self._is_copy(message):
+            if isinstance(message, Message) and (recorded.is_copy or (is_first_state and self._is_copy(message))):
                 file.copies += 1
-                self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
+                if message.message_id:
+                    self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
                 yield recorded._replace(item=Event("copy", rebuild_record(message)))
             else:
                 yield recorded
