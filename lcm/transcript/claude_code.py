@@ -18,8 +18,9 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
 from lcm.transcript.branches import Stretches
 from lcm.transcript.claude_prompts import is_typed_meanwhile
+from lcm.transcript.claude_queue import PromptQueue
 from lcm.transcript.claude_rewinds import rewound
-from lcm.transcript.fields import as_object, kind, object_in, text_in
+from lcm.transcript.fields import as_object, kind, text_in
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
 from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
@@ -33,10 +34,6 @@ _ONLY_HERE = frozenset({"file-history-snapshot", "queue-operation", "permission-
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """Where a title stands, the best first: what the user chose, what was made for the session, what it was about."""
-
-_INTERRUPTED = "[Request interrupted"
-_FROM_QUEUE = "queued"
-"""The `promptSource` of a prompt that waited until the agent was done; early records name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ def _events_beside(file: RecordedFile, results: ToolResults) -> Iterator[Recorde
 
 def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]:
     session_id = _first_session_id(file)
-    chains, titles, queued = _Chains(session_id), dict[str, str](), _Queued()
+    chains, titles, queued = _Chains(session_id), dict[str, str](), PromptQueue()
     own_id = ""
     branches = Stretches(() if is_agent(file.path) else rewound(file))
     for line, record in file.values():
@@ -88,7 +85,7 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             conversation_id = chains.conversation_id(as_object(record), line)
             own_id = own_id or conversation_id
             message = _message(record, session_id, results)
-            is_said = message is not None and not queued.repeats(record, message)
+            is_said = not queued.repeats(record, message)
             item = message if message is not None and is_said else Event(kind(record), record)
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
@@ -159,36 +156,6 @@ def _queued(attachment: Mapping[str, Any]) -> DecomposedMessage:
     envelope = {"native": {**attachment, "prompt": None}, "slots": {"prompt": said.envelope["slots"]["content"]}}
     parts = tuple(replace(part, metadata={**part.metadata, "slot": "prompt"}) for part in said.parts)
     return said._replace(parts=parts, envelope=envelope)
-
-
-@dataclass(slots=True)
-class _Queued:
-    """The prompts that were typed while the agent worked, until the user says something else.
-
-    A queue that is emptied when the agent is done gives a prompt as a record of type `user` too.
-    """
-
-    _words: set[int] = field(default_factory=set)
-    _ids: set[int] = field(default_factory=set)
-
-    def repeats(self, record: Mapping[str, Any], message: Message) -> bool:
-        """Whether the record says again what stands in such a prompt."""
-        words = digest(message.content.strip())
-        if record.get("type") == "attachment":
-            self._words.add(words)
-            if source := native_id(object_in(record, "attachment").get("source_uuid")):
-                self._ids.add(digest(source))
-            return False
-        if message.role != "user" or any(part.part_type == "tool" for part in message.parts):
-            return False
-        if digest(message.message_id) in self._ids:
-            return True
-        if words in self._words and record.get("promptSource", _FROM_QUEUE) == _FROM_QUEUE:
-            self._words.discard(words)
-            return True
-        if not message.content.startswith(_INTERRUPTED):
-            self._words.clear()
-        return False
 
 
 @dataclass(slots=True)
