@@ -86,7 +86,11 @@ def read_sessions(
     again, left_out = list[str](), list[str]()
     seen: dict[str, Copies] = {}
     named = [local(path) for path in paths]
-    for file in recorded_files(named, strict=strict):
+    recorded = recorded_files(named, strict=strict)
+    workspaces = {file.path: workspace_id(file) for file in recorded}
+    for file in recorded:
+        workspace = workspaces[file.path]
+        file.origins = {name: path for name, path in file.origins.items() if workspaces[path] == workspace}
         try:
             reader = reader_of(file, format)
         except TranscriptError as error:
@@ -94,7 +98,6 @@ def read_sessions(
                 raise
             passed_over.append(str(error))
             continue
-        workspace = workspace_id(file)
         known = seen.setdefault(workspace, Copies()) if copies == "once" else None
         read = joined(read_pieces(file, reader, workspace, known))
         if not read and is_passed_over(file, named):

@@ -42,7 +42,7 @@ class Query:
     scopes: tuple[str, ...] | None = None
     """The scopes that the asker may read: () = none; None = those that the conversation reads, and without one all."""
     only_category: str | None = None
-    """Answer with documents of this category alone."""
+    """Answer with documents of this category alone, in the plural or singular."""
     caller: Literal["manual", "cli", "auto"] = "manual"
     """Who asks: a person or tool, the command line, or the memory itself before a turn."""
     shown_message_ids: tuple[str, ...] = ()

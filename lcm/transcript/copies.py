@@ -7,7 +7,8 @@ from typing import Literal
 
 from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import Digests
-from lcm.transcript.parts import rebuild_record
+from lcm.transcript.parts import rebuild, rebuild_record
+from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -54,9 +55,10 @@ class Copies:
         for recorded in items:
             message = recorded.item
             is_first_state = self._holders.is_first(recorded.conversation_id, file.path)
-            if isinstance(message, Message) and is_first_state and self._is_copy(message):
+            if isinstance(message, Message) and (recorded.is_copy or (is_first_state and self._is_copy(message))):
                 file.copies += 1
-                self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
+                if message.message_id:
+                    self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
                 yield recorded._replace(item=Event("copy", rebuild_record(message)))
             else:
                 yield recorded
@@ -69,5 +71,11 @@ class Copies:
             (part.part_type, part.text, part.tool_call_id, part.tool_name, part.tool_input, part.tool_output)
             for part in message.parts
         ]
-        told = parts or message.content
+        told = (parts, _recorded_words(message))
         return not self._seen.add(repr((message.message_id, message.created_at, message.role, told)))
+
+
+def _recorded_words(message: Message) -> str:
+    """What the record itself says, whatever was read beside it."""
+    is_more = any("recorded" in part.metadata for part in message.parts)
+    return plain_text(rebuild(message)) if is_more else message.content

@@ -8,6 +8,7 @@ from lcm.given import files_below
 from lcm.transcript import cline, cursor, opencode, openhands, session_folder
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.cline import ClineReader
+from lcm.transcript.codex_forks import mark_forks
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.foreign import foreign_name
@@ -39,7 +40,7 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
     session among them reads along with it (its sub-agents) is left to it. Links are followed as far as they stay below
     what was named, and one that leads elsewhere is told; devices and pipes are passed over; a folder that cannot be
     listed stands for its files, so that reading it says why. A file that holds an older state of a session in another
-    is told so.
+    is told so, and a fork where its parent is.
 
     Raises:
         TranscriptError: if there is no such file or folder.
@@ -60,6 +61,7 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
     left = _read_along([file.path for file in found]).difference(paths)
     kept = [file for file in found if file.path not in left]
     mark_states(kept)
+    mark_forks(kept)
     return kept
 
 

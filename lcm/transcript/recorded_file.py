@@ -2,7 +2,7 @@
 
 import codecs
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -68,6 +68,9 @@ class RecordedFile:
         """Newer states of the session in it, in files of their own: what they hold is not read again."""
         self.refusal: str | None = None
         """Why it is passed over though it can be read, naming the file: newer states hold all that is said in it."""
+        self.origins: Mapping[str, Path] = {}
+        """The sessions that the one in it was forked from, each with its file: what they say is told again at its
+        beginning."""
         self.place: tuple[Path, int] | None = None
         """File and line of the record that is being read."""
         self.bytes_read = 0

@@ -17,6 +17,7 @@ from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.storage_shape import stored_content
 from lcm.writing.lifecycle.fact_key import fact_key
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
+from tests.golden.adapters.lancedb_pro_beta11 import retrieval
 from tests.golden.adapters.lossless_claw import session
 from tests.golden.libravdb_predicates import *  # noqa: F403 - deviations.yaml names them
 
@@ -34,6 +35,10 @@ def equals_the_score_of_a_whole_life(case: dict[str, Any], found: dict[str, Any]
 
 def equals_the_boost_of_whole_lives(case: dict[str, Any], found: list[float], expected: Any) -> None:
     assert found == decay.decay_search_boost(_with_whole_lives(case))
+
+
+def equals_the_lifted_boost_of_whole_lives(case: dict[str, Any], found: list[float], expected: Any) -> None:
+    assert found == retrieval.decay_search_boost(_with_whole_lives(case))
 
 
 def was_accessed_at_what_is_no_number(case: dict[str, Any]) -> bool:

@@ -107,8 +107,16 @@ PROFILE_LENGTH = 200
 """UTF-16 units from which a fact no longer counts as a self-description."""
 
 CATEGORY_OF: Mapping[str, str] = MappingProxyType(
-    {"preference": "preferences", "entity": "entities", "decision": "events", "other": "patterns"}
+    {
+        "preference": "preferences",
+        "fact": "cases",
+        "decision": "events",
+        "entity": "entities",
+        "reflection": "patterns",
+        "other": "patterns",
+    }
 )
+"""What a name of the older vocabulary stands for."""
 
 # Word boundaries are those of ASCII. Chinese has none, so its cues count wherever they stand: the original asks for
 # boundaries around them too, and so hardly ever finds one.

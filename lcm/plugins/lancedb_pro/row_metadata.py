@@ -43,7 +43,7 @@ def parse(
         timestamp_ms: the row's; `now_ms` where it is absent or not finite.
         now_ms: the present.
     """
-    given = _object_of(metadata)
+    given = object_of(metadata)
     stamp = _instant_or(timestamp_ms, now_ms)
     mapped = memory_category(category, text)
     defaults: dict[str, Any] = {
@@ -85,12 +85,12 @@ def build(
 
 def access(metadata: str | Mapping[str, Any] | None) -> tuple[int, float]:
     """How often and when last a row was accessed: (0..10000, instant or 0). The camelCase keys go before the others."""
-    return _access_of(_object_of(metadata))
+    return _access_of(object_of(metadata))
 
 
 def reinforced(metadata: str | Mapping[str, Any] | None, delta: int, now_ms: float) -> dict[str, Any]:
     """The metadata after `delta` more accesses, the last of them now; written under both spellings of the keys."""
-    given = _object_of(metadata)
+    given = object_of(metadata)
     count = clamp_int(_access_of(given)[0] + delta, 0, MAX_ACCESS_COUNT)
     return given | {
         "accessCount": count,
@@ -151,7 +151,7 @@ def _first_given(given: Mapping[str, Any], *keys: str) -> float:
     return next((to_number(given[key]) for key in keys if given.get(key) is not None), math.nan)
 
 
-def _object_of(metadata: str | Mapping[str, Any] | None) -> dict[str, Any]:
+def object_of(metadata: str | Mapping[str, Any] | None) -> dict[str, Any]:
     if metadata is None or metadata == "":
         return {}
     if isinstance(metadata, Mapping):

@@ -223,6 +223,14 @@ AGAIN = said("u9", message={"role": "user", "content": [{"type": "text", "text":
 SPOKEN = {"type": "assistant", "uuid": "a9", "message": {"role": "assistant", "content": "Yes."}}
 
 
+def queue(operation: str, *content: str) -> dict[str, Any]:
+    return {"type": "queue-operation", "operation": operation} | ({"content": content[0]} if content else {})
+
+
+def later(second: int, record: dict[str, Any] = SPOKEN) -> dict[str, Any]:
+    return record | {"timestamp": f"2026-01-05T09:00:{second:02}Z"}
+
+
 @pytest.mark.parametrize(
     ("records", "words"),
     [
@@ -234,6 +242,25 @@ SPOKEN = {"type": "assistant", "uuid": "a9", "message": {"role": "assistant", "c
         ([typed("Go on"), AGAIN, AGAIN | {"uuid": "u10"}], ["Go on", "Go on"]),
         ([typed("Go on", source_uuid="u9"), said("u8"), AGAIN], ["Go on", "I am u8"]),
         ([AGAIN, typed("Go on")], ["Go on", "Go on"]),
+        # One of its own was queued, or the first had left the queue, before or after it was recorded.
+        ([typed("Go on"), queue("enqueue", "Go on"), queue("dequeue"), AGAIN], ["Go on", "Go on"]),
+        ([typed("Go on"), queue("remove", "Go on"), AGAIN], ["Go on", "Go on"]),
+        ([queue("remove", "Go on"), typed("Go on"), AGAIN], ["Go on", "Go on"]),
+        ([queue("remove"), typed("Go on"), AGAIN], ["Go on", "Go on"]),
+        ([queue("remove", "Go on"), queue("enqueue", "Go on"), typed("Go on"), AGAIN], ["Go on"]),
+        ([typed("Go on"), queue("remove"), AGAIN], ["Go on", "Go on"]),
+        ([queue("enqueue", "Go on"), typed("Go on"), queue("dequeue"), AGAIN], ["Go on"]),
+        ([queue("enqueue", "Go on"), queue("remove", "Stay"), typed("Go on"), AGAIN], ["Go on"]),
+        # Nobody types so fast, and no queue is so slow.
+        (
+            [typed("Go on"), later(9), later(10, AGAIN)],
+            [
+                "Go on",
+                "Yes.",
+            ],
+        ),
+        ([typed("Go on"), later(9), later(30, AGAIN)], ["Go on", "Yes.", "Go on"]),
+        ([typed("Go on"), later(9), later(30, AGAIN | {"promptSource": "queued"})], ["Go on", "Yes."]),
     ],
 )
 def test_a_prompt_that_the_queue_gives_again_is_said_once(tmp_path, records, words):

@@ -17,6 +17,7 @@ FURTHER_VECTORS = {
     "embedder": {"_target_": "lcm.retrieval.embedder.token_sum.TokenSum", "dim": 64},
 }
 RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
+LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_beta11")
 LOSSLESS = ("lossless", "lossless_claw")
 SESSIONS = RECALLS = ("default", "lossless_claw")
 CONTINUITIES = ("continuity", "libravdb")
