@@ -113,10 +113,10 @@ def _archived(connection: sqlite3.Connection, table: str, rowid: int, file: Reco
     found = f"SELECT * FROM {table} WHERE rowid = ?"  # noqa: S608  # a name of ours
     row = dict(connection.execute(found, (rowid,)).fetchone())
     told = f"{table}, session {row['session_id']}"
-    stream = None
-    with file.record(rowid, f"{told}: "):
+    try:
         stream = _archive(file, row)
-    if stream is None:
+    except TranscriptError as error:
+        file.put_aside(rowid, f"{told}: {error}")
         return
     with closing(stream):
         for number in count(1):
