@@ -13,7 +13,8 @@ from lcm.records.conversation import Event, Message
 _HOLDERS = ("metadata", "response_metadata", "info", "metrics")
 _USAGE_KEYS = ("usage", "usage_metadata", "usageMetadata", "token_usage", "tokens")
 _OUTPUT_KEYS = (
-    "output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidatesTokenCount", "output", "completion",
+    "output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidatesTokenCount",
+    "output", "completion",
 )  # fmt: skip
 _THOUGHTS_KEYS = ("thoughts", "thoughtsTokenCount")
 
