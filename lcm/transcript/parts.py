@@ -9,7 +9,7 @@ from lcm.records.conversation import PART_TYPES, Message, Part, PartType, Role
 from lcm.transcript.plain_text import CALL_TYPES, MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
 
 _ROLES: dict[str, Role] = {
-    "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
+    "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
     "tool": "tool", "toolResult": "tool", "function": "tool",
 }  # fmt: skip
 
@@ -54,7 +54,7 @@ def decompose(native: Mapping[str, Any], role: str | None = None) -> DecomposedM
     if content is not None or ("content" in native and not calls):
         slots["content"] = "list" if isinstance(content, list) else "value"
         parts += _content_parts(said, content)
-    if isinstance(calls, list):
+    if isinstance(calls, list) and not _stand_in(content, calls):
         slots["tool_calls"] = "list"
         parts += [_call_part(call) for call in calls]
     if not slots:
@@ -184,6 +184,14 @@ def _block_text(block: dict[str, Any]) -> str | None:
         distinct = dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())
         return well_formed("\n".join(distinct)) or None
     return None
+
+
+def _stand_in(content: object, calls: Sequence[object]) -> bool:
+    """Say whether all calls are blocks of the content too: LangChain writes those of some models twice."""
+    blocks = content if isinstance(content, list) else []
+    called = [block for block in blocks if block_type(block) in CALL_TYPES]
+    made = {_first_text(block, (key,)) for block in called for key in ("id", "call_id")} - {None}
+    return bool(calls) and all(isinstance(call, dict) and _first_text(call, ("id",)) in made for call in calls)
 
 
 def _call_part(call: object) -> Part:

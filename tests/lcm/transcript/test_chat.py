@@ -78,6 +78,12 @@ def test_a_message_may_carry_id_session_author_and_instant(tmp_path: Path) -> No
     assert (tool.role, tool.author, tool.parts[0].tool_name, tool.created_at) == ("tool", None, "search", None)
 
 
+def test_roles_have_several_names(tmp_path: Path) -> None:
+    roles = ["system", "developer", "user", "human", "assistant", "model", "tool", "function"]
+    said = messages(tmp_path, *({"role": role, "content": "x"} for role in roles))
+    assert [m.role for m in said] == ["system", "system", "user", "user", "assistant", "assistant", "tool", "tool"]
+
+
 def test_a_session_over_many_lines_keeps_what_stands_behind_its_messages(tmp_path: Path) -> None:
     session = {"messages": [HELLO, REPLY], "tools": [{"name": "ls"}], "conversation_id": "a", "extra": {"b": []}}
     transcript = read_one(write(tmp_path / "talk.jsonl", session, indent=1), READER)

@@ -9,6 +9,7 @@ import pytest
 
 from lcm.records.conversation import Event
 from lcm.transcript.langchain import LangChainReader
+from lcm.transcript.parts import tool_calls
 from lcm.transcript.reading import joined, read_pieces
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.transcript.recordings import columns, heard, read, read_one, rebuilt, write
@@ -51,6 +52,25 @@ def test_each_form_says_the_same_and_comes_back(form: str, tmp_path: Path) -> No
     assert columns(transcript.messages[2])[-1] == ("tool", None, "c1", "look_up", '{"q":"mast"}', None)
     assert columns(transcript.messages[3]) == [("text", "0.4", "c1", "look_up", None, None)]
     assert transcript.messages[2].created_at == datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "tool_use", "id": "c1", "name": "look_up", "input": {"q": "mast"}},
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look_up", "arguments": {"q": "mast"}},
+    ],
+)
+def test_a_call_that_stands_among_the_content_too_is_made_once(block: dict[str, Any], tmp_path: Path) -> None:
+    native = {"type": "ai", "content": [{"type": "text", "text": "I look."}, block], "tool_calls": [CALL]}
+    transcript = read_one(write(tmp_path / "talk.json", [FIELDS[1], native]), READER)
+    called = transcript.messages[1]
+    assert columns(called) == [
+        ("text", "I look.", None, None, None, None),
+        ("tool", None, "c1", "look_up", '{"q":"mast"}', None),
+    ]
+    assert tool_calls(called) == 1
+    assert rebuilt(transcript) == [json.dumps(FIELDS[1]), json.dumps(native)]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -174,6 +174,8 @@ CALL = {"type": "tool_use", "id": "t1", "name": "ls"}
     [
         ({"role": "assistant", "content": [{"type": "text", "text": "I look."}, CALL, CALL | {"input": {}}]}, 2),
         ({"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "ls"}}, "odd"]}, 2),
+        ({"role": "assistant", "content": [{"type": "tool_use", "id": "c1"}], "tool_calls": [{"id": "c2"}]}, 2),
+        ({"role": "assistant", "content": [{"type": "tool_use", "id": 1}], "tool_calls": [{"id": 1}, {}]}, 3),
         ({"role": "assistant", "content": "no call"}, 0),
         ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a"}]}, 0),
         ({"role": "tool", "tool_call_id": "c1", "content": [{"type": "tool_result", "output": "a"}]}, 0),
