@@ -40,7 +40,8 @@ class ChatReader:
 
     def detects(self, file: RecordedFile) -> bool:
         values = [file.first] if isinstance(file.first, dict) else file.first
-        return any(_is_session(value) or _is_telling(value) for value in values)
+        is_marked = any(_is_message(value) and value["role"].startswith("_") for value in values)
+        return not is_marked and any(_is_session(value) or _is_telling(value) for value in values)
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         first = [file.first] if isinstance(file.first, dict) else file.first

@@ -154,7 +154,13 @@ def _is_json(text: str) -> bool:
 
 
 def _is_conversation(value: object) -> bool:
-    """Say whether this is a tree of messages: the first nodes may be without one."""
+    """Say whether this is a tree of messages, each with its author: the first nodes may be without one."""
     mapping = value.get("mapping") if isinstance(value, dict) else None
     nodes = list(mapping.values())[:3] if isinstance(mapping, dict) else []
-    return bool(nodes) and all(isinstance(node, dict) and "message" in node and "parent" in node for node in nodes)
+    return bool(nodes) and all(map(_is_node, nodes))
+
+
+def _is_node(value: object) -> bool:
+    if not isinstance(value, dict) or "parent" not in value or "message" not in value:
+        return False
+    return value["message"] is None or "author" in object_in(value, "message")

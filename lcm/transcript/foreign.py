@@ -1,12 +1,14 @@
 """Formats that are known but not read, so that a file can be refused by name."""
 
 import csv
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lcm.errors import TranscriptError
 from lcm.given import opened
-from lcm.transcript.fields import kind
+from lcm.transcript.database import has_tables
+from lcm.transcript.fields import kind, object_in
 from lcm.transcript.recorded_file import RecordedFile
 
 _HEAD_BYTES = 2**16
@@ -19,21 +21,49 @@ _ARCHIVES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
 )
 """Offset, bytes there, name."""
+_DATABASE = "a SQLite database"
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     *_ARCHIVES,
-    (0, b"SQLite format 3\0", "a SQLite database"),
+    (0, b"SQLite format 3\0", _DATABASE),
     (0, b"%PDF-", "a PDF"),
     (0, b"PAR1", "a Parquet file without columns role and content, messages, or prompt and completion"),
     (0, b"ARROW1", "an Arrow file"),
 )
-_HARDLY_A_TALK = ("plain text", "a binary file", "a CSV table")
+_DATABASES: tuple[tuple[dict[str, str], str], ...] = (
+    ({"ItemTable": "key value", "cursorDiskKV": "key value"}, "Cursor's own database"),
+    ({"checkpoints": "thread_id checkpoint_ns checkpoint"}, "checkpoints of LangGraph"),
+    ({"sessions": "id title", "messages": "session_id role parts"}, "Crush's database"),
+)
+"""Tables with columns, name."""
+_HARDLY_A_TALK = ("plain text", "a binary file", "a CSV table", "a web page")
+_HOW = {
+    "Cursor's own database": ": name the transcripts of its agents, below ~/.cursor/projects",
+    "checkpoints of LangGraph": ": write the messages of each thread's state as JSON, with messages_to_dict",
+}
+"""What a tool has that is read in the place of the file, or how it writes that."""
+_IS_JSON = re.compile(rb"\s*(\{|\[\s*([\[{\"\]]|$))")
+"""How JSON begins that may hold a talk: a log, too, begins its lines with a bracket."""
+_WHATSAPP = re.compile(
+    r"[\u200e\s]*\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? \d{1,2}:\d{2}[^\n]{0,12}(\] | - )[^:\n]{1,60}: "
+)
 
 _COPILOT_TYPES = frozenset({"user.message", "assistant.message", "assistant.turn_start", "tool.execution_start"})
 _KIMI_TYPES = frozenset({"config.update", "turn.prompt", "usage.record"})
+_KIMI_ROLES = ("_system_prompt", "_checkpoint", "_usage")
 
 
 def _has(*keys: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda record: all(key in record for key in keys)
+
+
+def _holds(name: str, *keys: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Of a record with a list: the first of its elements has these keys."""
+
+    def recognises(record: Mapping[str, Any]) -> bool:
+        held = record.get(name)
+        return isinstance(held, list) and bool(held) and isinstance(held[0], dict) and _has(*keys)(held[0])
+
+    return recognises
 
 
 def _is_copilot(record: Mapping[str, Any]) -> bool:
@@ -54,7 +84,25 @@ def _is_shown_by_cline(record: Mapping[str, Any]) -> bool:
 def _is_kimi(record: Mapping[str, Any]) -> bool:
     named = kind(record)
     is_header = named == "metadata" and "protocol_version" in record
-    return is_header or named.startswith("context.") or named in _KIMI_TYPES
+    is_mark = record.get("role") in _KIMI_ROLES
+    return is_header or is_mark or named.startswith("context.") or named in _KIMI_TYPES
+
+
+def _is_deepseek(record: Mapping[str, Any]) -> bool:
+    nodes = list(object_in(record, "mapping").values())[:3]
+    return any("fragments" in object_in(node, "message") for node in nodes if isinstance(node, dict))
+
+
+def _is_of_vs_code(record: Mapping[str, Any]) -> bool:
+    return any("requests" in held and "sessionId" in held for held in (record, object_in(record, "v")))
+
+
+def _is_slack(record: Mapping[str, Any]) -> bool:
+    return kind(record) == "message" and all(key in record for key in ("user", "text", "ts"))
+
+
+def _is_pydantic_ai(record: Mapping[str, Any]) -> bool:
+    return record.get("kind") in ("request", "response") and isinstance(record.get("parts"), list)
 
 
 def _is_qwen(record: Mapping[str, Any]) -> bool:
@@ -85,6 +133,22 @@ _RECORDS: tuple[_Recognised, ...] = (
     (_has("agents", "workDir", "lastPrompt"), "the state of a Kimi session"),
     (_is_qwen, "a Qwen Code session"),
     *_PIECES,
+    (_is_deepseek, "an export of DeepSeek"),
+    (_holds("conversations", "conversation", "responses"), "an export of Grok"),
+    (_has("chunkedPrompt"), "a chat of Google AI Studio"),
+    (_has("header", "title", "products"), "Google's record of activity"),
+    (_is_of_vs_code, "a chat of VS Code"),
+    (_holds("history", "message", "contextItems"), "a session of Continue"),
+    (lambda record: "history" in object_in(record, "chat"), "an export of Open WebUI"),
+    (_holds("messages", "messageId", "isCreatedByUser"), "an export of LibreChat"),
+    (_holds("messages", "versions"), "a conversation of LM Studio"),
+    (_has("is_user", "mes"), "a chat of SillyTavern"),
+    (_has("agent_states"), "a state of AutoGen"),
+    (_has("source", "models_usage", "content"), "messages of AutoGen"),
+    (_is_pydantic_ai, "messages of Pydantic AI"),
+    (_is_slack, "an export of Slack"),
+    (_has("guild", "channel", "messages"), "an export of Discord"),
+    (_holds("messages", "date_unixtime"), "an export of Telegram"),
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
     (_has("simulations", "tasks"), "tau2-bench results"),
     (_has("features", "rows"), "a page of a Hugging Face dataset"),
@@ -100,6 +164,8 @@ def remedy(name: str) -> str:
         return ""
     if name in (archive for *_, archive in _ARCHIVES):
         return ": unpack it first"
+    if name in _HOW:
+        return _HOW[name]
     return ': write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
 
 
@@ -112,17 +178,18 @@ def container_name(file: RecordedFile) -> str | None:
 def foreign_name(file: RecordedFile) -> str | None:
     """Name the format of a file that no reader recognises; None where we do not know it either."""
     if container := container_name(file):
-        return container
+        known = (name for tables, name in _DATABASES if has_tables(file, **tables)) if container == _DATABASE else ()
+        return next(iter(known), container)
     head = _head(file)
     try:
         values = [file.first] if isinstance(file.first, dict) else file.first
-    except TranscriptError:  # torn: it may have been anything
-        return None
+    except TranscriptError:
+        values = []
     records = [value for value in values if isinstance(value, dict)]
     for recognises, name in _RECORDS:
         if any(map(recognises, records)):
             return name
-    return None if values else _text_name(head)
+    return None if records else _text_name(head)
 
 
 def _head(file: RecordedFile) -> bytes:
@@ -135,7 +202,9 @@ def _head(file: RecordedFile) -> bytes:
 
 
 def _text_name(head: bytes) -> str | None:
-    if not head.strip() or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+    """The name of a text; of what is torn JSON none: it may have been anything."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if not head.strip() or _IS_JSON.match(head):
         return None
     # The head may end inside a character.
     text = head.decode("utf-8", "ignore" if len(head) == _HEAD_BYTES else "replace")
@@ -144,6 +213,10 @@ def _text_name(head: bytes) -> str | None:
     lines = text.splitlines()[:-1] if len(head) == _HEAD_BYTES else text.splitlines()
     if any(line.startswith(("# aider chat", "#### ")) for line in lines):
         return "a Markdown chat history"
+    if any(map(_WHATSAPP.match, lines[:3])):
+        return "a WhatsApp chat"
+    if re.match(r"\s*<(!doctype html|html)\b", text, re.IGNORECASE):
+        return "a web page"
     return "a CSV table" if _is_table([line for line in lines if line.strip()]) else "plain text"
 
 

@@ -1,5 +1,6 @@
 """What lcm does not read is refused by its name."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -62,7 +63,26 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"features": [], "rows": []}, "a page of a Hugging Face dataset"),
         ({"instruction": "Sum", "input": "1 1", "output": "2"}, INSTRUCTIONS),
         ({"chosen": "a", "rejected": "b"}, "a Hugging Face style dataset of preferences"),
+        ({"role": "_checkpoint", "id": 0}, KIMI),
+        ({"mapping": {"1": {"parent": None, "message": {"fragments": []}}}}, "an export of DeepSeek"),
+        ({"conversations": [{"conversation": {}, "responses": []}]}, "an export of Grok"),
+        ({"runSettings": {}, "chunkedPrompt": {"chunks": []}}, "a chat of Google AI Studio"),
+        ({"header": "Gemini Apps", "title": "Prompted x", "products": []}, "Google's record of activity"),
+        ({"sessionId": "s", "requests": [{"message": {"text": "hi"}}]}, "a chat of VS Code"),
+        ({"kind": 0, "v": {"sessionId": "s", "requests": []}}, "a chat of VS Code"),
+        ({"history": [{"message": {"role": "user"}, "contextItems": []}]}, "a session of Continue"),
+        ({"id": "w", "chat": {"history": {"messages": {}}}}, "an export of Open WebUI"),
+        ({"messages": [{"messageId": "a", "text": "hi", "isCreatedByUser": True}]}, "an export of LibreChat"),
+        ({"messages": [{"versions": [{"role": "user"}]}]}, "a conversation of LM Studio"),
+        ({"name": "Ada", "is_user": True, "mes": "hi"}, "a chat of SillyTavern"),
+        ({"type": "TeamState", "agent_states": {}}, "a state of AutoGen"),
+        ({"source": "user", "models_usage": None, "content": "hi"}, "messages of AutoGen"),
+        ({"kind": "request", "parts": [{"part_kind": "user-prompt"}]}, "messages of Pydantic AI"),
+        ({"type": "message", "user": "U1", "text": "hi", "ts": "1790000000.0001"}, "an export of Slack"),
+        ({"guild": {}, "channel": {}, "messages": [{"content": "hi"}]}, "an export of Discord"),
+        ({"messages": [{"id": 1, "date_unixtime": "1790000000", "text": "hi"}]}, "an export of Telegram"),
         ({"some": "record"}, None),
+        ({"messages": [], "history": [7], "chat": "x", "mapping": {"1": 7}, "role": ["_usage"]}, None),
     ],
 )
 def test_a_record_names_its_format(tmp_path: Path, record: dict[str, Any], name: str | None) -> None:
@@ -89,7 +109,13 @@ def test_a_record_names_its_format(tmp_path: Path, record: dict[str, Any], name:
         ("", None),
         (" \n", None),
         ("{broken", None),
-        ("\ufeff[broken", None),
+        ("\ufeff[{broken", None),
+        ('[\n "broken', None),
+        ("[", None),
+        ("[2026-01-05 09:00:00] started\n[2026-01-05 09:00:01] done\n", "plain text"),
+        ("[05.01.26, 09:00:01] Ada: hello\n", "a WhatsApp chat"),
+        ("1/5/26, 9:00 AM - Chat is encrypted.\n1/5/26, 9:00 AM - Ada: hello\n", "a WhatsApp chat"),
+        ("<!DOCTYPE html>\n<p>hello</p>\n", "a web page"),
         (b"%PDF-1.7\n", "a PDF"),
         (b"\xfd7zXZ\0....", "a file packed by xz"),
         (b"BZh91AY", "a file packed by bzip2"),
@@ -120,6 +146,22 @@ def test_archives_and_databases_have_a_name(tmp_path: Path) -> None:
         "a.db": "a SQLite database",
         "a.parquet": PARQUET,
     }
+
+
+@pytest.mark.parametrize(
+    ("tables", "name"),
+    [
+        ("CREATE TABLE ItemTable (key, value); CREATE TABLE cursorDiskKV (key, value)", "Cursor's own database"),
+        ("CREATE TABLE checkpoints (thread_id, checkpoint_ns, checkpoint_id, checkpoint)", "checkpoints of LangGraph"),
+        ("CREATE TABLE sessions (id, title); CREATE TABLE messages (id, session_id, role, parts)", "Crush's database"),
+        ("CREATE TABLE checkpoints (step, loss)", "a SQLite database"),
+    ],
+)
+def test_a_database_is_known_by_its_tables(tmp_path: Path, tables: str, name: str) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(tables)
+    assert foreign_name(RecordedFile(tmp_path / "a.db")) == name
+    assert remedy(name)
 
 
 def test_the_refusal_names_what_it_is_and_what_can_be_read(tmp_path: Path) -> None:
