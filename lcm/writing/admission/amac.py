@@ -3,12 +3,13 @@
 Source: memory-lancedb-pro, admission-control.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+
+import numpy as np
 
 from lcm.checks import check_keys, check_range, check_weights
 from lcm.clock import EPOCH, format_instant
@@ -159,5 +160,8 @@ def recency_gap(neighbours: Sequence[Neighbour], now: datetime, half_life_days: 
     newest = max((near.document.created_at for near in neighbours), default=EPOCH)
     if newest <= EPOCH:
         return 1.0
-    days = max(0.0, (now - newest) / _DAY)
-    return clamp01(1 - math.exp(-math.log(2) / half_life_days * days), 1.0)
+    if now <= newest:
+        return 0.0
+    with np.errstate(divide="ignore", over="ignore"):  # a half-life of 0 forgets at once
+        gone = 1 - np.exp2(-np.divide((now - newest) / _DAY, half_life_days))
+    return clamp01(float(gone), 1.0)

@@ -4,15 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Assessment
+from lcm.protocols.writing import Assessment, Neighbour
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
-from lcm.writing.admission.amac import FEATURES, Amac
+from lcm.writing.admission.amac import FEATURES, Amac, recency_gap
 from lcm.writing.admission.utility import Rating
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
@@ -89,6 +89,14 @@ class Unsure:
     def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
         incidents["utility_no_reply"] += 1
         return Rating(0.5, "no reply: gone")
+
+
+def test_what_is_newer_than_all_alike_is_no_news_and_a_half_life_of_0_forgets_at_once() -> None:
+    known = [Neighbour(document("d", "x", "events"), 1.0)]
+    said = known[0].document.created_at
+    assert recency_gap(known, said, 14.0) == recency_gap(known, said, 0.0) == 0
+    assert recency_gap(known, said + timedelta(days=14), 14.0) == 1 - 1 / 2
+    assert recency_gap(known, said + timedelta(milliseconds=1), 0.0) == 1
 
 
 def test_what_failed_is_counted_and_its_reason_is_in_the_audit() -> None:
