@@ -17,6 +17,7 @@ from tests.eval.dataset import test_personamem_files as personamem
 from tests.eval.dataset import test_qmsum as qmsum
 from tests.support.external_results import EXTERNALS
 from tests.support.knobs.families import (
+    AMACS,
     ANSWERS,
     AUTHORED,
     CLUSTERINGS,
@@ -84,8 +85,9 @@ CHANGED: Mapping[str, Any] = {
     "config:stages.directory": lambda here: str(here / "stages"),
     **{
         f"admission/{name}:admit_threshold": 0.95  # never below the other
-        for name in ("balanced", "balanced_model", "conservative", "high_recall")
+        for name in AMACS
     },
+    **{f"admission/{name}:utility_veto": 0.9 for name in AMACS},
     "admission/balanced:reject_threshold": 0.55,  # no candidate scores much less than the default
     "admission/high_recall:reject_threshold": 0.5,  # likewise
     **{
