@@ -214,7 +214,10 @@ CHANGED: Mapping[str, Any] = {
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},
     **{f"extraction/{name}:passage_characters": 120 for name in ("passages", "steps")},
     **{f"extraction/{name}:exchange_characters": most for name, most in (("passages", None), ("steps", 120))},
-    **{f"extraction/llm:{key}": value for key, value in (("max_chars", 300), ("min_messages", 20))},
+    **{
+        f"extraction/llm:{key}": value
+        for key, value in (("max_chars", 300), ("min_messages", 20), ("rules", "beta.11"))
+    },
     **{f"fusion/{name}:weights": {"session": 5.0} for name in WEIGHTED},
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
     "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
