@@ -26,6 +26,8 @@ MAX_ACCESS_COUNT = 10_000
 DEFAULT_CONFIDENCE = 0.7
 DEFAULT_IMPORTANCE = 0.7
 
+_MOST_IN_VAIN = 3
+
 _SOURCE_OF_TYPE = {
     "session-summary": "session-summary",
     "memory-reflection": "reflection",
@@ -118,6 +120,51 @@ def reinforced(metadata: str | Mapping[str, Any] | None, delta: int, now_ms: flo
         "access_count": count,
         "lastAccessedAt": now_ms,
         "last_accessed_at": now_ms,
+    }
+
+
+def is_suppressed(fields: Mapping[str, Any], now_ms: float) -> bool:
+    """Say whether automatic recall passes a row over for now. Of 1.1.0-beta.11, as is `injected`."""
+    return now_ms < fields.get("suppressed_until_ms", 0)
+
+
+def injected(
+    fields: Mapping[str, Any],
+    now_ms: float,
+    *,
+    suppresses: bool = True,
+    suppression_ms: float = 1_800_000,
+    forgets_after_ms: float = 86_400_000,
+) -> dict[str, Any]:
+    """What changes in a row that automatic recall puts into a prompt: it counts as accessed, and as recalled in vain
+    where nobody confirmed the time before.
+
+    Args:
+        fields: its metadata; one that lacks `suppressed_until_ms` has counters of another rule, which start anew.
+        now_ms: the present.
+        suppresses: whether the third time in vain suppresses it.
+        suppression_ms: for how long.
+        forgets_after_ms: after so long without an injection none was in vain; 0 = never.
+    """
+    until, last = fields.get("suppressed_until_ms"), fields.get("last_injected_at")
+    in_vain = fields.get("bad_recall_count", 0)
+    is_of_another_rule = until is None and (in_vain > 0 or fields.get("suppressed_until_turn", 0) > 0)
+    is_long_ago = last is None or now_ms - last > forgets_after_ms
+    if is_of_another_rule or (forgets_after_ms > 0 and is_long_ago):
+        in_vain = 0
+    if last and fields.get("last_confirmed_use_at", -math.inf) < last:
+        in_vain += 1
+    until = until or 0
+    return {
+        "access_count": fields.get("access_count", 0) + 1,
+        "last_accessed_at": now_ms,
+        "injected_count": fields.get("injected_count", 0) + 1,
+        "last_injected_at": now_ms,
+        "bad_recall_count": in_vain,
+        "suppressed_until_ms": max(until, now_ms + suppression_ms)
+        if suppresses and in_vain >= _MOST_IN_VAIN
+        else until,
+        "suppressed_until_turn": 0,
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.plugins.lancedb_pro.row_fields import MAPPED
-from lcm.plugins.lancedb_pro.row_metadata import access, build, lifecycle, parse, reinforced
+from lcm.plugins.lancedb_pro.row_metadata import access, build, injected, is_suppressed, lifecycle, parse, reinforced
 
 NOW = 1_775_000_000_000
 HOUR = 3_600_000
@@ -133,3 +133,29 @@ def test_the_lifecycle_falls_back_to_the_rows_own_instant() -> None:
     }
     now = lifecycle(parsed({"memory_temporal_type": "dynamic"}), importance=0.0, timestamp_ms=float("inf"), now_ms=NOW)
     assert (now["created_at_ms"], now["importance"], now["temporal_type"]) == (NOW, 0.0, "dynamic")
+
+
+def test_a_row_that_is_recalled_in_vain_three_times_is_suppressed_for_a_while() -> None:
+    fields: dict[str, Any] = {"access_count": 2}
+    for times in range(4):
+        assert not is_suppressed(fields, NOW + times)
+        fields |= injected(fields, NOW + times)
+        assert (fields["access_count"], fields["bad_recall_count"]) == (3 + times, times)
+    last = NOW + 3
+    assert [is_suppressed(fields, last + after) for after in (0, 1_799_999, 1_800_000)] == [True, True, False]
+    assert injected(fields, last + 1, suppresses=False)["suppressed_until_ms"] == last + 1_800_000
+
+
+@pytest.mark.parametrize(
+    ("known", "in_vain"),
+    [
+        ({}, 3),
+        ({"last_confirmed_use_at": NOW - HOUR}, 2),
+        ({"last_injected_at": NOW - 25 * HOUR}, 1),
+        ({"suppressed_until_ms": None}, 1),
+    ],
+)
+def test_what_was_confirmed_long_ago_or_of_another_rule_is_not_in_vain(known: dict[str, Any], in_vain: int) -> None:
+    fields = {"bad_recall_count": 2, "last_injected_at": NOW - HOUR, "suppressed_until_ms": 0, **known}
+    assert injected(fields, NOW)["bad_recall_count"] == in_vain
+    assert injected(fields, NOW, forgets_after_ms=0)["bad_recall_count"] >= in_vain
