@@ -125,7 +125,7 @@ def reinforced(metadata: str | Mapping[str, Any] | None, delta: int, now_ms: flo
 
 def is_suppressed(fields: Mapping[str, Any], now_ms: float) -> bool:
     """Say whether automatic recall passes a row over for now. Of 1.1.0-beta.11, as is `injected`."""
-    return now_ms < fields.get("suppressed_until_ms", 0)
+    return bool(now_ms < fields.get("suppressed_until_ms", 0))
 
 
 def injected(
