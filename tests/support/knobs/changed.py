@@ -289,6 +289,7 @@ CHANGED: Mapping[str, Any] = {
     "reranker/remote:fallback.window": 1,
     "reranker/remote:model": "another",
     "reranker/remote:provider": "tei",
+    "reranker/remote:top_n": 1,
     "scopes/default:agent_access": {"ann": ["custom:x"]},
     "scopes/default:default": "custom:x",
     "scopes/default:definitions": {"custom:x": None},
