@@ -23,7 +23,8 @@ from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, s
 from tests.golden.adapters.lancedb_pro_beta11 import lifecycle as later
 from tests.golden.adapters.lancedb_pro_beta11 import retrieval
 from tests.golden.adapters.lossless_claw import session
-from tests.golden.libravdb_predicates import *  # noqa: F403 - deviations.yaml names them
+from tests.golden.lancedb_pro_beta11_predicates import *  # noqa: F403 - deviations.yaml names them
+from tests.golden.libravdb_predicates import *  # noqa: F403 - likewise
 
 _LIFE = ("importance", "confidence", "access_count", "created_at_ms", "last_accessed_at_ms")
 
