@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 GATES = ("gating", "libravdb")
+AMACS = ("balanced", "balanced_batch", "balanced_model", "conservative", "high_recall")
 POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
 ORDERS = ("description", "description_no_engine", "code", "code_no_engine")
 PATHS = ("hybrid", "vector", "tag")

@@ -160,6 +160,10 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         }
         for key in ("per_result", "most")
     },
+    **{
+        f"ranking/lancedb_pro:stages.related.{key}": {"ranking.stages.related.per_result": 5}
+        for key in ("stages", "pool_size", "containment")
+    },
     **{f"ranking/lancedb_pro:{path}.orders.{name}": {"ranking.order": name} for path in PATHS for name in ORDERS},
     "reinforcement/recall": {"decay": "weibull"},
     "scopes/default:default": {"scopes.definitions": {"custom:x": None}},
