@@ -19,7 +19,7 @@ ASKED = Query("q", "goats", minute(600), conversation_id="another talk")
 
 def remembering(per_result: int) -> Memory:
     by_words = RawScore("bm25")
-    stages = {"score": by_words, "limit": Limit(1), "related": Related([by_words], per_result=per_result)}
+    stages = {"score": by_words, "limit": Limit(1), "related": Related({"score": by_words}, per_result=per_result)}
     memory = Memory.open(system(ranking=Ranking(Lexical(), stages), assembly=Continuity(Utf16Units())))
     memory.ingest(transcript())
     memory.ingest(transcript(["Good night"], "another talk"))

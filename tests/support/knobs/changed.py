@@ -243,7 +243,6 @@ CHANGED: Mapping[str, Any] = {
     **{f"ranking/lancedb_pro:stages.{name}.threshold": 0.5 for name in ("hard_min_score", "min_score")},
     "ranking/lancedb_pro:tag.source.pool_size": 1,  # few documents carry a tag
     "ranking/lancedb_pro:order": "code",
-    "ranking/lancedb_pro:stages.related.stages": [],  # which leaves no score
     "ranking/lancedb_pro:stages.related.pool_size": 1,
     **{f"ranking/lancedb_pro:hybrid.orders.{name}": ["dense_score", "lexical_score", "fusion"] for name in ORDERS},
     **{f"ranking/lancedb_pro:vector.orders.{name}": ["dense_score", "dense_only"] for name in ORDERS},

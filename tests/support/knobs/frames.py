@@ -162,7 +162,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     **{
         f"ranking/lancedb_pro:stages.related.{key}": {"ranking.stages.related.per_result": 5}
-        for key in ("stages", "pool_size", "containment")
+        for key in ("pool_size", "containment")
     },
     **{f"ranking/lancedb_pro:{path}.orders.{name}": {"ranking.order": name} for path in PATHS for name in ORDERS},
     "reinforcement/recall": {"decay": "weibull"},

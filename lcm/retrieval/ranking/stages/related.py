@@ -1,6 +1,6 @@
 """What else says the words of an answer: shown with it, ranked nowhere."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,8 +27,8 @@ class Related:
     Source: memory-lancedb-pro 1.1.0-beta.11, neighborEnrichment.
     """
 
-    stages: Sequence[Stage | None]
-    """What a found document passes before it counts, and what gives it its score; None is left out."""
+    stages: Mapping[str, Stage | None]
+    """By name what a found document passes before it counts, and what gives it its score; None is left out."""
     per_result: int = 0
     """Documents beside a row at most; 0 = none is looked for."""
     pool_size: int = 20
@@ -66,8 +66,8 @@ class Related:
         if found is None:
             return []
         rows = describe(found, asked)
-        for stage in filter(None, self.stages):
-            rows = passed("related", stage, rows, asked)
+        for name, stage in self.stages.items():
+            rows = rows if stage is None else passed(name, stage, rows, asked)
         others = best_first(rows.filter(~pl.col("document_id").is_in(list(shown))))
         return others.head(self.per_result).select("document_id", "score").to_dicts()
 

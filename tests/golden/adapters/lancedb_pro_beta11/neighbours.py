@@ -8,6 +8,7 @@ import polars as pl
 
 from lcm.javascript import clamp_int
 from lcm.retrieval.ranking.routed import RoutedRanking
+from lcm.retrieval.ranking.stages.related import Related
 from tests.golden.adapters.lancedb_pro import pipeline
 from tests.golden.adapters.lancedb_pro_beta11.retrieval import BETA11
 
@@ -62,10 +63,10 @@ def neighbor_enrichment(case: dict[str, Any]) -> dict[str, Any]:
 
 def with_related(paths: RoutedRanking, per_result: int) -> RoutedRanking:
     """The paths with neighbours switched on; the rows that are looked up carry the store's scores."""
-    stages = [paths.stages[name] for name in ("lexical_score", "lexical_only", "not_expired", "noise_filter")]
+    stage: Related = paths.stages["related"]  # type: ignore[assignment]
     related = replace(
-        paths.stages["related"],  # type: ignore[type-var]
-        stages=stages,
+        stage,
+        stages={name: paths.stages[name] for name in stage.stages},
         per_result=per_result,
         pool_size=MOST_LOOKED_UP,
         containment=False,

@@ -29,7 +29,7 @@ TEXTS = {
     "noise": "do you remember the copper kettle",
     "theirs": "their copper kettle leaks",
 }
-STAGES = (RawScore("bm25"), NoiseFilter())
+STAGES = {"score": RawScore("bm25"), "noise": NoiseFilter()}
 
 
 def batch_of(texts: dict[str, str] = TEXTS, queries: Sequence[str] = ("q",)) -> Batch:
@@ -80,7 +80,7 @@ def test_what_another_scope_holds_is_related_to_its_own_alone() -> None:
 
 
 def test_what_the_stages_drop_is_not_shown_and_what_is_left_out_drops_nothing() -> None:
-    frame, stages = rows(document_id=["kettle"]), [RawScore("bm25"), None]
+    frame, stages = rows(document_id=["kettle"]), STAGES | {"noise": None}
     assert "noise" not in beside(frame, batch_of(), per_result=5)["kettle"]
     assert "noise" in beside(frame, batch_of(), stages=stages, per_result=5)["kettle"]
 
@@ -94,7 +94,7 @@ def test_the_score_is_that_of_the_stages_best_first() -> None:
 
 def test_where_no_word_is_found_the_whole_text_is_looked_for_inside_others() -> None:
     texts = {"short": "!?!", "long": "what !?!"}
-    scored = [lambda frame, batch: frame.with_columns(score="contained")]
+    scored = {"score": lambda frame, batch: frame.with_columns(score="contained")}
     frame = rows(document_id=["short"])
     assert beside(frame, batch_of(texts), stages=scored) == {"short": ["long"]}
     assert beside(frame, batch_of(texts), stages=scored, containment=False) == {"short": []}
