@@ -47,7 +47,7 @@ LOG_SCHEMA: dict[str, pl.DataType] = {
 }
 """A row a call: `added` messages had been added before it; of `search` and `context` what came back, `surplus` more
 texts than were asked for and are left out, or the `fault` that came instead, in words `detail`; `source_ids` is null
-where the memory named none. Of `add` the texts are the ids of the messages, of `reset` the name and version told."""
+where the memory named none. Of `add` the texts are the ids of the messages, of `reset` name, version and notes told."""
 NOISE = "external: lines that are no reply"
 
 
@@ -71,7 +71,7 @@ class Session:
         """Tell and ask everything, in the order of time: a query comes after what was said before it, and no more."""
         if (reply := self._called("reset", reset_arguments(workspace, self.settings), is_needed=True)) is not None:
             self.told = self._read(read_told, reply, is_needed=True) or Told()
-            self.rows[-1]["texts"] = [self.told.name, self.told.version]
+            self.rows[-1]["texts"] = [self.told.name, self.told.version, *self.told.notes]
         before = (0,) * len(transcripts)
         for known, asked in queries_by_extent(transcripts, queries).items():
             for transcript, n, first in zip(transcripts, known, before, strict=True):

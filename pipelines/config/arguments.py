@@ -110,7 +110,7 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
         if key.rpartition(".")[2] in ("api_key_env", "api_key_file", "profiles"):
             said[consent.KEYS].update(names)
         said[consent.HOSTS].update(consent.host_of(address) for address in _ADDRESS.findall(argument))
-        commands.update(map(tuple, _commands(argument)))
+        commands.update(_commands(argument))
         rest.append(argument)
     before = {name: os.environ.get(name) for name in (*said, consent.COMMANDS)}
     os.environ.update({name: ",".join(sorted(names)) for name, names in said.items() if names})
@@ -126,15 +126,15 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
                 os.environ[name] = value_before
 
 
-def _commands(argument: str) -> Iterator[list[str]]:
+def _commands(argument: str) -> Iterator[tuple[str, ...]]:
     """The commands that an argument names, as Hydra reads them; what it cannot read is refused when it is composed."""
     for named in _COMMAND.findall(argument):
         from pipelines.config.composition import parsed  # here: importing Hydra takes a third of a second
         from pipelines.config.explanation import CONFIGURATION_ERRORS
 
         with suppress(*CONFIGURATION_ERRORS):
-            words: Any = parsed([f"command={named}"])[0].value()
-            yield [str(word) for word in words]
+            command: Any = parsed([f"command={named}"])[0].value()
+            yield consent.words_of_command(command)
 
 
 def _is_theirs(package: str) -> bool:

@@ -51,7 +51,12 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
         written = re.fullmatch(r"([\w.@/+~]+)=([^'\"\[\]{}(),=]*[/ ][^'\"\[\]{}(),=]*)", str(error.override))
-        remedy = f"quote its value, '{written[1]}=\"{written[2]}\"'" if written else "write KEY=VALUE or GROUP=CHOICE"
+        word = re.search(r"[\[,]\s*([\w.-]+)=([^,\]'\"{}=]*)", str(error.override))
+        remedy = "write KEY=VALUE or GROUP=CHOICE"
+        if written:
+            remedy = f"quote its value, '{written[1]}=\"{written[2]}\"'"
+        elif word:
+            remedy = f'quote the word that holds a =, "{word[1]}={word[2]}", or write a map, {{{word[1]}: {word[2]}}}'
         return f"{error.override!r} is not an override: {remedy} ({reason})"
     if (line := faults.told(error)) is not None:
         return line

@@ -22,6 +22,11 @@ def test_a_run_of_a_memory_that_never_ran_ends_with_an_exit_code_of_its_own(lcm:
     assert "by category" not in done.stdout
 
 
+def test_a_run_of_which_nothing_could_be_aligned_ends_with_it_too(lcm: Lcm) -> None:
+    done = lcm("evaluate", *QUICK, command("invents"), "measures.latency.queries=0")
+    assert (done.code, "they are unjudged and have no value, and the ranking has no number" in done.stdout) == (2, True)
+
+
 def test_a_system_is_exported_by_its_name(lcm: Lcm) -> None:
     done = lcm("export", "lancedb_pro_tuned", "to=preset", "target=yaml", "tracking=none")
     assert done.code == 0, done.stderr
