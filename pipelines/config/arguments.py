@@ -20,6 +20,7 @@ _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
 RUNS_COMMAND = "external.command"
 """The setting by which a command line allows the program of an external memory; a command that makes a kept run again
 takes it for that alone."""
+_HOME = re.compile(r"(?<=[=\[,])~(?=/)")
 _COMMAND = re.compile(r"\bexternal\.command=(\[[^\]]*\])")
 
 
@@ -85,6 +86,11 @@ def told_apart(arguments: Sequence[str], own: Collection[str] = (), *, is_config
     return CommandArguments(tuple(words), settings, tuple(overrides))
 
 
+def at_home(argument: str) -> str:
+    """An argument with the user's folder within it for `~`, where no shell puts it."""
+    return _HOME.sub(str(Path.home()), argument)
+
+
 @contextmanager
 def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
     """Take what a command line allows into the environment, for this command and its workers; gives the rest of it.
@@ -98,7 +104,7 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
     """
     said: dict[str, set[str]] = {name: consent.allowed(name) for name in (consent.TRUST, consent.KEYS, consent.HOSTS)}
     rest, commands = [], consent.allowed_commands()
-    for argument in arguments:
+    for argument in map(at_home, arguments):
         key, equals, value = argument.partition("=")
         names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
         if key == "trust" and equals and not Path(argument).exists():

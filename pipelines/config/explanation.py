@@ -56,7 +56,7 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
         if written:
             remedy = f"quote its value, '{written[1]}=\"{written[2]}\"'"
         elif word:
-            remedy = f'quote the word that holds a =, "{word[1]}={word[2]}", or write a map, {{{word[1]}: {word[2]}}}'
+            remedy = f'quote the word that holds a =, "{word[1]}={word[2]}", or write a map, {{{word[1]}:{word[2]}}}'
         return f"{error.override!r} is not an override: {remedy} ({reason})"
     if (line := faults.told(error)) is not None:
         return line

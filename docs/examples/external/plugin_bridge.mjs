@@ -170,7 +170,7 @@ class Host {
       version: first(this.about.version, ""),
       offers: offers.map((name) => (name === "assemble" ? "context" : name)),
       notes: [
-        `adds by ${this.adding}, searches by ${this.finding}`,
+        `adds by ${this.adding}, searches by ${this.finding}; there are: ${this.#ways().join(", ")}`,
         asked.authors === "false" ? "texts without their authors" : "each text begins with its author, where one is named",
         asked.clock === "false"
           ? "all is dated when it is added"
@@ -291,10 +291,14 @@ class Host {
     return engine;
   }
 
+  /** Tools, hooks and what else was registered that may add or search. */
+  #ways() {
+    const others = { ingest: this.engine?.ingest, runtime: this.runtime };
+    return [...this.tools.keys(), ...this.hooks.keys(), ...Object.keys(others).filter((name) => others[name])];
+  }
+
   #chosen(call, ways) {
-    const there = [...this.tools.keys(), ...this.hooks.keys()];
-    if (this.engine?.ingest) there.push("ingest");
-    if (this.runtime) there.push("runtime");
+    const there = this.#ways();
     const way = asked[call] ?? ways.find((one) => there.includes(one));
     if (there.includes(way)) return way;
     const names = there.join(", ") || "none";

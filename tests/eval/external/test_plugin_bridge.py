@@ -19,6 +19,7 @@ from eval.measures.measure import Measure
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from lcm.consent import COMMANDS
+from lcm.plugins.lossless_claw.settings import unusable
 from tests.conftest import ROOT
 from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values
 from tests.support import experiments
@@ -111,6 +112,10 @@ def test_typescript_is_loaded_by_the_jiti_of_the_checkout_or_of_the_bridge(run: 
     shutil.copytree(JITI, bridge.parent / "node_modules/jiti")
     shutil.copyfile(BRIDGE, bridge)
     assert values(run("libravdb", bridge=bridge, has_jiti=False)) == EVERY_ONE
+
+
+def test_the_variables_of_the_bridge_are_none_of_a_misspelt_setting() -> None:
+    assert unusable(dict.fromkeys(VARIABLES, "there")) == []
 
 
 def test_what_an_absent_host_would_do_is_told(run: Run, tmp_path: Path) -> None:

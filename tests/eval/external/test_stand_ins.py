@@ -271,10 +271,15 @@ VERBATIM = Path(__file__).parents[2] / "support/external/verbatim.py"
 DIGITS = "1" + 400 * "0"
 
 
-def verbatim(monkeypatch: pytest.MonkeyPatch, **replies: str) -> Outcome:
+def verbatim_memory(monkeypatch: pytest.MonkeyPatch, **replies: str) -> Stdio:
     command = [sys.executable, str(VERBATIM), json.dumps(replies)]
     monkeypatch.setenv(COMMANDS, shlex.join(command))
-    return experiments.outcome(dataset(), system(ranking=External(Stdio(command), k=5)), MEASURES)
+    return Stdio(command)
+
+
+def verbatim(monkeypatch: pytest.MonkeyPatch, **replies: str) -> Outcome:
+    memory = verbatim_memory(monkeypatch, **replies)
+    return experiments.outcome(dataset(), system(ranking=External(memory, k=5)), MEASURES)
 
 
 def test_results_that_no_table_could_hold_are_judged_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
