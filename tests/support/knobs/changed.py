@@ -88,6 +88,7 @@ CHANGED: Mapping[str, Any] = {
         for name in AMACS
     },
     **{f"admission/{name}:utility_veto": 0.9 for name in AMACS},
+    "admission/balanced_batch:utility.size": 1,
     "admission/balanced:reject_threshold": 0.55,  # no candidate scores much less than the default
     "admission/high_recall:reject_threshold": 0.5,  # likewise
     **{
