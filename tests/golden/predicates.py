@@ -8,16 +8,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lcm.javascript import clamp_int, utf16_length
+from lcm.javascript import clamp_int, trim, utf16_length
 from lcm.memory.scopes.scopes import is_bypass_id
 from lcm.memory.session.preparer import live_message
 from lcm.records.conversation import Message
+from lcm.records.summary import FALLBACK_MARK
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.storage_shape import stored_content
 from lcm.writing.lifecycle.fact_key import fact_key
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
-from tests.golden.adapters.lossless_claw import session
+from tests.golden.adapters.lossless_claw import session, tokens
 from tests.golden.libravdb_predicates import *  # noqa: F403 - deviations.yaml names them
 
 _LIFE = ("importance", "confidence", "access_count", "created_at_ms", "last_accessed_at_ms")
@@ -364,3 +365,13 @@ def keeps_what_is_said_twice(case: dict[str, Any], found: dict[str, Any], expect
     assert all(kept >= original for kept, original in counts)
     remaining = iter([(said["role"], said["content"]) for said in found["messages"]])
     assert all((said["role"], said["content"]) in remaining for said in expected["messages"])
+
+
+def has_nothing_to_summarise(case: dict[str, Any]) -> bool:
+    return case["op"] == "emergency" and not trim(tokens.text_of(case["source"]))
+
+
+def is_no_summary(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The failure of the summarizer says why."""
+    assert (found["content"], found["tokens"]) == ("", 0)
+    assert expected["content"] == FALLBACK_MARK
