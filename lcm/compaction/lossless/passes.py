@@ -3,7 +3,7 @@
 Source: lossless-claw 0.6.3 and 0.15.3; `Lossless` names the choices beside its own.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
-from lcm.compaction.harm import rules_of_messages, rules_of_summaries, summary_harm
+from lcm.compaction.harm import rules_found, rules_of_summaries, summary_harm
 from lcm.compaction.lossless.escalation import Escalation, EscalationResult
 from lcm.compaction.lossless.planning import (
     SHRINKABLE_TOKENS,
@@ -154,7 +154,7 @@ class Passes:
         said_at = [message.created_at or EPOCH for message in leaf.messages]
         tokens = sum(max(0, entry.tokens) for entry in leaf.chunk.entries)
         lineage = SummaryLineage(min(said_at), max(said_at), 0, 0, tokens)
-        rules = rules_of_messages(leaf.messages)
+        rules = rules_found(leaf.messages)
         cost = sum(entry.tokens for entry in leaf.chunk.entries)
         return (yield from self._made(progress, leaf.chunk, source, previous, lineage, rules, cost))
 
@@ -189,7 +189,7 @@ class Passes:
         source: ChunkText,
         previous: str | None,
         lineage: SummaryLineage,
-        rules: Sequence[str],
+        rules: Iterable[str],
         cost: int,
     ) -> Made:
         """`cost` is what the sources take in a context."""
@@ -200,7 +200,8 @@ class Passes:
         if self.limits.rules == "corrected":
             bare = self._summary(progress, chunk, source, EscalationResult("", "normal", None), lineage)
             beside = cost - self._costs([bare])[0] - 1
-            limit, room, pressed_for = stored, beside if beside >= SHRINKABLE_TOKENS else stored - 1, rules
+            limit, room = stored, beside if beside >= SHRINKABLE_TOKENS else stored - 1
+            rules = pressed_for = list(dict.fromkeys(rules))
         try:
             pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit, pressed_for, room)
             progress.update_clock(pressed.result)
@@ -208,7 +209,7 @@ class Passes:
                 progress.refuse(chunk.depth)
                 return None
             summary = self._summary(progress, chunk, source, pressed, lineage)
-            harm = summary_harm(summary.content, source.text, rules, self._costs([summary])[0], cost)
+            harm = summary_harm(summary.content, source.text, rules, self._costs([summary])[0], cost, most_rules=1)
             progress.incidents.update(harm.incidents)
             return progress.make(chunk, summary)
         except LcmError as failure:

@@ -47,7 +47,7 @@ def source_of_messages(
         timezone: IANA zone of the times.
         injected_tags: what stands between such tags was put there by a host, and is left out.
     """
-    said = _told(messages, rules, injected_tags)
+    said = list(_told(messages, rules, injected_tags))
     text = "\n\n".join(
         f"[{_when(one.message.created_at or EPOCH, rules, timezone)}{one.behind_time}\n{one.words}"
         for one in said
@@ -98,12 +98,12 @@ class _Told(NamedTuple):
     words: str
 
 
-def _told(messages: Sequence[Message], rules: LosslessRules, injected_tags: Sequence[str]) -> list[_Told]:
+def _told(messages: Sequence[Message], rules: LosslessRules, injected_tags: Sequence[str]) -> Iterator[_Told]:
     if rules == "original":
-        return [_Told(message, "]", _content(message)) for message in messages]
+        return (_Told(message, "]", _content(message)) for message in messages)
     if rules == "0.15":
-        return [_Told(one, f" | {one.role}]", _meaningful_words(one, injected_tags)) for one in messages]
-    return list(_labelled(messages))
+        return (_Told(one, f" | {one.role}]", _meaningful_words(one, injected_tags)) for one in messages)
+    return _labelled(messages)
 
 
 def _meaningful_words(message: Message, injected_tags: Sequence[str]) -> str:
