@@ -4,9 +4,9 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.guidance.none import NoGuidance
@@ -45,7 +45,8 @@ class Lossless:
     "provider auth failure", "provider auth failure after partial compaction", "circuit breaker open", "time limit",
     or the text of the failure that ended the run.
 
-    Source: lossless-claw 0.6.3 (`rules` original):
+    Source: lossless-claw 0.6.3 (`rules` original), and 0.15.3 (`rules` 0.15), of which `PrefixSweep` and `decide` say
+    how it folds:
 
     | | corrected | original |
     |---|---|---|
@@ -208,6 +209,22 @@ class Lossless:
         yield from self.modes.sweep(progress, is_forced=is_forced)
         self._settle(progress)
         return _report(progress, before, "nothing to compact" if is_forced else "live context still exceeds target")
+
+    def called(
+        self,
+        context_threshold: float | None = None,
+        fresh_tail_count: int | None = None,
+        leaf_chunk_tokens: int | None = None,
+    ) -> Self:
+        """The same for a model or a session that has settings of its own; None = as configured.
+
+        By the rules of 0.15 what is condensed, and how much summaries may take, stays as configured.
+        """
+        called = replace(self)
+        modes = self.modes.called(context_threshold, fresh_tail_count, leaf_chunk_tokens)
+        object.__setattr__(called, "modes", modes)
+        object.__setattr__(called, "breaker", self.breaker)
+        return called
 
     def _decided(self, progress: CompactionProgress, *, is_manual: bool = False, live_tokens: float = 0) -> Work:
         before = progress.totals.tokens

@@ -120,5 +120,5 @@ def called(case: dict[str, Any], params: dict[str, Any]) -> tuple[Lossless, Mode
     given = {name: params[name] for name in names if params.get(name) is not None}
     if not 0 <= given.get("context_threshold", 0) <= 1:  # the plugin takes none that is no share
         del given["context_threshold"]
-    modes = compaction.modes.called(**given)
+    modes = compaction.called(**given).modes
     return compaction, modes, CompactionProgress(window, NOW, Counter())

@@ -102,3 +102,12 @@ def test_a_refusal_of_credentials_is_told_with_whether_anything_was_done() -> No
         assert (found.reason, found.is_ok, found.is_compacted) == ("provider auth failure", False, False)
         found = decided(store, refused, to_threshold=False, is_forced=True)
         assert found.reason == "provider auth failure after partial compaction"  # a round was made
+
+
+def test_compaction_that_is_called_for_a_model_decides_by_its_own_numbers_but_condenses_as_configured() -> None:
+    compaction = lossless(head(160), **SMALL, summary_prefix_target_tokens=199)
+    with conversation(WORDS) as store:
+        assert not compacted(store, compaction.called(context_threshold=0.9)).is_compacted
+        compacted(store, compaction.called(fresh_tail_count=4, leaf_chunk_tokens=50))
+        assert depths(store) == [1, 1, 1, 1, None, None, None, None]
+    assert compaction.called() == compaction
