@@ -11,11 +11,11 @@ workers at first, or shards=N. --cfg job shows every key.
 A file is split between shards only if it is Parquet with a column conversation_id.
 
 The same command again goes on where the last one stopped, even if that was killed; what is done is known by its
-content, and a file that has grown adds what is new. Formats: chat,
-claude_code, cline, codex, cursor, gemini, goose, openclaw, opencode, parquet, sharegpt, swe_agent, tau_bench.
+content, and a file that has grown adds what is new. Formats are those of `lcm ingest`.
 Where a summarizer fails, what was made is kept, and the same command tries again what is not done; once credentials
 are refused, no more is summarised.
-Exit code 2 if anything was refused or failed; the rest is kept."""
+Exit code 2 if anything was refused or failed, or nothing was taken in; the rest is kept. 1 if nothing is said in what
+was read."""
 
 import glob
 import hashlib
@@ -47,7 +47,7 @@ from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
-from pipelines.ingest import FORMATS
+from pipelines.ingest import FORMATS, NOTHING_SAID
 from pipelines.steps.point import refuse_absent_model
 from pipelines.views.compaction_table import show_batch
 from pipelines.views.progress import progress
@@ -129,6 +129,17 @@ def main(arguments: Sequence[str]) -> int:
             log_and_report(log, folder)
     except Timeout as error:
         raise LcmError(f"into={into}: another `lcm compact` is at work there; wait for it") from error
+    return _exit_code(outcome, is_all_done=is_all_done)
+
+
+def _exit_code(outcome: _BatchOutcome, *, is_all_done: bool) -> int:
+    """As `lcm ingest` ends with the same files."""
+    read = [one for one in outcome.reports if one.refused is None]
+    if outcome.reports and not read:
+        raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
+    if read and not outcome.failed and all(one.is_silent for one in read):
+        warn(NOTHING_SAID)
+        return 1
     return 0 if is_all_done else 2
 
 

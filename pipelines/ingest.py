@@ -5,11 +5,11 @@ Take recorded transcripts, files or whole folders, into a store (into=memory.db)
 codex, cursor, gemini, goose, langchain, openclaw, opencode, openhands, parquet, sharegpt, swe_agent, tau_bench.
 
 A store takes each file as one transaction: all of it that can be read, or nothing. A file that has grown adds what is
-new. A line that cannot be read is put aside with its number and the reason and listed in FILE.quarantine.jsonl;
-strict=true refuses the file instead. A file of a folder that is empty, of a kind that is known but not read, or whole
-JSON of an unknown one is passed over. A file that is read and gives doubt (no message, no words, no instant, more than
-a tenth put aside) is told. Exit code 2 if any other, or one that was named, was not taken in, or none was; 1 if nothing
-is said in what was taken in.
+new; a conversation that is stored with other words is left out and told, with exit code 2. A line that cannot be read
+is put aside with its number and the reason and listed in FILE.quarantine.jsonl; strict=true refuses the file instead.
+A file of a folder that is empty, of a kind that is known but not read, or whole JSON of an unknown one is passed over.
+A file that is read and gives doubt (no message, no words, no instant, more than a tenth put aside) is told. Exit code 2
+if any other, or one that was named, was not taken in, or none was; 1 if nothing is said in what was taken in.
 What a session resumed, forked or archived wrote again is taken in once, in the order of the files, and kept as an event
 where it stands again; copies=all takes each. Into Parquet goes everything or nothing. token_estimator and assembly say
 what a message costs in a store, session which sessions are left out (session.ignore_patterns) and from where on a text
@@ -19,7 +19,7 @@ format=package.module.Class names a reader of your own; say trust=[package] with
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,7 +37,7 @@ from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.branches import is_branch
-from lcm.transcript.copies import Copies, CopiesRule
+from lcm.transcript.copies import Copies, CopiesRule, Holders
 from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.message_tokens import Usage
@@ -55,6 +55,8 @@ from pipelines.views.terminal import console, kept, say, warn
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
+NOTHING_SAID = "nothing is said in what was read: no message has words"
+
 _OURS = ("into", "format", "strict", "copies")
 _GROUPS = ("token_estimator", "session", "assembly")
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".parquet")
@@ -65,19 +67,33 @@ _LARGE_BYTES = 4 * _MIB
 
 
 @dataclass(slots=True)
+class _Counts:
+    """What was read of one conversation."""
+
+    roles: Counter[str] = field(default_factory=Counter)
+    """How many messages of each."""
+    tool_calls: int = 0
+    events: int = 0
+    usage: Usage = field(default_factory=Usage)
+    """Of the messages whose session recorded their tokens."""
+
+    def add(self, piece: Transcript, preparer: MessagePreparer) -> None:
+        self.usage = self.usage.plus(preparer.usage(piece.messages, piece.events, self.roles.total()))
+        self.roles.update(message.role for message in piece.messages)
+        self.tool_calls += sum(map(tool_calls, piece.messages))
+        self.events += len(piece.events)
+
+
+@dataclass(slots=True)
 class _FileReport:
     """What became of one file."""
 
     file: RecordedFile
     format: str = ""
-    conversations: Counter[str] = field(default_factory=Counter)
-    """How many messages each holds."""
-    roles: Counter[str] = field(default_factory=Counter)
-    tool_calls: int = 0
-    events: int = 0
+    conversations: dict[str, _Counts] = field(default_factory=dict)
     new: int = 0
-    usage: Usage = field(default_factory=Usage)
-    """Of the messages whose session recorded their tokens."""
+    left_out: list[str] = field(default_factory=list)
+    """Conversations that are stored with other words; each line names the file."""
     is_read: bool = False
     """To its end, or as far as it can be."""
     refused: str | None = None
@@ -89,18 +105,19 @@ class _FileReport:
     ) -> Iterator[Transcript]:
         """The pieces, counted as they pass."""
         for piece in pieces:
-            first = self.conversations[piece.conversation_id]
-            self.usage = self.usage.plus(preparer.usage(piece.messages, piece.events, first))
-            self.conversations[piece.conversation_id] = first + len(piece.messages)
-            self.events += len(piece.events)
-            for message in piece.messages:
-                self.roles[message.role] += 1
-                self.tool_calls += tool_calls(message)
+            self.conversations.setdefault(piece.conversation_id, _Counts()).add(piece, preparer)
             step()
             yield piece
         self.is_read = True
         if not self.conversations:
             self.refused = _nothing_in(self.file)
+
+    def leave_out(self, conversation_id: str, reason: str) -> None:
+        """Count nothing of a conversation that was read; a file of which nothing else was is refused."""
+        del self.conversations[conversation_id]
+        self.left_out.append(reason)
+        if not self.conversations:
+            self.refused = self.left_out.pop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +167,11 @@ def main(arguments: Sequence[str]) -> int:
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
     _show(taken, has_new=into.suffix != ".parquet")
-    _tell_usage([one.usage for one in taken if one.refused is None])
+    _tell_usage([told.usage for one in taken if one.refused is None for told in one.conversations.values()])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
     doubts = in_few_lines([doubt for one in taken if one.is_read for doubt in one.file.doubts])
-    for doubt in doubts[:_SHOWN]:
-        warn(f"doubtful: {doubt}")
-    if len(doubts) > _SHOWN:
-        warn(f"{len(doubts)} doubtful in all")
+    _tell_in_part("doubtful", doubts)
+    _tell_in_part("left out", [reason for one in taken for reason in one.left_out])
     _tell_refused(taken)
     if all(one.refused for one in taken):
         if is_new:
@@ -165,8 +180,9 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
     kept(into)
     if all(one.refused or one.file.is_silent for one in taken):
+        warn(NOTHING_SAID)
         return 1
-    return 2 if any(one.refused and not one.is_passed_over for one in taken) else 0
+    return 2 if any(one.left_out or (one.refused and not one.is_passed_over) for one in taken) else 0
 
 
 def _settings(command: Command) -> tuple[Path, str, bool, Copies | None]:
@@ -208,18 +224,31 @@ def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
 
 def _to_store(files: Sequence[RecordedFile], reading: _Reading, into: Path, show: Progress) -> list[_FileReport]:
     taken = []
+    holders = Holders()
     with Store(into) as store:
         for one, step in _each(files, show):
             taken.append(one)
             try:
                 pieces = _prepared(reading.pieces(one, step), reading.preparer)
+                changed: dict[str, str] = {}
                 with store.bulk() if one.file.path.stat().st_size > _LARGE_BYTES else nullcontext():
-                    one.new = store.ingest_pieces(pieces, reading.preparer.token_estimator, reading.preparer.rendered)
+                    tokens, rendered = reading.preparer.token_estimator, reading.preparer.rendered
+                    one.new = store.ingest_pieces(pieces, tokens, rendered, changed)
             except (StoreError, TranscriptError) as error:
                 if is_of_machine(error):
                     raise
                 one.refused = str(error) if str(one.file.path) in str(error) else f"{one.file.path}: {error}"
+            else:
+                _note_changed(one, changed, holders)
     return taken
+
+
+def _note_changed(one: _FileReport, changed: Mapping[str, str], holders: Holders) -> None:
+    """Leave out of a file's report what is stored with other words, of another file or of this one before."""
+    path = one.file.path
+    first = {name: holders.is_first(name, path) for name in one.conversations}
+    for name, reason in changed.items():
+        one.leave_out(name, f"{path}: {reason}" if first[name] else holders.second(name, path))
 
 
 def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterator[Transcript]:
@@ -231,17 +260,14 @@ def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterat
 
 def _to_parquet(files: Sequence[RecordedFile], reading: _Reading, into: Path, show: Progress) -> list[_FileReport]:
     taken: list[_FileReport] = []
-    conversations: dict[str, Path] = {}
+    holders = Holders()
 
     def pieces() -> Iterator[Transcript]:
         for one, step in _each(files, show):
             taken.append(one)
             for piece in reading.pieces(one, step):
-                other = conversations.setdefault(piece.conversation_id, one.file.path)
-                if other != one.file.path:
-                    raise TranscriptError(
-                        f"{one.file.path}: conversation {piece.conversation_id!r} is also in {other}; leave one out"
-                    )
+                if not holders.is_first(piece.conversation_id, one.file.path):
+                    raise TranscriptError(holders.second(piece.conversation_id, one.file.path))
                 yield piece
 
     write_parquet(pieces(), into)
@@ -259,7 +285,7 @@ def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_File
     for number, file in enumerate(files):
 
         def step(file: RecordedFile = file, number: int = number) -> None:
-            show("reading, MiB", (sum(sizes[:number]) + min(file.bytes_read, sizes[number])) // _MIB, total)
+            show("reading, MiB", (sum(sizes[:number]) + file.size_read) // _MIB, total)
 
         yield _FileReport(file), step
     show("reading, MiB", total, total)
@@ -273,10 +299,13 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     folder = Path(os.path.commonpath([one.file.path.absolute().parent for one in rows]))
     columns: dict[str, Callable[[_FileReport], int]] = {
         "conversations": lambda one: len(one.conversations),
-        "messages": lambda one: one.roles.total(),
-        **{role: lambda one, role=role: one.roles[role] for role in ROLES},  # type: ignore[misc]
-        "tool calls": lambda one: one.tool_calls,
-        "events": lambda one: one.events,
+        "messages": lambda one: sum(told.roles.total() for told in one.conversations.values()),
+        **{
+            role: lambda one, role=role: sum(told.roles[role] for told in one.conversations.values())  # type: ignore[misc]
+            for role in ROLES
+        },
+        "tool calls": lambda one: sum(told.tool_calls for told in one.conversations.values()),
+        "events": lambda one: sum(told.events for told in one.conversations.values()),
         "copies": lambda one: one.file.copies,
         "put aside": lambda one: len(one.file.quarantine),
     } | ({"new": lambda one: one.new} if has_new else {})
@@ -301,7 +330,12 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     if len(rows) > 1:
         say(f"below {folder}:")
     out.print(table, highlight=False, soft_wrap=False)
-    left = [count for one in rows for name, count in one.conversations.items() if is_branch(name, one.conversations)]
+    left = [
+        told.roles.total()
+        for one in rows
+        for name, told in one.conversations.items()
+        if is_branch(name, one.conversations)
+    ]
     if left:
         say(f"branches that were left: {len(left):,}, with {counted(sum(left), 'message')}")
 
@@ -337,6 +371,13 @@ def _list(read: Sequence[_FileReport], earlier: Sequence[dict[str, Any]], listin
         listing.unlink(missing_ok=True)
     if aside:
         warn(f"{len(aside)} put aside in all: {listing}")
+
+
+def _tell_in_part(what: str, lines: Sequence[str]) -> None:
+    for line in lines[:_SHOWN]:
+        warn(f"{what}: {line}")
+    if len(lines) > _SHOWN:
+        warn(f"{len(lines)} {what} in all")
 
 
 def _tell_refused(taken: Sequence[_FileReport]) -> None:

@@ -54,6 +54,8 @@ class SourceReport(NamedTuple):
     put_aside: tuple[str, ...]
     doubts: tuple[str, ...]
     refused: str | None
+    is_silent: bool
+    """Nothing is said in it; where it was done before, in the shard."""
     was_done: bool = False
     """By an earlier run."""
     failures: tuple[str, ...] = ()
@@ -112,7 +114,7 @@ class ShardWork:
         with Store(path) as store:
             if told.damaged or not all(_is_done(store, told, source) for source in shard.sources):
                 return None
-        return [_done_before(shard, source) for source in shard.sources]
+            return [_done_before(shard, source, store) for source in shard.sources]
 
     def _work(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         parts = self.parts()
@@ -134,7 +136,7 @@ class ShardWork:
                 while len(under_way) < _SOURCES and (source := next(waiting, None)):
                     if _is_done(store, told_before, source):
                         done_bytes += source.size_bytes
-                        yield _done_before(shard, source)._replace(incidents=_taken(incidents))
+                        yield _done_before(shard, source, store)._replace(incidents=_taken(incidents))
                     else:
                         under_way.append(opened(source, self.format))
                 if not under_way:
@@ -200,6 +202,7 @@ def _ended(
         put_aside=tuple(str(line) for line in reading.file.quarantine),
         doubts=tuple(reading.file.doubts),
         refused=reading.refused,
+        is_silent=reading.file.is_silent,
         failures=tuple(reading.failures),
     )
 
@@ -219,12 +222,12 @@ def _refuse_emptied(path: Path, told: LedgerContent) -> None:
         )
 
 
-def _done_before(shard: Shard, source: TranscriptSource) -> SourceReport:
-    return SourceReport(shard.number, source, 0, 0, (), (), None, was_done=True)
+def _done_before(shard: Shard, source: TranscriptSource, store: Store) -> SourceReport:
+    return SourceReport(shard.number, source, 0, 0, (), (), None, not store.has_words(), was_done=True)
 
 
 def _bytes_done(reading: SourceReader) -> float:
-    return min(reading.file.bytes_read, reading.source.size_bytes)
+    return min(reading.file.size_read, reading.source.size_bytes)
 
 
 @contextmanager

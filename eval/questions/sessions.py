@@ -11,7 +11,7 @@ from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
 from lcm.given import opened_as_is
 from lcm.records.conversation import Transcript
-from lcm.transcript.copies import Copies, CopiesRule
+from lcm.transcript.copies import Copies, CopiesRule, Holders
 from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import joined, read_pieces, reader_of
@@ -80,13 +80,17 @@ def read_sessions(
     """
     if not paths:
         raise DatasetError("dataset.paths names no file: set it to files or folders, dataset.paths=[a.jsonl,sessions]")
-    conversations: dict[str, Path] = {}
+    holders = Holders()
     files: list[SessionFile] = []
     digests, aside, passed_over, doubts = list[str](), list[str](), list[str](), list[str]()
     again, left_out = list[str](), list[str]()
     seen: dict[str, Copies] = {}
     named = [local(path) for path in paths]
-    for file in recorded_files(named, strict=strict):
+    recorded = recorded_files(named, strict=strict)
+    workspaces = {file.path: workspace_id(file) for file in recorded}
+    for file in recorded:
+        workspace = workspaces[file.path]
+        file.origins = {name: path for name, path in file.origins.items() if workspaces[path] == workspace}
         try:
             reader = reader_of(file, format)
         except TranscriptError as error:
@@ -94,19 +98,13 @@ def read_sessions(
                 raise
             passed_over.append(str(error))
             continue
-        workspace = workspace_id(file)
         known = seen.setdefault(workspace, Copies()) if copies == "once" else None
         read = joined(read_pieces(file, reader, workspace, known))
         if not read and is_passed_over(file, named):
             passed_over.append(f"{file.path}: holds nothing that can be read")
             continue
-        firsts = [(one, conversations.setdefault(one.conversation_id, file.path)) for one in read]
-        left_out += [
-            f"{file.path}: conversation {one.conversation_id!r} is also in {other}: name one of the two files"
-            for one, other in firsts
-            if other != file.path
-        ]
-        kept = tuple(one for one, other in firsts if other == file.path)
+        kept = tuple(one for one in read if holders.is_first(one.conversation_id, file.path))
+        left_out += [holders.second(one.conversation_id, file.path) for one in read if one not in kept]
         files.append(SessionFile(file.path, file.name, reader.name, workspace, kept, tuple(file.read_along)))
         aside += map(str, file.quarantine)
         doubts += file.doubts

@@ -16,6 +16,7 @@ from lcm.memory.live_documents import DocumentView, LiveDocuments
 from lcm.memory.scopes.scopes import Scopes, parse_agent_id
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
+from lcm.records.document import category_named
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 from lcm.writing.dream.promotion import in_sight
@@ -157,7 +158,7 @@ def _sight(live: LiveDocuments, first: Query, readable: tuple[str, ...] | None) 
     view = live.view(first.asked_at, readable)
     documents = in_sight(pl.concat([view.visible, view.folded]), first.text)
     if first.only_category is not None:
-        documents = documents.filter(category=first.only_category)
+        documents = documents.filter(category=category_named(first.only_category) or first.only_category)
     if first.shown_message_ids:
         shown = pl.lit(pl.Series([list(first.shown_message_ids)])).first()
         hidden = pl.col("source_message_ids").list.set_difference(shown).list.len() == 0

@@ -21,6 +21,16 @@ DEFAULT_RATING = 0.7
 
 
 MEMORY_CATEGORIES = ("profile", "preferences", "entities", "events", "cases", "patterns")
+_PLURALS = dict(zip(("preference", "entity", "event", "case", "pattern"), MEMORY_CATEGORIES[1:], strict=True))
+
+
+def category_named(name: object) -> str | None:
+    """The category of `MEMORY_CATEGORIES` that a name means, plural or singular, blanks and capitals aside."""
+    if not isinstance(name, str):
+        return None
+    written = name.strip().lower()
+    named = _PLURALS.get(written, written)
+    return named if named in MEMORY_CATEGORIES else None
 
 
 @dataclass(frozen=True, slots=True)

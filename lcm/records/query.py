@@ -26,6 +26,13 @@ class Recalled:
     """The width that answered, of an index with several."""
     is_recovered: bool = False
     """Fetched because ranking failed: the raw words, in the order of their cosine."""
+    related: tuple[str, ...] = ()
+    """The beginnings of documents that are shown with it, and with no better one."""
+
+    @property
+    def text_with_related(self) -> str:
+        """The text as it is shown."""
+        return f"{self.text}\nRelated: {' | '.join(self.related)}" if self.related else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Query:
     scopes: tuple[str, ...] | None = None
     """The scopes that the asker may read: () = none; None = those that the conversation reads, and without one all."""
     only_category: str | None = None
-    """Answer with documents of this category alone."""
+    """Answer with documents of this category alone, in the plural or singular."""
     caller: Literal["manual", "cli", "auto"] = "manual"
     """Who asks: a person or tool, the command line, or the memory itself before a turn."""
     shown_message_ids: tuple[str, ...] = ()

@@ -220,6 +220,22 @@ def add_events(connection: sqlite3.Connection, conversation: int, before: int, e
     )
 
 
+def set_events_aside(connection: sqlite3.Connection, conversation: int) -> None:
+    """Make room for the events of a transcript that is read again; `end_events` says which stay."""
+    connection.execute("UPDATE conversation_events SET ordinal = -ordinal WHERE conversation_id = ?", (conversation,))
+
+
+def end_events(connection: sqlite3.Connection, conversation: int, *, is_refused: bool) -> None:
+    """Forget the events that were set aside, or, of a refused transcript, those that were put in since."""
+    left = "> 0" if is_refused else "< 0"
+    connection.execute(
+        f"DELETE FROM conversation_events WHERE conversation_id = ? AND ordinal {left}",  # noqa: S608  # our constants
+        (conversation,),
+    )
+    if is_refused:
+        set_events_aside(connection, conversation)  # the sign of each is turned back
+
+
 def drop_events(connection: sqlite3.Connection, conversation: int, kept: int) -> None:
     """Forget all events of a conversation but the first `kept`.
 

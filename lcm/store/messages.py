@@ -13,9 +13,10 @@ from lcm.records.conversation import Message, Transcript
 from lcm.store.conversations import (
     active_conversation,
     add_events,
-    drop_events,
+    end_events,
     last_message,
     make_conversation,
+    set_events_aside,
     set_title,
     touch,
 )
@@ -38,10 +39,17 @@ class _Growing:
     events: int = 0
     known_at: datetime = EPOCH
     """The latest instant that was named, carried forward to messages without one."""
+    title: str | None = None
+    refusal: str | None = None
+    """Why it is not what is stored: no more of it is held against that."""
 
 
 def add_pieces(
-    connection: sqlite3.Connection, pieces: Iterable[Transcript], tokens: TokenEstimator, rendered: Rendering
+    connection: sqlite3.Connection,
+    pieces: Iterable[Transcript],
+    tokens: TokenEstimator,
+    rendered: Rendering,
+    refused: dict[str, str] | None,
 ) -> int:
     """Append what the stored conversations lack, inside the caller's transaction; see `Store.ingest_pieces`."""
     all_growing: dict[str, _Growing] = {}
@@ -52,23 +60,34 @@ def add_pieces(
         if growing is None:
             continue
         all_growing[key] = growing
+        if growing.refusal is not None:
+            continue
         rows = list(encode_messages(piece.messages, growing.known_at))
-        _require_stored(connection, growing, rows, key)
+        growing.refusal = _difference(connection, growing, rows, key)
+        if growing.refusal is not None:
+            if refused is None:
+                raise StoreError(growing.refusal)
+            continue
         if new := rows[max(0, growing.stored - growing.messages) :]:
             said = piece.messages[-len(new) :]
             first_seq = growing.messages + len(rows) - len(new) + 1
             counts = message_tokens(said, rendered, tokens, piece.events, first_seq - 1)
             _insert(connection, growing.conversation, key, first_seq, new, counts, [*map(parts_text, said)])
             added += len(new)
-        set_title(connection, growing.conversation, piece.title)
+        growing.title = growing.title if piece.title is None else piece.title
         add_events(connection, growing.conversation, growing.events, piece.events)
         growing.events += len(piece.events)
         growing.messages += len(rows)
         growing.known_at = parse_instant(rows[-1].created_at) if rows else growing.known_at
     for key, growing in all_growing.items():
-        if growing.messages < growing.stored:
+        if growing.refusal is None and growing.messages < growing.stored:
             missing = next(read_rows(connection, growing.conversation, growing.messages + 1))
-            raise StoreError(_changed(key, growing.messages, missing, None))
+            growing.refusal = _changed(key, growing.messages, missing, None)
+        _end(connection, growing)
+        if growing.refusal is not None:
+            if refused is None:
+                raise StoreError(growing.refusal)
+            refused[key] = growing.refusal
     return added
 
 
@@ -93,15 +112,25 @@ def append(
 
 
 def _begin(connection: sqlite3.Connection, piece: Transcript, key: str) -> _Growing | None:
-    """Find the conversation or make it, unless there is nothing to put in; its events are put in anew."""
+    """Find the conversation or make it, unless there is nothing to put in; its events are put in anew.
+
+    A file is read from its beginning each time: what it says beside the messages then is what counts.
+    """
     conversation = active_conversation(connection, key)
     if conversation is not None:
-        drop_events(connection, conversation, 0)
+        set_events_aside(connection, conversation)
         last = last_message(connection, conversation)
         return _Growing(conversation, last.seq if last else 0)
     if not piece.messages and not piece.events:
         return None
     return _Growing(make_conversation(connection, key), 0)
+
+
+def _end(connection: sqlite3.Connection, growing: _Growing) -> None:
+    """Give a conversation what was read beside its messages; a refused one has what it had."""
+    end_events(connection, growing.conversation, is_refused=growing.refusal is not None)
+    if growing.refusal is None:
+        set_title(connection, growing.conversation, growing.title)
 
 
 def _insert(
@@ -152,6 +181,12 @@ def messages_by_key(connection: sqlite3.Connection, keys: Sequence[str]) -> dict
     return found
 
 
+def messages_have_words(connection: sqlite3.Connection) -> bool:
+    """Say whether a message has more than white space."""
+    contents = connection.execute("SELECT content FROM messages")
+    return any(content.strip() for (content,) in contents)
+
+
 def image_counts(connection: sqlite3.Connection, conversation: int) -> dict[str, int]:
     """Count the images of each message of a conversation that holds some, by its id."""
     rows = connection.execute(
@@ -178,16 +213,17 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
             start = i + 1
 
 
-def _require_stored(connection: sqlite3.Connection, growing: _Growing, rows: Sequence[MessageRow], key: str) -> None:
-    """Refuse a piece in which a stored message is not what it was."""
+def _difference(connection: sqlite3.Connection, growing: _Growing, rows: Sequence[MessageRow], key: str) -> str | None:
+    """Which stored message is not what it was in a piece; None where none is."""
     before = growing.messages
     last = min(before + len(rows), growing.stored)
     if last <= before:
-        return
+        return None
     stored = read_rows(connection, growing.conversation, before + 1, last)
     for seq, (old, new) in enumerate(zip(stored, rows, strict=False), start=before):
         if old != new:
-            raise StoreError(_changed(key, seq, old, new))
+            return _changed(key, seq, old, new)
+    return None
 
 
 def _changed(key: str, before: int, old: MessageRow, new: MessageRow | None) -> str:

@@ -50,7 +50,7 @@ from lcm.store.documents import (
     update_use,
 )
 from lcm.store.file import StoreFile
-from lcm.store.messages import add_pieces, append, image_counts, messages_by_key, read_messages
+from lcm.store.messages import add_pieces, append, image_counts, messages_by_key, messages_have_words, read_messages
 from lcm.store.summaries import (
     add_compaction,
     compaction_frame,
@@ -95,14 +95,28 @@ class Store(StoreFile):
         """
         return self.ingest_pieces([transcript], tokens, rendered)
 
-    def ingest_pieces(self, pieces: Iterable[Transcript], tokens: TokenEstimator, rendered: Rendering = _said) -> int:
+    def ingest_pieces(
+        self,
+        pieces: Iterable[Transcript],
+        tokens: TokenEstimator,
+        rendered: Rendering = _said,
+        refused: dict[str, str] | None = None,
+    ) -> int:
         """`ingest` of transcripts that come in pieces, never all in memory, as one transaction.
 
         Each piece continues its conversation where the piece before it ended; those of several conversations may
         alternate.
+
+        Args:
+            refused: takes the conversations of which a stored message is missing or changed, with the reasons; they
+                stay as they are, and all others are taken in. None = then nothing is.
         """
         with self.writing() as connection:
-            return add_pieces(connection, pieces, tokens, rendered)
+            return add_pieces(connection, pieces, tokens, rendered, refused)
+
+    def has_words(self) -> bool:
+        """Say whether anything is said in a stored message."""
+        return messages_have_words(self._connection)
 
     def append(
         self, conversation_id: str, messages: Sequence[Message], tokens: TokenEstimator, rendered: Rendering = _said

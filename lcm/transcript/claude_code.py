@@ -1,12 +1,12 @@
 """Claude Code sessions: JSONL, a record a line, with the sessions of its sub-agents beside it or inside it.
 
 Records of type `user` and `assistant` hold a `message` and become messages; so do prompts that were typed while the
-agent worked, which stand in an `attachment` of type `queued_command`. All others (summaries, attachments, progress,
-types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records: what they tell lies
-beside no `message` and no role, and the messages around them tell it again.
+agent worked, which stand in an `attachment` of type `queued_command`. All others (summaries, those of compactions too,
+attachments, progress, types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records:
+what they tell lies beside no `message` and no role, and the messages around them tell it again.
 
-The order is that of the file. `parentUuid` makes a branch only where a prompt goes back behind other prompts: parallel
-tool calls fork it where nobody turned back.
+The order is that of the file. `parentUuid` makes a branch only where a prompt or command goes back behind others:
+parallel tool calls fork it where nobody turned back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,13 @@ from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
 from lcm.transcript.branches import Stretches
+from lcm.transcript.claude_prompts import is_summary, is_typed_meanwhile
+from lcm.transcript.claude_queue import PromptQueue
 from lcm.transcript.claude_rewinds import rewound
-from lcm.transcript.fields import as_object, kind, object_in, text_in
+from lcm.transcript.fields import as_object, kind, text_in
 from lcm.transcript.identity import digest, native_id, recorded_instant
 from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
-from lcm.transcript.plain_text import MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
+from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.session_folder import ToolResults, agents, is_agent, is_beside, journals, notes
@@ -29,13 +31,11 @@ from lcm.transcript.session_folder import ToolResults, agents, is_agent, is_besi
 _SPOKEN = ("user", "assistant")
 _ONLY_HERE = frozenset({"file-history-snapshot", "queue-operation", "permission-mode", "custom-title", "ai-title"})
 """Types of events that no other format knows."""
+_COMPACT_SUMMARY = "compact_summary"
+"""The kind of event that what a compaction left of the talk is, though it is recorded as the user's words."""
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """Where a title stands, the best first: what the user chose, what was made for the session, what it was about."""
-
-_NOTIFICATION, _INTERRUPTED = "<task-notification", "[Request interrupted"
-_FROM_QUEUE = "queued"
-"""The `promptSource` of a prompt that waited until the agent was done; early records name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _events_beside(file: RecordedFile, results: ToolResults) -> Iterator[Recorde
 
 def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]:
     session_id = _first_session_id(file)
-    chains, titles, queued = _Chains(session_id), dict[str, str](), _Queued()
+    chains, titles, queued = _Chains(session_id), dict[str, str](), PromptQueue()
     own_id = ""
     branches = Stretches(() if is_agent(file.path) else rewound(file))
     for line, record in file.values():
@@ -87,8 +87,8 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             conversation_id = chains.conversation_id(as_object(record), line)
             own_id = own_id or conversation_id
             message = _message(record, session_id, results)
-            is_said = message is not None and not queued.repeats(record, message)
-            item = message if message is not None and is_said else Event(kind(record), record)
+            is_said = not queued.repeats(record, message)
+            item = message if message is not None and is_said else Event(_event_kind(record), record)
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
             is_main = conversation_id == session_id
@@ -99,11 +99,15 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             yield RecordedItem(own_id or session_id, Event("meta", meta), _agent_title(meta))
 
 
+def _event_kind(record: dict[str, Any]) -> str:
+    return _COMPACT_SUMMARY if is_summary(record) else kind(record)
+
+
 def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> Message | None:
     """What is said in a record; None where it is an event."""
-    if is_typed := _is_typed_meanwhile(record):
+    if is_typed := is_typed_meanwhile(record):
         said, within = _queued(record["attachment"]), "attachment"
-    elif record.get("type") in _SPOKEN:
+    elif record.get("type") in _SPOKEN and not is_summary(record):
         said, within = _spoken(record, results), "message"
     else:
         return None
@@ -158,55 +162,6 @@ def _queued(attachment: Mapping[str, Any]) -> DecomposedMessage:
     envelope = {"native": {**attachment, "prompt": None}, "slots": {"prompt": said.envelope["slots"]["content"]}}
     parts = tuple(replace(part, metadata={**part.metadata, "slot": "prompt"}) for part in said.parts)
     return said._replace(parts=parts, envelope=envelope)
-
-
-def _is_typed_meanwhile(record: Mapping[str, Any]) -> bool:
-    """Whether somebody typed it while the agent worked: what a program queued (a task that is done) has the same shape.
-
-    To a sub-agent its coordinator speaks as to the agent its user.
-    """
-    queued = object_in(record, "attachment") if record.get("type") == "attachment" else {}
-    prompt = queued.get("prompt")
-    if queued.get("type") != "queued_command" or not isinstance(prompt, str | list):
-        return False
-    by = object_in(queued, "origin").get("kind", "human")
-    if by == "coordinator" and record.get("isSidechain") is True:
-        return True
-    words = plain_text({"content": prompt}).strip()
-    is_meta = queued.get("isMeta") is True or record.get("isMeta") is True
-    is_prompt = queued.get("commandMode", "prompt") == "prompt" and by == "human" and not is_meta
-    has_media = any(block_type(block) in MEDIA_TYPES for block in prompt)
-    return is_prompt and (has_media or bool(words)) and not words.startswith(_NOTIFICATION)
-
-
-@dataclass(slots=True)
-class _Queued:
-    """The prompts that were typed while the agent worked, until the user says something else.
-
-    A queue that is emptied when the agent is done gives a prompt as a record of type `user` too.
-    """
-
-    _words: set[int] = field(default_factory=set)
-    _ids: set[int] = field(default_factory=set)
-
-    def repeats(self, record: Mapping[str, Any], message: Message) -> bool:
-        """Whether the record says again what stands in such a prompt."""
-        words = digest(message.content.strip())
-        if record.get("type") == "attachment":
-            self._words.add(words)
-            if source := native_id(object_in(record, "attachment").get("source_uuid")):
-                self._ids.add(digest(source))
-            return False
-        if message.role != "user" or any(part.part_type == "tool" for part in message.parts):
-            return False
-        if digest(message.message_id) in self._ids:
-            return True
-        if words in self._words and record.get("promptSource", _FROM_QUEUE) == _FROM_QUEUE:
-            self._words.discard(words)
-            return True
-        if not message.content.startswith(_INTERRUPTED):
-            self._words.clear()
-        return False
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.branches import Stretches, stretches_but
+from lcm.transcript.codex_forks import own_from, parent
 from lcm.transcript.fields import as_object, json_in, kind, object_in, text_in
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
@@ -49,7 +50,8 @@ _OUTPUT_KEYS = ("output", "result", "tools", "content")
 class CodexReader:
     """Reads one conversation a file, named by its first header.
 
-    Headers after it (a session resumed or forked) are events like others.
+    Headers after it (a session resumed or forked) are events like others. What a fork copies from a session among the
+    files that are read together (`file.origins`) is marked as copies.
     """
 
     name = "codex"
@@ -62,17 +64,24 @@ class CodexReader:
         values = (value for _, value in RecordedFile(file.path).values())
         conversation_id = next(filter(None, map(_session_id, values)), file.name)
         branches = Stretches(_rolled_back(file) if file.mentions(_ROLLED_BACK.encode()) else ())
+        own = max((own_from(file, origin) for origin in file.origins.values()), default=0)
         title: str | None = None
-        parent, has_messages = "", False
+        forked_from, has_messages = "", False
         for place, (line, record) in enumerate(file.values()):
             with file.record(line):
                 title = _title(as_object(record)) or title
                 item = _item(record, conversation_id)
-                parent, has_messages = parent or _parent(record), has_messages or isinstance(item, Message)
+                forked_from, has_messages = forked_from or parent(record), has_messages or isinstance(item, Message)
                 suffix = branches.suffix(place, item.message_id) if isinstance(item, Message) else ""
-                yield RecordedItem(conversation_id + suffix, item, title)
-        if parent and not has_messages:
-            file.doubts.append(f"{file.path}: a fork that holds no words of its own: read the session {parent} instead")
+                yield RecordedItem(conversation_id + suffix, item, title, is_copy=place < own)
+        if forked_from and not has_messages:
+            told = f"a fork that holds no words of its own: read the session {forked_from} instead"
+            file.doubts.append(f"{file.path}: {told}")
+        elif forked_from and forked_from not in file.origins:
+            told = (
+                f"forked from the session {forked_from}, which is not among the files: what both say counts as its own"
+            )
+            file.doubts.append(f"{file.path}: {told}")
 
 
 def _rolled_back(file: RecordedFile) -> list[list[range]]:
@@ -209,12 +218,6 @@ def _session_id(record: object) -> str:
     if record.get("type") == "session_meta":
         return native_id(object_in(record, "payload").get("id"))
     return native_id(record.get("id")) if _is_early_header(record) else ""
-
-
-def _parent(record: Mapping[str, Any]) -> str:
-    """The id of the session that a header says it was forked from."""
-    payload = object_in(record, "payload") if record.get("type") == "session_meta" else {}
-    return native_id(payload.get("forked_from_id"))
 
 
 def _title(record: Mapping[str, Any]) -> str | None:

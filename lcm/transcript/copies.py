@@ -7,7 +7,8 @@ from typing import Literal
 
 from lcm.records.conversation import Event, Message
 from lcm.transcript.identity import Digests
-from lcm.transcript.parts import rebuild_record
+from lcm.transcript.parts import rebuild, rebuild_record
+from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -16,6 +17,23 @@ CopiesRule = Literal["once", "all"]
 
 _CHANCELESS = 16
 """Characters."""
+
+
+class Holders:
+    """Of each conversation the first file that holds it, of files that are read one after the other."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, Path] = {}
+
+    def is_first(self, conversation_id: str, path: Path) -> bool:
+        return self._first.setdefault(conversation_id, path) == path
+
+    def second(self, conversation_id: str, path: Path) -> str:
+        """Say of another file why the conversation is not read of it too."""
+        return (
+            f"{path}: conversation {conversation_id!r} is also in {self._first[conversation_id]}: "
+            "name one of the two files"
+        )
 
 
 class Copies:
@@ -28,8 +46,7 @@ class Copies:
 
     def __init__(self) -> None:
         self._seen = Digests()
-        self._files: dict[str, Path] = {}
-        """Of each conversation the first that holds it."""
+        self._holders = Holders()
         self.ids: dict[str, str] = {}
         """What would be a copy's message id, and its recorded id, by which the original is found."""
 
@@ -37,10 +54,11 @@ class Copies:
         """The items; a copy is an event of type `copy` with the same record, and counted in `file.copies`."""
         for recorded in items:
             message = recorded.item
-            is_first_state = self._files.setdefault(recorded.conversation_id, file.path) == file.path
-            if isinstance(message, Message) and is_first_state and self._is_copy(message):
+            is_first_state = self._holders.is_first(recorded.conversation_id, file.path)
+            if isinstance(message, Message) and (recorded.is_copy or (is_first_state and self._is_copy(message))):
                 file.copies += 1
-                self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
+                if message.message_id:
+                    self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
                 yield recorded._replace(item=Event("copy", rebuild_record(message)))
             else:
                 yield recorded
@@ -53,5 +71,11 @@ class Copies:
             (part.part_type, part.text, part.tool_call_id, part.tool_name, part.tool_input, part.tool_output)
             for part in message.parts
         ]
-        told = parts or message.content
+        told = (parts, _recorded_words(message))
         return not self._seen.add(repr((message.message_id, message.created_at, message.role, told)))
+
+
+def _recorded_words(message: Message) -> str:
+    """What the record itself says, whatever was read beside it."""
+    is_more = any("recorded" in part.metadata for part in message.parts)
+    return plain_text(rebuild(message)) if is_more else message.content

@@ -5,12 +5,14 @@ from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import cline, cursor, opencode, openhands, session_folder
+from lcm.transcript import agent_database, cline, cursor, opencode, openhands, session_folder
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.cline import ClineReader
+from lcm.transcript.codex_forks import mark_forks
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.foreign import foreign_name
+from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import column_names
@@ -20,6 +22,7 @@ from lcm.transcript.recorded_file import RecordedFile, without_ending
 from lcm.transcript.session_states import mark_states
 
 _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
+    (OpenClawReader(), agent_database.beside),
     (ClaudeCodeReader(), session_folder.beside),
     (ClineReader(), cline.beside),
     (CursorReader(), cursor.beside),
@@ -39,7 +42,7 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
     session among them reads along with it (its sub-agents) is left to it. Links are followed as far as they stay below
     what was named, and one that leads elsewhere is told; devices and pipes are passed over; a folder that cannot be
     listed stands for its files, so that reading it says why. A file that holds an older state of a session in another
-    is told so.
+    is told so, and a fork where its parent is.
 
     Raises:
         TranscriptError: if there is no such file or folder.
@@ -60,6 +63,7 @@ def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[Recor
     left = _read_along([file.path for file in found]).difference(paths)
     kept = [file for file in found if file.path not in left]
     mark_states(kept)
+    mark_forks(kept)
     return kept
 
 

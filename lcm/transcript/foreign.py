@@ -23,7 +23,7 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     *_ARCHIVES,
     (0, b"SQLite format 3\0", "a SQLite database"),
     (0, b"%PDF-", "a PDF"),
-    (0, b"PAR1", "a Parquet file without columns role and content, or messages"),
+    (0, b"PAR1", "a Parquet file without columns role and content, messages, or prompt and completion"),
     (0, b"ARROW1", "an Arrow file"),
 )
 _HARDLY_A_TALK = ("plain text", "a binary file", "a CSV table")
@@ -90,7 +90,6 @@ _RECORDS: tuple[_Recognised, ...] = (
     (_has("features", "rows"), "a page of a Hugging Face dataset"),
     (_has("instruction", "output"), "a Hugging Face style dataset of instructions"),
     (_has("chosen", "rejected"), "a Hugging Face style dataset of preferences"),
-    (_has("prompt", "completion"), "a Hugging Face style dataset of prompts"),
 )
 """Asked in this order, of each of the first records."""
 

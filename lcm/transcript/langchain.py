@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message
@@ -35,9 +35,11 @@ _PATHS = (("messages",), ("values", "messages"), ("checkpoint", "channel_values"
 class LangChainReader:
     """Reads one conversation a file; states that name a `thread_id` are one a thread.
 
-    A message has its own instant, else that of the earliest state which holds it. What a state holds beside its
-    messages is an event of type `state`, with null in their place. What a state before it
-    in the file has said is an event of type `copy`: each checkpoint of a thread holds all that was said until then.
+    Each checkpoint of a thread holds all that was said until then. A message is said in the newest state that holds it,
+    as it is written there; in any other it is an event of type `copy`. What the newest state of all no longer holds was
+    removed, or left by a fork: such messages are a branch with those that went at once. A message has its own instant,
+    else that of the earliest state which holds it. What a state holds beside its messages is an event of type `state`,
+    with null in their place.
     """
 
     name = "langchain"
@@ -47,15 +49,38 @@ class LangChainReader:
         return any(_is_message(value) or any(map(_is_message, _messages(value)[1][:3])) for value in values)
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
-        threads = _threads(RecordedFile(file.path), file.name)
+        threads = _threads(file)
+        places: Counter[str] = Counter()
         for line, value in file.values():
             with file.record(line):
                 record = as_object(value)
-                path, messages = _messages(record)
-                if path:
-                    yield from threads[_thread(record) or file.name].state(record, path, messages, file, line)
+                if path := _messages(record)[0]:
+                    named = _thread(record) or file.name
+                    yield from threads[named].state(places[named], record, path, file, line)
+                    places[named] += 1
                 else:
                     yield RecordedItem(file.name, _item(record, file.name))
+
+
+class _State(NamedTuple):
+    """One state of a thread."""
+
+    instant: datetime | None
+    many: int
+    """Messages."""
+    graph: str
+    """Of a thread's subgraphs each keeps states of its own; empty = the graph itself."""
+
+
+class _Told(NamedTuple):
+    """What the states of a thread tell of one message."""
+
+    newest: int
+    """The rank of the newest state that holds it."""
+    earliest: datetime | None
+    """The instant of the earliest."""
+    is_kept: bool
+    """A newest state of all holds it."""
 
 
 @dataclass(slots=True)
@@ -63,39 +88,79 @@ class _Thread:
     """A conversation of which several states may tell; its messages go by digests."""
 
     conversation_id: str
-    said_at: dict[tuple[int, int], datetime | None] = field(default_factory=dict)
-    """The instant of the earliest state that holds each."""
-    _said: set[tuple[int, int]] = field(default_factory=set)
-    """What the states that were read hold."""
+    states: list[_State] = field(default_factory=list)
+    """In the order of the file."""
+    _ranks: list[int] = field(default_factory=list)
+    """Of each state, oldest first."""
+    _told: dict[tuple[int, int], _Told] = field(default_factory=dict)
+    _newest: dict[str, int] = field(default_factory=dict)
+    """The rank of the newest state that holds any message, by graph."""
+    _branches: dict[int, str] = field(default_factory=dict)
+    """What a branch adds to the conversation's id, by the rank of the newest state that holds it."""
 
-    def survey(self, record: dict[str, Any], messages: list[Any]) -> None:
-        instant = said_beside({"state": record, **record}, "state", "checkpoint")
+    def rank(self) -> None:
+        """Put the states in order: by their instants, else as the file has them, which may be the newest first."""
+        places = list(range(len(self.states)))
+        if self.states[0].many > self.states[-1].many:
+            places.reverse()
+        instants = {place: instant for place in places if (instant := self.states[place].instant) is not None}
+        if len(instants) == len(places):
+            places.sort(key=instants.__getitem__)
+        self._ranks = [0] * len(places)
+        for rank, place in enumerate(places):
+            self._ranks[place] = rank
+        self._newest = {self.states[place].graph: rank for rank, place in enumerate(places) if self.states[place].many}
+
+    def survey(self, place: int, messages: list[Any]) -> None:
+        """Take in which messages a state holds; all states were ranked before."""
+        rank, state = self._ranks[place], self.states[place]
+        is_newest = rank == self._newest.get(state.graph)
         for key in _keys(messages):
-            known = self.said_at.get(key)
-            self.said_at[key] = min(filter(None, (known, instant)), default=None)
+            known = self._told.get(key, _Told(rank, None, False))
+            earliest = min(filter(None, (known.earliest, state.instant)), default=None)
+            self._told[key] = _Told(max(known.newest, rank), earliest, known.is_kept or is_newest)
 
     def state(
-        self, record: dict[str, Any], path: tuple[str, ...], messages: list[Any], file: RecordedFile, line: int
+        self, place: int, record: dict[str, Any], path: tuple[str, ...], file: RecordedFile, line: int
     ) -> Iterator[RecordedItem]:
         yield RecordedItem(self.conversation_id, Event("state", _without(record, path)))
+        rank, messages = self._ranks[place], _messages(record)[1]
         for number, (native, key) in enumerate(zip(messages, _keys(messages), strict=True), start=1):
             with file.record(line, f"messages {number}: "):
-                item = _item(as_object(native), self.conversation_id)
-                if isinstance(item, Message):
-                    told = item.created_at or self.said_at[key]
-                    item = Event("copy", native) if key in self._said else replace(item, created_at=told)
-                yield RecordedItem(self.conversation_id, item)
-        self._said.update(_keys(messages))
+                item, suffix, told = _item(as_object(native), self.conversation_id), "", self._told[key]
+                if isinstance(item, Message) and rank < told.newest:
+                    item = Event("copy", native)
+                    file.copies += 1
+                elif isinstance(item, Message):
+                    item = replace(item, created_at=item.created_at or told.earliest)
+                    left = f"~{item.message_id or number}"
+                    suffix = "" if told.is_kept else self._branches.setdefault(rank, left)
+                yield RecordedItem(self.conversation_id + suffix, item)
 
 
-def _threads(file: RecordedFile, name: str) -> dict[str, _Thread]:
+def _threads(file: RecordedFile) -> dict[str, _Thread]:
     threads: dict[str, _Thread] = {}
-    for _, value in file.values():
+    for record, messages in _states(file):
+        named = _thread(record) or file.name
+        instant = said_beside({"state": record, **record}, "state", "checkpoint")
+        state = _State(instant, len(messages), _configured(record, "checkpoint_ns"))
+        threads.setdefault(named, _Thread(named)).states.append(state)
+    for thread in threads.values():
+        thread.rank()
+    places: Counter[str] = Counter()
+    for record, messages in _states(file):
+        named = _thread(record) or file.name
+        threads[named].survey(places[named], messages)
+        places[named] += 1
+    return threads
+
+
+def _states(file: RecordedFile) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+    """The states of a file, each with its messages."""
+    for _, value in RecordedFile(file.path).values():
         path, messages = _messages(value)
         if path:
-            named = _thread(value) or name
-            threads.setdefault(named, _Thread(named)).survey(value, messages)
-    return threads
+            yield value, messages
 
 
 def _keys(messages: list[Any]) -> list[tuple[int, int]]:
@@ -133,9 +198,13 @@ def _without(record: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]
 
 
 def _thread(state: Mapping[str, Any]) -> str:
+    return _configured(state, "thread_id")
+
+
+def _configured(state: Mapping[str, Any], key: str) -> str:
     configurable = object_in(object_in(state, "config"), "configurable")
     holders = (state, configurable, object_in(state, "checkpoint"), object_in(state, "metadata"))
-    return next(filter(None, (native_id(holder.get("thread_id")) for holder in holders)), "")
+    return next(filter(None, (native_id(holder.get(key)) for holder in holders)), "")
 
 
 def _body(record: Mapping[str, Any]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ one alone holds is a conversation of its own, as an abandoned branch is.
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
 from lcm.transcript.agent_database import Records, is_agent_database, stored_sessions
 from lcm.transcript.branches import Stretches
-from lcm.transcript.database import is_database, snapshot
+from lcm.transcript.database import columns, is_database, snapshot
 from lcm.transcript.fields import as_object, kind, listed, object_in, text_in
 from lcm.transcript.identity import Digests, digest, native_id, recorded_instant
 from lcm.transcript.parts import decompose, enclosed
@@ -37,7 +37,10 @@ Branches = Literal["apart", "in_file_order"]
 
 @dataclass(frozen=True, slots=True)
 class OpenClawReader:
-    """Reads one session a file; its id names both the conversation and the session."""
+    """Reads a session, or several one behind the other: a whole header with another id begins the next.
+
+    The id of a session names its conversation too.
+    """
 
     branches: Branches = "apart"
     """`apart`: the conversation is the live branch, and the messages of each abandoned one are a conversation named
@@ -71,8 +74,9 @@ class OpenClawReader:
         with snapshot(file) as connection:
             for session in stored_sessions(connection):
                 if session.window is not None:
-                    title = text_in(session.window, "display_name")
-                    yield RecordedItem(session.session_id, Event("session_window", session.window), title)
+                    with file.record(1, f"session_windows, session {session.session_id}: "):
+                        window = Event("session_window", columns(session.window))
+                        yield RecordedItem(session.session_id, window, text_in(session.window, "display_name"))
                 held = Digests()
                 for number, records in enumerate(session.states):
                     yield from self._state(file, records, session.session_id, held if number else None)
@@ -97,13 +101,18 @@ class OpenClawReader:
                 return
             conversation_id = f"{session_id}~{native_id(first.get('id')) or digest(identity(first))}"
             has_branches = False
-        branches = Stretches(_abandoned(value for _, value in records(again)) if has_branches else ())
+        has_headers = held is None and not is_database(file)
+        entries = (value for _, value in records(again))
+        branches = Stretches(_abandoned(entries, session_id if has_headers else None) if has_branches else ())
         title: str | None = None
         place = -1
         for line, entry in records(file):
             with file.record(line):
                 as_object(entry, "an entry")
                 place += 1
+                if has_headers and (begun := _begun(entry)) not in ("", session_id):
+                    session_id = conversation_id = begun
+                    title = None
                 if held is not None and held.has(identity(entry)):
                     continue
                 if entry.get("type") == "session_info" and isinstance(entry.get("name"), str):
@@ -152,6 +161,11 @@ def _is_header(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") == "session"
 
 
+def _begun(entry: Any) -> str:
+    """The id of the session that a whole header begins; empty where the entry is none."""
+    return native_id(entry.get("id")) if _is_header(entry) and {"timestamp", "cwd"} <= entry.keys() else ""
+
+
 def _is_entry(value: Any) -> bool:
     """Say whether this is a message entry: a header alone may be any tool's."""
     message = value.get("message") if isinstance(value, dict) and value.get("type") == "message" else None
@@ -175,8 +189,30 @@ def _message(entry: dict[str, Any], session_id: str) -> Message:
     )
 
 
-def _abandoned(entries: Iterable[Any]) -> list[range]:
-    """The places, from 0, of the entries that do not lead to the last one: each stretch that begins somewhere else.
+def _abandoned(entries: Iterable[Any], session_id: str | None) -> list[range]:
+    """The places, from 0, of the entries that do not lead to the last one of their session.
+
+    Args:
+        entries: of the file, or of the database's session.
+        session_id: of the first session; None = whatever headers say, there is one.
+    """
+
+    def session(entry: Any) -> str | None:
+        nonlocal session_id
+        session_id = session_id if session_id is None else _begun(entry) or session_id
+        return session_id
+
+    abandoned: list[range] = []
+    start = 0
+    for _, own in groupby(entries, session):
+        ranges, count = _abandoned_of(own)
+        abandoned += [range(start + one.start, start + one.stop) for one in ranges]
+        start += count
+    return abandoned
+
+
+def _abandoned_of(entries: Iterable[Any]) -> tuple[list[range], int]:
+    """The places of what does not lead to the last entry, each stretch that begins somewhere else; and all places.
 
     An entry without `parentId`, or whose parent is not in the file, follows the one before it. Null is the root's
     parent: a later entry with it begins the tree anew, in a file whose entries name their parents.
@@ -205,7 +241,7 @@ def _abandoned(entries: Iterable[Any]) -> list[range]:
             cuts = [gap.start, *(place for place in forks if place in gap), gap.stop]
             abandoned += [range(first, last) for first, last in pairwise(cuts) if first < last]
             end = parents[fork] + 1
-    return abandoned
+    return abandoned, len(ids)
 
 
 def _places(wanted: Mapping[int, int], ids: npt.NDArray[np.uint64]) -> dict[int, int]:

@@ -1,4 +1,7 @@
-"""OpenHands events: JSONL, an array (`trajectory.json`), or a file each in a conversation's folder `events`.
+"""OpenHands events: JSONL, an array (`trajectory.json`), or a file each in a conversation's folder `events`; and runs.
+
+A run is an object with its events under `history` (a line of an evaluation's `output.jsonl`) or `trajectory` (what the
+server exports); early ones have pairs there, an action and what was seen then.
 
 Version 0 names what it does (`action` with `args`) and what it sees (`observation` with `content`); version 1 has a
 `kind`, and says its messages in an `llm_message`. A call and its result are events of their own in both.
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lcm.encoding import to_json
+from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.fields import as_object, listed, object_in, text_in
 from lcm.transcript.identity import native_id, recorded_instant
@@ -18,8 +21,10 @@ from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.sessions import ConversationIds, Session, run_name, sessions
 
 _FOLDER = "events"
+_LISTS = ("history", "trajectory")
 _EVENT_FILE = re.compile(r"(?:event-)?(\d+)[\w-]*\.json")
 _SILENT = frozenset(
     {"null", "recall", "change_agent_state", "agent_state_changed", "condensation", "condensation_request"}
@@ -33,6 +38,8 @@ _SPOKEN = ("message", "finish", "think", "system")
 class OpenHandsReader:
     """Reads one conversation a file, or of a folder `events` that of all its files, named by the folder around it.
 
+    A run is a conversation named as those of SWE-agent are, with an event of type `session` as theirs.
+
     A message is what was said, a call of a tool, or its result. Other events (states, condensations) are events named
     by their kinds.
     """
@@ -41,9 +48,14 @@ class OpenHandsReader:
 
     def detects(self, file: RecordedFile) -> bool:
         values = [file.first] if isinstance(file.first, dict) else file.first
-        return any(map(_is_event, values))
+        return any(_is_event(value) or _events_key(value) for value in values)
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
+        if _holds_runs(file):
+            ids = ConversationIds()
+            for session in sessions(file):
+                yield from _run(session, file, ids.name(run_name(session.header, file)))
+            return
         conversation_id = file.path.parent.parent.name if _number(file.path) is not None else file.name
         yield from _events(file, conversation_id)
         for path in beside(file.path):
@@ -74,9 +86,25 @@ def _number(path: Path) -> int | None:
 def _events(file: RecordedFile, conversation_id: str) -> Iterator[RecordedItem]:
     for line, value in file.values():
         with file.record(line):
-            event = as_object(value, "an event")
-            item = _said(event, conversation_id) if "kind" in event else _done(event, conversation_id)
-            yield RecordedItem(conversation_id, item)
+            yield _item(value, conversation_id)
+
+
+def _run(run: Session, file: RecordedFile, conversation_id: str) -> Iterator[RecordedItem]:
+    yield RecordedItem(conversation_id, Event("session", run.header))
+    key = next((key for key in _LISTS if key in run.lists), None)
+    for element in run.elements:
+        if element.key != key:
+            yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value))
+            continue
+        for event in element.value if isinstance(element.value, list) else [element.value]:
+            with file.record(element.line, element.place):
+                yield _item(event, conversation_id)
+
+
+def _item(value: object, conversation_id: str) -> RecordedItem:
+    event = as_object(value, "an event")
+    item = _said(event, conversation_id) if "kind" in event else _done(event, conversation_id)
+    return RecordedItem(conversation_id, item)
 
 
 def _done(event: dict[str, Any], session_id: str) -> Message | Event:
@@ -157,6 +185,22 @@ def _message(
         parts=parts,
         envelope=envelope or {"native": event, "slots": {}},
     )
+
+
+def _holds_runs(file: RecordedFile) -> bool:
+    values = [file.first] if isinstance(file.first, dict) else file.first
+    known = next((value for value in values if _is_event(value) or _events_key(value)), None)
+    return known is not None and not _is_event(known)
+
+
+def _events_key(run: object) -> str | None:
+    """Where a run has its events; None in what is no run."""
+    for key in _LISTS:
+        held = run.get(key) if isinstance(run, dict) else None
+        first = held[0] if isinstance(held, list) and held else None
+        if _is_event(first[0] if isinstance(first, list) and first else first):
+            return key
+    return None
 
 
 def _is_event(value: object) -> bool:

@@ -4,10 +4,11 @@ Out, a message has its parts and its envelope as JSON text, so that reading it a
 kind and its record as JSON text, and stands where it stood between the messages.
 
 In, a row is a conversation, its messages in a column `messages`, `conversations` or `conversation` (a list, or one as
-JSON text; those of chat or of ShareGPT), or a message. Of messages any table with columns `role` and `content`, or the
-`parts` of Vercel's AI SDK, is read, the columns of `write_parquet` or others: `conversation_id`
-(else all is one conversation named by the file), `session_id`, `title`, `message_id` or `id`, `author` or `name`,
-`created_at` or `timestamp` (an instant, ISO 8601 text or an epoch number), `tool_calls` (a list, or one as JSON text).
+JSON text; those of chat or of ShareGPT) or in `prompt` and `completion` (lists or texts), or a message. Of messages any
+table with columns `role` and `content`, or the `parts` of Vercel's AI SDK, is read, the columns of `write_parquet` or
+others: `conversation_id` (else all is one conversation named by the file), `session_id`, `title`, `message_id` or `id`,
+`author` or `name`, `created_at` or `timestamp` (an instant, ISO 8601 text or an epoch number), `tool_calls` (a list, or
+one as JSON text).
 What is recorded of a row without `parts` and `envelope` is the row itself as an object; else columns unknown to us are
 kept as `columns` of the envelope. Values that JSON lacks are text there: instants, dates and times in ISO 8601, bytes
 in base64, decimals, durations and numbers that are not finite as Python writes them.
@@ -32,13 +33,12 @@ from lcm.errors import TranscriptError
 from lcm.files import written_whole
 from lcm.given_parquet import UNREADABLE, json_value
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
-from lcm.transcript.chat import chat_session
 from lcm.transcript.identity import native_id, said_at
+from lcm.transcript.parquet_conversations import are_conversations, conversation_in
 from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import ConversationIds, session_of
-from lcm.transcript.sharegpt import is_sharegpt, sharegpt_session
+from lcm.transcript.sessions import ConversationIds
 from lcm.transcript.ui_message import is_ui_message, with_ui_parts
 
 SCHEMA = pa.schema(
@@ -62,8 +62,6 @@ SCHEMA = pa.schema(
 _REPEATING = ["workspace_id", "conversation_id", "title", "session_id", "role", "author", "event_kind"]
 _WRITTEN = frozenset(SCHEMA.names)
 _MAGIC = b"PAR1"
-_LISTS = ("messages", "conversations", "conversation")
-"""Columns with the messages of a conversation a row."""
 _BATCH_ROWS, _BATCH_BYTES = 500, 4 * 2**20
 _ROW_GROUP_BYTES = 16 * 2**20
 _PART_FIELDS = frozenset(field.name for field in fields(Part))
@@ -96,8 +94,7 @@ class ParquetReader:
                 if "role" in row:
                     yield recorded_row(row, file.name)
                 else:
-                    session = session_of(number, row := _unpacked(row))
-                    yield from (sharegpt_session if is_sharegpt(row) else chat_session)(session, file, unnamed)
+                    yield from conversation_in(row, number, file, unnamed)
 
 
 def column_names(file: RecordedFile) -> list[str] | None:
@@ -237,13 +234,7 @@ def _missing(names: Collection[str]) -> str | None:
     """The column that a table lacks, of messages or of conversations; None where it lacks none."""
     if "role" in names:
         return None if "content" in names or "parts" in names else "content"
-    return None if any(name in names for name in _LISTS) else "role"
-
-
-def _unpacked(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its messages as a list, where they were JSON text."""
-    texts = (name for name in _LISTS if isinstance(row.get(name), str))
-    return row | {name: _parsed(row, name, []) for name in texts}
+    return None if are_conversations(names) else "role"
 
 
 def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:

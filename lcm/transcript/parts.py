@@ -85,7 +85,8 @@ def extended(said: DecomposedMessage, parts: Iterable[Part], words: Iterable[str
 
 def tool_calls(message: Message) -> int:
     """How many tools the message calls; results stand in messages of the tool or of the user."""
-    return sum(part.part_type == "tool" for part in message.parts) if message.role == "assistant" else 0
+    calls = (one for one in message.parts if block_type(one.metadata.get("raw")) not in RESULT_TYPES)
+    return sum(part.part_type == "tool" for part in calls) if message.role == "assistant" else 0
 
 
 def rebuild(message: Message) -> dict[str, Any]:
@@ -106,6 +107,11 @@ def read_whole(message: Message) -> dict[str, Any]:
     The values are the message's own: the caller changes none.
     """
     return _filled(message, ("raw",))
+
+
+def is_translated(message: Message) -> bool:
+    """Whether its parts are in another notation than its record, which is kept whole."""
+    return not message.envelope.get("slots") and any("slot" in part.metadata for part in message.parts)
 
 
 def _filled(message: Message, keys: Sequence[str]) -> dict[str, Any]:
@@ -154,10 +160,17 @@ def _block_part(native: Mapping[str, Any], block: object) -> Part:
         text=_block_text(block),
         tool_call_id=_first_text(block, id_keys) or _first_text(native, _CALL_ID_KEYS),
         tool_name=_first_text(block, name_keys) or _message_tool_name(native),
-        tool_input=_json_of(block, ("input", "arguments", "toolInput"), "tool_input"),
-        tool_output=_json_of(block, ("output", "toolOutput"), "tool_output"),
+        tool_input=_json_of(block, ("input", "arguments", "toolInput", "args"), "tool_input"),
+        tool_output=_json_of(_bare(block), ("output", "toolOutput"), "tool_output"),
         metadata=metadata,
     )
+
+
+def _bare(block: dict[str, Any]) -> dict[str, Any]:
+    """The block of a result, its output without the `{type, value}` around it of the AI SDK."""
+    output = block.get("output")
+    is_wrapped = block_type(block) == "tool-result" and isinstance(output, dict) and "value" in output
+    return {**block, "output": output["value"]} if is_wrapped else block  # type: ignore[index]  # an object
 
 
 def _block_text(block: dict[str, Any]) -> str | None:

@@ -149,7 +149,8 @@ def _of_part(message: Message, part: Part, unsaid: _Unsaid) -> Iterator[Passage]
 
 def _call(message: Message, part: Part, raw: object) -> str:
     """The call of a tool with its arguments decoded; one that is no JSON as it stands."""
-    is_call = part.tool_input is not None or block_type(raw) in CALL_TYPES or message.role == "assistant"
+    is_said = message.role == "assistant" and block_type(raw) not in RESULT_TYPES
+    is_call = part.tool_input is not None or block_type(raw) in CALL_TYPES or is_said
     if not is_call or (part.tool_name is None and part.tool_input is None):
         return ""
     named = f"[tool {part.tool_name}]" if part.tool_name else "[tool]"

@@ -14,6 +14,8 @@ class RecordedItem(NamedTuple):
     item: Message | Event
     title: str | None = None
     """The conversation's, where it is known by now."""
+    is_copy: bool = False
+    """It stands in another of the files that are read together, which its format does not tell by ids."""
 
 
 class TranscriptReader(Protocol):

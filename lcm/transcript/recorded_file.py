@@ -1,7 +1,8 @@
 """A recorded file as a stream of JSON values. What cannot be read is put aside with its line and the reason."""
 
 import codecs
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.given import PACKED_ENDINGS, opened, opened_as_is
+from lcm.given import PACKED_ENDINGS, opened, opened_as_is, packed_bytes_taken
 from lcm.transcript.json_scanner import JsonError, Member, members, parse
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -67,10 +68,20 @@ class RecordedFile:
         """Newer states of the session in it, in files of their own: what they hold is not read again."""
         self.refusal: str | None = None
         """Why it is passed over though it can be read, naming the file: newer states hold all that is said in it."""
+        self.origins: Mapping[str, Path] = {}
+        """The sessions that the one in it was forked from, each with its file: what they say is told again at its
+        beginning."""
         self.place: tuple[Path, int] | None = None
         """File and line of the record that is being read."""
         self.bytes_read = 0
         """By all readings of the file so far, unpacked."""
+        self._stream: io.BufferedReader | None = None
+
+    @property
+    def size_read(self) -> int:
+        """So much of the file's size as was read, as far as that is known: no more than its size."""
+        taken = None if self._stream is None else packed_bytes_taken(self._stream)
+        return min(self.bytes_read if taken is None else taken, self.path.stat().st_size)
 
     def put_aside(self, line: int, reason: str, *, to_end: bool = False) -> None:
         """Keep account of a line that cannot be read, or of all from it on.
@@ -90,7 +101,7 @@ class RecordedFile:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Each line of JSONL as it stands, with its number; a line that cannot be read is put aside."""
         number = 0
-        with self._reading(), opened(self.path, TranscriptError) as stream:
+        with self._reading(), self._opened() as stream:
             while True:
                 number += 1
                 try:
@@ -249,7 +260,7 @@ class RecordedFile:
 
     def _text(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        with opened(self.path, TranscriptError) as stream:
+        with self._opened() as stream:
             while chunk := stream.read1(_CHUNK_BYTES):  # what was unpacked before a tear comes before the error
                 self.bytes_read += len(chunk)
                 try:
@@ -258,6 +269,10 @@ class RecordedFile:
                     yield error.object[: error.start].decode()
                     raise
         yield decoder.decode(b"", final=True)
+
+    def _opened(self) -> io.BufferedReader:
+        self._stream = opened(self.path, TranscriptError)
+        return self._stream
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -18,9 +18,9 @@ _AGENT = re.compile(rf"agent-.*\.jsonl({'|'.join(map(re.escape, PACKED_ENDINGS))
 _RESULTS = "tool-results"
 _SAVED = re.compile(
     r"\s*(?:<persisted-output>|Error: result \()[^\0]{0,300}?saved to:?\s+"
-    rf"[^\n]*?{_RESULTS}[/\\]([^/\\\n]+?\.\w+)\.?(?:\s|$)"
+    rf"(?:[^\n]*?[/\\])?([^/\\\n]*?)[/\\]?{_RESULTS}[/\\]([^/\\\n]+?\.\w+)\.?(?:\s|$)"
 )
-"""How a result begins of which the whole was saved, and the name of the file."""
+"""How a result begins of which the whole was saved, the folder of the session that saved it, and the file's name."""
 
 
 def beside(session: Path) -> list[Path]:
@@ -58,7 +58,10 @@ def is_agent(path: Path) -> bool:
 
 
 class ToolResults:
-    """The results of a session and its sub-agents that lie beside them, each read where a message names it."""
+    """The results of a session and its sub-agents that lie beside them, each read where a message names it.
+
+    A session that was forked shows results that lie beside the one it was forked from.
+    """
 
     def __init__(self, file: RecordedFile) -> None:
         """Look at which there are.
@@ -68,6 +71,8 @@ class ToolResults:
         """
         self._file = file
         self._files = {path.name: path for path in _results(file.path)}
+        self._others: dict[str, dict[str, Path]] = {}
+        """The results of other sessions, by the names of their folders."""
         self._named: set[str] = set()
         self._lacking: list[str] = []
 
@@ -76,11 +81,12 @@ class ToolResults:
         saved = _SAVED.match(shown)
         if saved is None:
             return None
-        self._named.add(saved[1])
+        folder, name = saved.groups()
+        self._named.add(name)
         try:
-            return self._text(saved[1])
+            return self._text(self._files.get(name) or self._beside(folder).get(name))
         except TranscriptError as error:
-            self._lacking.append(f"{_RESULTS}/{saved[1]} {error}")
+            self._lacking.append(f"{_RESULTS}/{name} {error}")
             return None
 
     def unnamed(self) -> Iterator[tuple[str, str]]:
@@ -89,7 +95,7 @@ class ToolResults:
             aside = RecordedFile(self._files[name], strict=self._file.strict)
             aside.quarantine = self._file.quarantine
             try:
-                text = self._text(name)
+                text = self._text(self._files[name])
             except TranscriptError as error:
                 aside.put_aside(1, f"a file that {error}", to_end=True)
             else:
@@ -102,8 +108,15 @@ class ToolResults:
             others = f", and so {more:,} more" if more else ""
             self._file.doubts.append(f"{self._file.path}: only the beginning of a tool's result: {first}{others}")
 
-    def _text(self, name: str) -> str:
-        path = self._files.get(name)
+    def _beside(self, folder: str) -> dict[str, Path]:
+        """The results of the session with this folder, which lies where the folder of the one that is read does."""
+        if folder not in self._others:
+            within = _sessions_folder(self._file.path)
+            paths = _plain_files(within / folder / _RESULTS, within) if folder.strip(".") else []
+            self._others[folder] = {path.name: path for path in paths}
+        return self._others[folder]
+
+    def _text(self, path: Path | None) -> str:
         if path is None:
             raise TranscriptError("is not there")
         try:
@@ -133,6 +146,12 @@ def _results(session: Path) -> list[Path]:
         return [path for path in _files(session) if path.parent.name == _RESULTS]
     folders = (parent.parent for parent in session.parents if parent.name == "subagents")
     return next(filter(None, (_plain_files(folder / _RESULTS, folder) for folder in folders)), [])
+
+
+def _sessions_folder(session: Path) -> Path:
+    """The folder in which sessions lie; a sub-agent's file lies deeper."""
+    folders = (parent.parent.parent for parent in session.parents if parent.name == "subagents")
+    return next(folders, session.parent) if is_agent(session) else session.parent
 
 
 def _plain_files(folder: Path, within: Path) -> list[Path]:

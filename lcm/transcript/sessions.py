@@ -1,6 +1,6 @@
 """Sessions that are JSON objects with lists: alone in a file, in an array, or one a line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -66,6 +66,12 @@ class ConversationIds:
         self._copies[wanted] = copies
         self._copies.setdefault(name, 1)
         return name
+
+
+def run_name(run: Mapping[str, Any], file: RecordedFile) -> str:
+    """What names a run of an agent: its file, and behind that the `instance_id` that the file is not named by."""
+    instance = native_id(run.get("instance_id"))
+    return file.name if instance in ("", file.name) else f"{file.name}/{instance}"
 
 
 def chat_message(native: object, session_id: str, started_at: datetime | None = None) -> Message:

@@ -5,18 +5,16 @@ as OpenAI-style chat, `trajectory` the steps `{action, observation, response, th
 `{messages, info, trajectory_format}`. The messages are those of `history`, else of `messages`, else of the steps.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
-from lcm.transcript.identity import native_id
 from lcm.transcript.plain_text import plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import ConversationIds, Element, chat_message, sessions, value_part
+from lcm.transcript.sessions import ConversationIds, Element, chat_message, run_name, sessions, value_part
 
 _MESSAGE_KEYS = ("history", "messages", "trajectory")
 _STEP_KEYS = frozenset({"action", "observation", "response", "thought"})
@@ -43,7 +41,7 @@ class SweAgentReader:
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         ids = ConversationIds()
         for session in sessions(file):
-            conversation_id = ids.name(_name(session.header, file))
+            conversation_id = ids.name(run_name(session.header, file))
             yield RecordedItem(conversation_id, Event("session", session.header))
             message_key = next((key for key in _MESSAGE_KEYS if key in session.lists), None)
             for element in session.elements:
@@ -60,7 +58,9 @@ def _is_run(value: object) -> bool:
         return False
     history, steps = value.get("history"), value.get("trajectory")
     has_history = isinstance(history, list) and bool(history) and _is_message(history[0])
-    has_steps = isinstance(steps, list) and bool(steps) and _is_step(steps[0])
+    has_steps = (
+        isinstance(steps, list) and bool(steps) and _is_step(steps[0]) and "source" not in steps[0]
+    )  # OpenHands'
     return has_history or has_steps or ("trajectory_format" in value and isinstance(value.get("messages"), list))
 
 
@@ -70,11 +70,6 @@ def _is_message(value: object) -> bool:
 
 def _is_step(value: object) -> bool:
     return isinstance(value, dict) and not _STEP_KEYS.isdisjoint(value)
-
-
-def _name(run: Mapping[str, Any], file: RecordedFile) -> str:
-    instance = native_id(run.get("instance_id"))
-    return file.name if instance in ("", file.name) else f"{file.name}/{instance}"
 
 
 def _messages(element: Element, session_id: str) -> tuple[Message, ...]:

@@ -1,7 +1,8 @@
 """Messages of Vercel's AI SDK (`UIMessage`, versions 4 to 6): what is said stands in `parts`, not in `content`.
 
 A part is text, reasoning, a file, a tool's call with its result (`tool-<name>`, `dynamic-tool`, in version 4
-`tool-invocation`), or of the page alone (`step-start`, `source-url`, `data-<name>`).
+`tool-invocation`), or of the page alone (`step-start`, `source-url`, `data-<name>`). What a model is sent
+(`ModelMessage`) has its blocks in `content`, `tool-call` and `tool-result` among them, as other chat has.
 """
 
 from collections.abc import Iterator, Mapping

@@ -100,7 +100,9 @@ def test_messages_keep_their_order_ids_are_unique_and_calls_are_named(reader: Tr
             recorded = map(json.dumps, records(path))  # each look-up goes on behind the one before
             assert all(json.dumps(rebuild_record(message)) in recorded for message in transcript.messages)
         parts = [part for message in transcript.messages for part in message.parts if part.part_type == "tool"]
-        assert all(part.tool_name and part.tool_call_id for part in parts if part.tool_input is not None)
+        calls = [part for part in parts if part.tool_input is not None]
+        assert all(part.tool_name for part in calls)
+        assert all(part.tool_call_id for part in calls if reader.name != "sharegpt")  # whose calls have no ids
         assert [event.after for event in transcript.events] == sorted(event.after for event in transcript.events)
 
 

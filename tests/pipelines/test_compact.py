@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -138,6 +139,26 @@ def test_a_file_that_cannot_be_taken_in_stops_no_other(lcm: Lcm, tmp_path: Path)
     rows = report(finished)
     assert rows.filter(pl.col("conversation_id") == "a")["messages"][0] == 10
     assert rows.filter(pl.col("refused").is_not_null()).height >= 1
+
+
+TOOL_ALONE = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "ls", "arguments": "{}"}}]}
+
+
+@pytest.mark.parametrize("content", [{"messages": []}, TOOL_ALONE], ids=["no message", "no words"])
+def test_what_says_nothing_ends_as_it_does_when_it_is_ingested(lcm: Lcm, tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "silent.jsonl"
+    path.write_text(json.dumps(content))
+    finished = [lcm("ingest", str(path), "into=memory.db"), compact(lcm, str(path)), compact(lcm, str(path))]
+    assert [one.code for one in finished] == [1, 1, 1]
+    assert all("warning: nothing is said in what was read: no message has words" in one.stderr for one in finished)
+
+
+def test_a_folder_without_transcripts_is_no_success(lcm: Lcm, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "README.md").write_text("# Notes")
+    finished = compact(lcm, str(tmp_path / "notes"))
+    assert finished.code == BAD_INPUT
+    assert "lcm: nothing was taken in; lcm reads: chat" in finished.stderr
 
 
 def test_a_parquet_file_is_split_between_shards_by_conversation(lcm: Lcm, tmp_path: Path) -> None:

@@ -95,6 +95,23 @@ def test_a_transcript_that_changed_is_refused_and_the_store_stays(lcm: Lcm, tmp_
     assert "talk.jsonl: conversation 'talk': message 1 is stored as 'talk:1', but" in finished.stderr
 
 
+def test_of_two_files_that_claim_one_id_the_second_is_read_without_it(lcm: Lcm, tmp_path: Path) -> None:
+    def session(name: str, said: str) -> str:
+        return json.dumps({"conversation_id": name, "messages": [{"role": "user", "content": said}]})
+
+    (tmp_path / "a.jsonl").write_text(session("boat", "It is red."))
+    (tmp_path / "b.jsonl").write_text("\n".join([session("boat", "It is blue."), session("cat", "It is grey.")]))
+    finished = lcm("ingest", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "into=memory.db")
+    assert finished.code == BAD_INPUT
+    told = f"left out: {tmp_path}/b.jsonl: conversation 'boat' is also in {tmp_path}/a.jsonl: name one of the two files"
+    assert [line for line in finished.stderr.splitlines() if "boat" in line] == [f"lcm: warning: {told}"]
+    assert row(finished.stdout, "b.jsonl")[2] == "1"
+    with Store(finished.place / "memory.db") as store:
+        assert [message.content for message in store.messages()] == ["It is red.", "It is grey."]
+    again = lcm("ingest", str(tmp_path / "b.jsonl"), "into=memory.db")
+    assert f"left out: {tmp_path}/b.jsonl: conversation 'boat': message 1 is stored as 'boat:1', but" in again.stderr
+
+
 def test_a_folder_of_many_formats_goes_in_whole_and_by_parquet_of_messages_too(lcm: Lcm) -> None:
     """All of them, though some tell the same talk."""
     direct = lcm("ingest", str(RECORDINGS), "into=direct.db", "copies=all")
@@ -124,7 +141,10 @@ def test_a_parquet_file_takes_a_conversation_from_one_file_only(lcm: Lcm, tmp_pa
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"conversation_id": "x", "messages": [json.loads(HELLO)]}))
     finished = lcm("ingest", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), "into=messages.parquet")
     assert finished.code == BAD_INPUT
-    assert f"{tmp_path}/b.jsonl: conversation 'x' is also in {tmp_path}/a.jsonl; leave one out" in finished.stderr
+    assert (
+        f"{tmp_path}/b.jsonl: conversation 'x' is also in {tmp_path}/a.jsonl: name one of the two files"
+        in finished.stderr
+    )
     assert not list(finished.place.glob("messages*"))
 
 

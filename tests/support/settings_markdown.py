@@ -7,8 +7,12 @@ from typing import Any
 from lcm.plugins.settings.table import ABSENT, Row, Table
 
 
-def settings_table(table: Table) -> str:
-    """Every setting with its values, and the key of ours or why there is none."""
+def settings_table(table: Table, first: Table | None = None) -> str:
+    """Every setting with its values, and the key of ours or why there is none; what `first` has alike is left out."""
+    if first is not None:
+        head, rule, *lines = settings_table(table).split("\n")
+        alike = settings_table(first).split("\n")
+        return "\n".join([head, rule, *(line for line in lines if line not in alike)])
     has_variables = any(row.environment for row in table.rows)
     columns = ["setting", *(["variable"] if has_variables else []), "values", "default", "here"]
     lines = [_line(columns), _line(["---"] * len(columns))]

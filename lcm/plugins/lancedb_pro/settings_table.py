@@ -6,7 +6,7 @@ from typing import Any
 from lcm.plugins.lancedb_pro.admission_settings import PRESETS
 from lcm.plugins.settings.kinds import at_most, is_stage, milliseconds, placeholder, seconds, stage, variable
 from lcm.plugins.settings.table import ABSENT, InexpressibleError, at
-from lcm.plugins.settings.table_file import Conversion, read_table
+from lcm.plugins.settings.table_file import Conversion, read_tables
 
 _POOL = "the plugin's store gives no more than 20, whatever candidatePoolSize says"
 
@@ -39,7 +39,7 @@ def _descriptions(definitions: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry.get("description") for name, entry in definitions.items()}
 
 
-TABLE = read_table(
+VERSIONS = read_tables(
     "lcm.plugins.lancedb_pro",
     {
         "captures_assistant": Conversion(
@@ -53,4 +53,4 @@ TABLE = read_table(
     },
     {"preset": _of_preset},
 )
-"""Everything that the plugin's manifest has."""
+"""Everything that the plugin's manifest has, by its version."""

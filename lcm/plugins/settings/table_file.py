@@ -7,7 +7,6 @@ values; `default`, or `default_by`, who works it out; and the fields of `Row` un
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -43,55 +42,46 @@ Defaults = Mapping[str, Callable[[str], Callable[[Mapping[str, Any]], Any]]]
 def read_tables(
     package: str, conversions: Mapping[str, Conversion], defaults: Defaults | None = None
 ) -> Mapping[str, Table]:
-    """Read the tables of a plugin, by the version of its manifest; arguments as those of `read_table`.
+    """Read the tables of a plugin, by the version of its manifest.
 
-    Of the first everything is known. Of another the file says under `versions` what its manifest takes beyond the
-    first (`settings`) and what it refuses of it (`refuses`: names, or what they begin with).
-    """
-    found, first = table_file(package), read_table(package, conversions, defaults)
-    return {first.version: first} | {
-        version: _later(first, version, told, found["refused_by_manifest"], conversions, defaults or {})
-        for version, told in found.get("versions", {}).items()
-    }
-
-
-def _later(
-    first: Table,
-    version: str,
-    told: Mapping[str, Any],
-    untaken: Mapping[str, str],
-    conversions: Mapping[str, Conversion],
-    defaults: Defaults,
-) -> Table:
-    """The table of a later version."""
-    named = tuple(told["refuses"])
-    refused = [row for row in first.rows if row.path.partition(".")[0] in named]
-    taken = tuple(_row(path, node, conversions, defaults) for path, node in told["settings"].items())
-    reasons = {key: why for key, why in first.reasons.items() if key not in untaken}
-    for key, name in untaken.items():
-        if name not in told["settings"]:
-            reasons[key] = f"the code reads {name}; whether the manifest of {version} takes it is not known here"
-    for row in refused:
-        reasons |= {key.path: f"the manifest of {version} refuses {row.path}" for key in row.keys}
-    return replace(
-        first,
-        version=version,
-        rows=(*(row for row in first.rows if row not in refused), *taken),
-        reasons=reasons,
-        refuses=tuple(row.path for row in refused),
-        taken_from=first.version,
-    )
-
-
-def read_table(package: str, conversions: Mapping[str, Conversion], defaults: Defaults | None = None) -> Table:
-    """Read the table of a plugin.
+    Under `versions` the file says of each later one what its manifest `refuses` of the first (names, or what they begin
+    with), and whatever else stands over the first: settings, choices, fallbacks and reasons one by one, `base` whole.
 
     Args:
         package: the plugin's, which has the file.
         conversions: those that the file names.
         defaults: those that the file names under `default_by`: key of ours -> the default within a document.
     """
-    found = table_file(package)
+    first = table_file(package)
+    later = first.pop("versions", {})
+    files = [first, *(_later(first, version, told) for version, told in later.items())]
+    return {file["version"]: _table(file, conversions, defaults or {}) for file in files}
+
+
+def _later(first: dict[str, Any], version: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The file of a later version."""
+    refused = [path for path in first["settings"] if path.partition(".")[0] in told["refuses"]]
+    kept = {path: node for path, node in first["settings"].items() if path not in refused}
+    reasons = {
+        key: f"the manifest of {version} refuses {path}"
+        for path in refused
+        for key in _named(first["settings"][path].get("key", []))
+    }
+    return {
+        **first,
+        "version": version,
+        "base": told.get("base", first["base"]),
+        "settings": kept | told["settings"],
+        "choices": first["choices"] | told.get("choices", {}),
+        "fallbacks": first.get("fallbacks", {}) | told.get("fallbacks", {}),
+        "reasons": first["reasons"] | reasons | told.get("reasons", {}),
+        "refused_by_manifest": {},
+        "refuses": refused,
+        "taken_from": told.get("taken_from", ""),
+    }
+
+
+def _table(found: Mapping[str, Any], conversions: Mapping[str, Conversion], defaults: Defaults) -> Table:
     refused = {
         key: f"the code reads {name}, and the manifest refuses it"
         for key, name in found.get("refused_by_manifest", {}).items()
@@ -101,19 +91,25 @@ def read_table(package: str, conversions: Mapping[str, Conversion], defaults: De
         plugin=found["plugin"],
         version=found["version"],
         base=tuple(found["base"]),
-        rows=tuple(_row(path, node, conversions, defaults or {}) for path, node in found["settings"].items()),
+        rows=tuple(_row(path, node, conversions, defaults) for path, node in found["settings"].items()),
         choices={
             group: tuple(Choice(name, settings) for name, settings in choices.items())
             for group, choices in found["choices"].items()
         },
         fallbacks={group: Fallback(**told) for group, told in found.get("fallbacks", {}).items()},
         reasons=found["reasons"] | refused,
+        refuses=tuple(found.get("refuses", ())),
+        taken_from=found.get("taken_from", ""),
     )
 
 
-def _row(path: str, node: dict[str, Any], conversions: Mapping[str, Conversion], defaults: Mapping[str, Any]) -> Row:
-    keys = node.pop("key", [])
-    keys = [keys] if isinstance(keys, str) else keys
+def _named(keys: str | list[str]) -> list[str]:
+    return [keys] if isinstance(keys, str) else keys
+
+
+def _row(path: str, told: Mapping[str, Any], conversions: Mapping[str, Conversion], defaults: Mapping[str, Any]) -> Row:
+    node = dict(told)
+    keys = _named(node.pop("key", []))
     write, read = conversions[node.pop("convert")] if "convert" in node else Conversion(same)
     default_by = node.pop("default_by", None)
     default = node.pop("default", ABSENT) if default_by is None else defaults[default_by](keys[0])

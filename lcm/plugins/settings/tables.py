@@ -9,7 +9,7 @@ from lcm.plugins.lossless_claw import settings_table as lossless_claw
 from lcm.plugins.settings.table import Table
 
 VERSIONS: Mapping[str, Mapping[str, Table]] = {
-    "lancedb_pro": {lancedb_pro.TABLE.version: lancedb_pro.TABLE},
+    "lancedb_pro": lancedb_pro.VERSIONS,
     "lossless_claw": {lossless_claw.TABLE.version: lossless_claw.TABLE},
     "libravdb": libravdb.VERSIONS,
 }

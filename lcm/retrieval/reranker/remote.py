@@ -73,6 +73,8 @@ class Remote:
     """Of each wait: for the connection, and for the next bytes of the reply."""
     window: int | None = 40
     """How many candidates of a query are kept and sent; None = all."""
+    top_n: int | None = None
+    """How many of them the service is asked to return at most; None = all. dashscope and tei are not told."""
     workers: int = 4
     """How many queries are asked at once."""
     _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -85,6 +87,7 @@ class Remote:
             raise ValueError("endpoint must begin with http:// or https://, name a host, and hold no user or password")
         check_range(self, "timeout_ms", ge=500)
         check_range(self, "workers", ge=1)
+        check_range(self, "top_n", ge=1, or_null=True)
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, how many are kept."""
@@ -139,7 +142,8 @@ class Remote:
             return list(threads.map(lambda pair: self._ask(key, *pair), pairs))
 
     def _ask(self, key: str, query: str, documents: list[str]) -> list[RerankItem] | _Failure:
-        headers, body = rerank_request(self.provider, key, self.model, query, documents, len(documents))
+        top_n = min(len(documents), self.top_n or len(documents))
+        headers, body = rerank_request(self.provider, key, self.model, query, documents, top_n)
         try:
             response = requests.post(
                 self.endpoint,

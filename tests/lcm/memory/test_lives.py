@@ -170,6 +170,13 @@ def test_only_the_wanted_category_is_answered_with(said: Memory) -> None:
     assert set(ranked["query_id"]) == set(categories)
 
 
+def test_a_category_may_be_wanted_in_the_singular(said: Memory) -> None:
+    plural, singular = (Query(c, " ".join(LINES), minute(600), only_category=c) for c in ("patterns", " Pattern"))
+    documents = said.rank([plural, singular]).partition_by("query_id", include_key=False)
+    assert len(documents) == 2
+    assert documents[0].equals(documents[1])
+
+
 def test_a_document_ends_once() -> None:
     with Memory.open(system()) as memory:
         memory.ingest(transcript())

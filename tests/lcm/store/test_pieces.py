@@ -61,6 +61,21 @@ def changed(at: int) -> list[Transcript]:
     return cut(Transcript("talk", other), 2, 2, 2)
 
 
+@pytest.mark.parametrize("pieces", [changed(1), changed(4), cut(talk(4), 3)], ids=["first", "later", "too short"])
+def test_a_conversation_that_changed_stays_and_the_others_are_taken_in(pieces: list[Transcript]) -> None:
+    known = replace(talk(6), events=(Event("mode", {"is": "old"}, 2), Event("mode", {"is": "older"}, 6)), title="Old")
+    new = [replace(piece, events=(Event("mode", {"is": "new"}, 1),), title="New") for piece in pieces]
+    with Store() as store, Store() as other:
+        for one in (store, other):
+            one.ingest(known, TOKENS)
+        refused: dict[str, str] = {}
+        assert store.ingest_pieces([*new[:1], talk(2, "other"), *new[1:]], TOKENS, refused=refused) == 2
+        assert [*refused] == ["talk"]
+        assert "a transcript may only grow" in refused["talk"]
+        other.ingest(talk(2, "other"), TOKENS)
+        assert dump(store) | {"schema_migrations": []} == dump(other) | {"schema_migrations": []}
+
+
 def breaking() -> Iterator[Transcript]:
     yield talk(8)
     raise RuntimeError("the stream broke")

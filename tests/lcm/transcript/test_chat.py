@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lcm.records.conversation import Event, Message
 from lcm.transcript.chat import ChatReader
 from tests.lcm.transcript.recordings import read, read_one, rebuilt, write
@@ -93,6 +95,21 @@ def test_a_session_dates_its_first_message_unless_that_has_its_own_instant(tmp_p
     )
     monday, tuesday = datetime(2026, 1, 5, 9, tzinfo=UTC), datetime(2026, 1, 6, 9, tzinfo=UTC)
     assert [m.created_at for m in said] == [monday, None, tuesday]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_prompt_and_its_completion_are_what_two_sides_say(tmp_path: Path, indent: int | None) -> None:
+    texts = {"completion": "hi", "prompt": "hello", "created_at": "2026-01-05T12:00:00Z"}
+    mixed = {"prompt": [HELLO, HELLO], "completion": "hi", "label": True}
+    (first, second), aside = read(write(tmp_path / "pairs.json", [texts, mixed], indent=indent), READER)
+    assert aside == []
+    assert [one.conversation_id for one in (first, second)] == ["pairs", "pairs#2"]
+    assert [(m.role, m.content) for m in first.messages] == [("user", "hello"), ("assistant", "hi")]
+    assert [m.created_at for m in first.messages] == [datetime(2026, 1, 5, 12, tzinfo=UTC), None]
+    assert [m.role for m in second.messages] == ["user", "user", "assistant"]
+    assert rebuilt(first) == ['{"prompt": "hello"}', '{"completion": "hi"}']
+    assert first.events[0].native == texts | {"prompt": None, "completion": None}
+    assert second.events[0].native == {"prompt": None, "completion": None, "label": True}
 
 
 def test_a_byte_order_mark_and_line_separators_inside_text_are_no_trouble(tmp_path: Path) -> None:

@@ -99,6 +99,14 @@ def test_everything_else_is_an_event_in_its_place(tmp_path: Path) -> None:
     assert [event.after for event in events] == [0, 1, 1, 1, 1, 1]
 
 
+def test_what_a_compaction_left_of_the_talk_is_an_event(tmp_path: Path) -> None:
+    records = [said("u1"), said("c1", isCompactSummary=True), said("u2", parentUuid="c1")]
+    transcripts, _ = read(write(tmp_path / "s.jsonl", *(record | {"sessionId": "s1"} for record in records)))
+    (transcript,) = transcripts.values()
+    assert [message.content for message in transcript.messages] == ["I am u1", "I am u2"]
+    assert [(event.kind, event.native["uuid"]) for event in transcript.events] == [("compact_summary", "c1")]
+
+
 def test_the_first_session_names_the_conversation_and_each_message_keeps_its_own(tmp_path: Path) -> None:
     records = [{"type": "mode", "mode": "x"}, said("a", sessionId="old"), said("b", sessionId="new"), said("c")]
     transcripts, _ = read(write(tmp_path / "s.jsonl", *records))
@@ -223,6 +231,14 @@ AGAIN = said("u9", message={"role": "user", "content": [{"type": "text", "text":
 SPOKEN = {"type": "assistant", "uuid": "a9", "message": {"role": "assistant", "content": "Yes."}}
 
 
+def queue(operation: str, *content: str) -> dict[str, Any]:
+    return {"type": "queue-operation", "operation": operation} | ({"content": content[0]} if content else {})
+
+
+def later(second: int, record: dict[str, Any] = SPOKEN) -> dict[str, Any]:
+    return record | {"timestamp": f"2026-01-05T09:00:{second:02}Z"}
+
+
 @pytest.mark.parametrize(
     ("records", "words"),
     [
@@ -234,6 +250,25 @@ SPOKEN = {"type": "assistant", "uuid": "a9", "message": {"role": "assistant", "c
         ([typed("Go on"), AGAIN, AGAIN | {"uuid": "u10"}], ["Go on", "Go on"]),
         ([typed("Go on", source_uuid="u9"), said("u8"), AGAIN], ["Go on", "I am u8"]),
         ([AGAIN, typed("Go on")], ["Go on", "Go on"]),
+        # One of its own was queued, or the first had left the queue, before or after it was recorded.
+        ([typed("Go on"), queue("enqueue", "Go on"), queue("dequeue"), AGAIN], ["Go on", "Go on"]),
+        ([typed("Go on"), queue("remove", "Go on"), AGAIN], ["Go on", "Go on"]),
+        ([queue("remove", "Go on"), typed("Go on"), AGAIN], ["Go on", "Go on"]),
+        ([queue("remove"), typed("Go on"), AGAIN], ["Go on", "Go on"]),
+        ([queue("remove", "Go on"), queue("enqueue", "Go on"), typed("Go on"), AGAIN], ["Go on"]),
+        ([typed("Go on"), queue("remove"), AGAIN], ["Go on", "Go on"]),
+        ([queue("enqueue", "Go on"), typed("Go on"), queue("dequeue"), AGAIN], ["Go on"]),
+        ([queue("enqueue", "Go on"), queue("remove", "Stay"), typed("Go on"), AGAIN], ["Go on"]),
+        # Nobody types so fast, and no queue is so slow.
+        (
+            [typed("Go on"), later(9), later(10, AGAIN)],
+            [
+                "Go on",
+                "Yes.",
+            ],
+        ),
+        ([typed("Go on"), later(9), later(30, AGAIN)], ["Go on", "Yes.", "Go on"]),
+        ([typed("Go on"), later(9), later(30, AGAIN | {"promptSource": "queued"})], ["Go on", "Yes."]),
     ],
 )
 def test_a_prompt_that_the_queue_gives_again_is_said_once(tmp_path, records, words):

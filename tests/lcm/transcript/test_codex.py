@@ -173,13 +173,18 @@ def test_turns_that_were_rolled_back_are_a_branch(tmp_path: Path, records: list[
     assert kept == Counter(map(json.dumps, [HEADER, *records]))
 
 
-@pytest.mark.parametrize(("records", "is_told"), [([], True), ([user("a")], False)])
-def test_a_fork_without_words_names_the_session_that_has_them(tmp_path, records, is_told):
+@pytest.mark.parametrize(
+    ("records", "told"),
+    [
+        ([], "a fork that holds no words of its own: read the session 0a1b instead"),
+        ([user("a")], "forked from the session 0a1b, which is not among the files: what both say counts as its own"),
+    ],
+)
+def test_a_fork_names_its_parent_that_is_not_there(tmp_path: Path, records: list[Any], told: str) -> None:
     fork = HEADER | {"payload": {"id": "f1", "forked_from_id": "0a1b"}}
     file = RecordedFile(write(tmp_path / "s.jsonl", fork, {"type": "turn_context", "payload": {}}, *records))
     assert len(list(READER.read(file))) == 2 + len(records)
-    told = [f"{file.path}: a fork that holds no words of its own: read the session 0a1b instead"]
-    assert file.doubts == (told if is_told else [])
+    assert file.doubts == [f"{file.path}: {told}"]
 
 
 EARLY_HEADER = {"id": "e1", "timestamp": AT, "instructions": None, "git": {}}

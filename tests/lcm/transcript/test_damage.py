@@ -105,7 +105,7 @@ def test_a_damaged_document_is_read_up_to_the_damage(
         """The records behind the first header, which names all keys."""
         path = folder / f"read{recording.suffix}"
         path.write_bytes(text)
-        return natives(item for _, item, _ in reader.read(RecordedFile(path)))[1:]
+        return natives(one.item for one in reader.read(RecordedFile(path)))[1:]
 
     damaged = data.draw(changed([content]))
     path = folder / f"damaged{recording.suffix}"

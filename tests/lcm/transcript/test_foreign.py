@@ -24,6 +24,7 @@ KIMI, KIMI_STATE = "a Kimi session", "the state of a Kimi session"
 QWEN = "a Qwen Code session"
 SHOWN = "what Cline showed of a task, read with its api_conversation_history.json"
 WITH_SESSION = "read with the file of its session"
+PARQUET = "a Parquet file without columns role and content, messages, or prompt and completion"
 PARTY = "a multi-party chat export"
 AS_CHAT = ': write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
 INSTRUCTIONS = "a Hugging Face style dataset of instructions"
@@ -60,7 +61,6 @@ def name_of(path: Path, content: bytes | str) -> str | None:
         ({"simulations": [], "tasks": []}, "tau2-bench results"),
         ({"features": [], "rows": []}, "a page of a Hugging Face dataset"),
         ({"instruction": "Sum", "input": "1 1", "output": "2"}, INSTRUCTIONS),
-        ({"prompt": "1+1=", "completion": "2"}, "a Hugging Face style dataset of prompts"),
         ({"chosen": "a", "rejected": "b"}, "a Hugging Face style dataset of preferences"),
         ({"some": "record"}, None),
     ],
@@ -95,7 +95,7 @@ def test_a_record_names_its_format(tmp_path: Path, record: dict[str, Any], name:
         (b"BZh91AY", "a file packed by bzip2"),
         (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
         (b"ARROW1\0\0", "an Arrow file"),
-        (b"PAR1....PAR1", "a Parquet file without columns role and content, or messages"),
+        (b"PAR1....PAR1", PARQUET),
     ],
 )  # fmt: skip
 def test_what_is_not_json_has_a_name(tmp_path: Path, content: bytes | str, name: str | None) -> None:
@@ -118,7 +118,7 @@ def test_archives_and_databases_have_a_name(tmp_path: Path) -> None:
         "a.tar": "a tar archive",
         "a.tar.gz": "a tar archive",
         "a.db": "a SQLite database",
-        "a.parquet": "a Parquet file without columns role and content, or messages",
+        "a.parquet": PARQUET,
     }
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from lcm.records.conversation import Event
 from lcm.transcript.langchain import LangChainReader
+from lcm.transcript.reading import joined, read_pieces
+from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.transcript.recordings import columns, heard, read, read_one, rebuilt, write
 
 READER = LangChainReader()
@@ -106,3 +108,50 @@ def test_what_is_said_twice_without_an_id_is_two_messages_of_each_state(tmp_path
     transcript = read_one(write(tmp_path / "talk.jsonl", *states), READER)
     assert [message.content for message in transcript.messages] == ["next", "done"] * 2
     assert sum(event.kind == "copy" for event in transcript.events) == 3
+
+
+def history(*talks: str, newest_first: bool = False, is_timed: bool = True) -> list[dict[str, Any]]:
+    """States that hold these messages: each a letter, its id, and perhaps a digit, what it says."""
+    states = []
+    for minute, talk in enumerate(talks):
+        said = [{"type": "human", "id": one[0], "content": one} for one in talk.split()]
+        at = {"created_at": f"2026-01-05T09:{minute:02}:00Z"} if is_timed else {}
+        states.append({"values": {"messages": said}, "config": {"configurable": {"thread_id": "t"}}} | at)
+    return states[::-1] if newest_first else states
+
+
+@pytest.mark.parametrize(("newest_first", "is_timed"), [(True, True), (False, True), (True, False), (False, False)])
+@pytest.mark.parametrize(
+    ("talks", "left"),
+    [
+        # Written anew, in its place.
+        (["a", "a b", "a2 b c"], ["a2 b c"]),
+        # Removed, at the end and at the beginning.
+        (["a", "a b c", "a", "a d"], ["a d", "b c"]),
+        (["a", "a b c d", "c d"], ["c d", "a b"]),
+        # Forked, twice.
+        (["a", "a b c", "a d", "a d e", "a f"], ["a f", "b c", "d e"]),
+        # A state without messages tells nothing.
+        (["", "a", "a b"], ["a b"]),
+    ],
+)
+def test_what_a_history_says_last(
+    tmp_path: Path, talks: list[str], left: list[str], newest_first: bool, is_timed: bool
+) -> None:
+    states = history(*talks, newest_first=newest_first, is_timed=is_timed)
+    file = RecordedFile(write(tmp_path / "a.json", states))
+    found = {one.conversation_id: one for one in joined(read_pieces(file, READER))}
+    main, *branches = left
+    assert {key: " ".join(m.content for m in one.messages) for key, one in found.items() if one.messages} == (
+        {"t": main} | {f"t~{words[0]}": words for words in branches}
+    )
+    copies = sum(event.kind == "copy" for one in found.values() for event in one.events)
+    said = sum(len(one.messages) for one in found.values())
+    assert file.copies == copies == sum(len(talk.split()) for talk in talks) - said
+
+
+def test_a_subgraph_keeps_states_of_its_own(tmp_path: Path) -> None:
+    states = history("a", "a b", "b c")
+    states[2]["config"]["configurable"]["checkpoint_ns"] = "search:1"
+    transcript = read_one(write(tmp_path / "a.jsonl", *states), READER)
+    assert sorted(message.content for message in transcript.messages) == ["a", "b", "c"]

@@ -148,12 +148,29 @@ def test_an_event_is_left_in_no_branch_and_a_parent_may_be_no_name(tmp_path: Pat
     assert (main.events, left.events) == ((Event("session", HEADER, 0), Event("label", label, 1)), ())
 
 
-def test_a_later_header_renames_nothing(tmp_path: Path) -> None:
+def test_a_later_header_that_is_not_whole_renames_nothing(tmp_path: Path) -> None:
     later = {"type": "session", "id": "other"}
     (transcript,) = read(write(tmp_path / "s.jsonl", HEADER, entry(ASKED, 1), later, entry(ASKED, 2)))
     assert transcript.conversation_id == "0a1b"
     assert [(m.message_id, m.session_id) for m in transcript.messages] == [("0a1b:e1", "0a1b"), ("0a1b:e2", "0a1b")]
     assert transcript.events == (Event("session", HEADER, 0), Event("session", later, 1))
+
+
+def test_two_sessions_in_one_file_are_two_conversations_and_each_has_its_branches(tmp_path: Path) -> None:
+    first = [HEADER, branch("a", None), branch("b", "a"), branch("c", "a"), {"type": "session_info", "name": "Files"}]
+    second = [HEADER | {"id": "2c3d"}, branch("a", None), branch("d", "a"), branch("e", "a")]
+    path = write(tmp_path / "both.jsonl", *first, *second, HEADER, branch("f", "c"))
+    transcripts = read(path)
+    assert ids(transcripts) == {"0a1b": "acf", "0a1b~b": "b", "2c3d": "ae", "2c3d~d": "d"}
+    assert {t.conversation_id: t.title for t in transcripts if "~" not in t.conversation_id} == {
+        "0a1b": "Files",
+        "2c3d": None,
+    }
+    assert {(t.conversation_id.partition("~")[0], m.session_id) for t in transcripts for m in t.messages} == {
+        ("0a1b", "0a1b"),
+        ("2c3d", "2c3d"),
+    }
+    assert ids(read(path, "in_file_order")) == {"0a1b": "abcf", "2c3d": "ade"}
 
 
 def test_a_name_given_to_the_session_is_its_title(tmp_path: Path) -> None:

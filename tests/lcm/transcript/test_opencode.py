@@ -207,7 +207,23 @@ def test_messages_of_a_version_to_come_are_events_and_told(tmp_path: Path) -> No
     file = RecordedFile(path)
     (found,) = joined(read_pieces(file, READER))
     assert [event.kind for event in found.events] == ["session", "session_message"]
-    assert file.doubts == [f"{path}: no message in it, and 2 records of other kinds"]
+    assert file.doubts == [
+        (
+            f"{path}: session 'ses_1' has its messages in the table session_message alone, "
+            "which is not read: read what `opencode export` writes of it"
+        ),
+        f"{path}: no message in it, and 2 records of other kinds",
+    ]
+
+
+def test_messages_that_stand_in_both_tables_give_no_doubt(tmp_path: Path) -> None:
+    path = database(tmp_path / "a.db", session(("user", [text("a")])))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE session_message (id TEXT, session_id TEXT, type TEXT, data TEXT)")
+        connection.execute("INSERT INTO session_message VALUES ('msg_1', 'ses_1', 'user', '{}')")
+    file = RecordedFile(path)
+    assert [len(one.messages) for one in joined(read_pieces(file, READER))] == [1]
+    assert file.doubts == []
 
 
 def test_damage_is_put_aside_by_file_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -231,6 +247,8 @@ def test_damage_is_put_aside_by_file_and_the_rest_is_read(tmp_path: Path) -> Non
     [
         ("UPDATE part SET data = '{' WHERE id = 'prt_1_1'", "part prt_1_1: not JSON", ["", "b"]),
         ("UPDATE part SET data = NULL WHERE id = 'prt_1_1'", "part prt_1_1: `data` must be JSON text", ["", "b"]),
+        ("UPDATE part SET data = CAST(x'22ff22' AS TEXT) WHERE id = 'prt_1_1'", "part prt_1_1: `data`", ["", "b"]),
+        ("UPDATE session SET title = CAST(x'ff' AS TEXT)", "session ses_1: title must be text", ["a", "b"]),
         ("UPDATE message SET data = '[]' WHERE id = 'msg_1'", "message msg_1: `data` must be a JSON object", ["b"]),
         ("UPDATE message SET data = '{}' WHERE id = 'msg_1'", "message msg_1: expected a message", ["b"]),
         ("UPDATE session SET revert = '{'", "session ses_1: not JSON", ["a", "b"]),
@@ -245,6 +263,15 @@ def test_a_row_that_cannot_be_read_is_put_aside(tmp_path: Path, statement: str, 
     (found,), aside = read(path, READER)
     assert [message.content for message in found.messages] == left
     assert [line.startswith(f"1: {reason}") for line in aside] == [True]
+
+
+def test_what_was_undone_is_left_out_where_the_row_of_its_session_cannot_be_kept(tmp_path: Path) -> None:
+    undone = session(("user", [text("a")]), ("user", [text("b")]), revert={"messageID": "msg_2"})
+    path = database(tmp_path / "a.db", undone)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE session SET title = x'00'")
+    transcripts, _ = read(path, READER)
+    assert [[message.content for message in found.messages] for found in transcripts] == [["a"], ["b"]]
 
 
 def test_messages_whose_session_is_gone_are_put_aside(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.openhands import OpenHandsReader
-from lcm.transcript.reading import joined, read_pieces
-from tests.lcm.transcript.recordings import columns, heard, read_message, read_one, write
+from lcm.transcript.reading import joined, read_pieces, reader_of
+from lcm.transcript.recorded_file import RecordedFile
+from tests.lcm.transcript.recordings import columns, heard, read, read_message, read_one, write
 
 READER = OpenHandsReader()
 TOOL = {"tool_call_metadata": {"function_name": "execute_bash", "tool_call_id": "c1"}}
@@ -151,3 +152,40 @@ def test_what_cannot_be_read_of_a_folder_is_put_aside_and_the_rest_is_read(tmp_p
     (transcript,) = joined(read_pieces(file, READER))
     assert heard([transcript]) == {"abc": ["e0", "e2"]}
     assert [aside.path.name for aside in file.quarantine] == ["event-00001-x.json"]
+
+
+ASKED = {"id": 0, "source": "user", "action": "message", "args": {"content": "Which?"}}
+RAN = {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": ""}}
+SEEN = {"id": 2, "source": "agent", "observation": "run", "content": "spruce", "cause": 1}
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ({"history": [ASKED, RAN, SEEN]}, ["Which?", "", "spruce"]),
+        (
+            {"history": [[ASKED, {"source": "agent", "observation": "null", "content": ""}], [RAN, SEEN]]},
+            ["Which?", "", "spruce"],
+        ),
+        ({"trajectory": [ASKED, RAN, SEEN]}, ["Which?", "", "spruce"]),
+        ({"history": [message(1, "Which?")]}, ["Which?"]),
+    ],
+    ids=["events", "pairs", "exported", "version 1"],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_run_holds_its_events_under_a_key(run: Any, words: list[str], indent: int | None, tmp_path: Path) -> None:
+    record = {"instance_id": "sea-1"} | run | {"metrics": {"cost": 1}}
+    path = write(tmp_path / "output.jsonl", record, indent=indent)
+    assert reader_of(RecordedFile(path)) == READER
+    one = read_one(path, READER)
+    assert one.conversation_id == "output/sea-1"
+    assert [m.content for m in one.messages] == words
+    assert one.events[0].native == {"instance_id": "sea-1", **dict.fromkeys(run), "metrics": {"cost": 1}}
+
+
+def test_runs_are_told_apart_and_what_is_no_event_of_one_is_put_aside(tmp_path: Path) -> None:
+    path = write(tmp_path / "output.jsonl", {"history": [ASKED, 7]}, {"history": [ASKED], "tags": ["x"]})
+    transcripts, aside = read(path, READER)
+    assert [(one.conversation_id, len(one.messages)) for one in transcripts] == [("output", 1), ("output#2", 1)]
+    assert aside == ["1: history 2: an event must be a JSON object, got int"]
+    assert [event.kind for event in transcripts[1].events] == ["session", "tags"]

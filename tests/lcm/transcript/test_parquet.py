@@ -340,3 +340,30 @@ def test_messages_that_are_none_are_put_aside_by_row_and_place(tmp_path: Path) -
     transcripts, aside = read(path)
     assert [m.content for one in transcripts for m in one.messages] == ["x"]
     assert [reason.split(": ")[:2] for reason in aside] == [["1-1", "messages 2"], ["2-2", "row 2"]]
+
+
+SIDES = [([{"role": "user", "content": "ask"}], [{"role": "assistant", "content": "say"}]), ("ask", "say")]
+
+
+@pytest.mark.parametrize(("prompt", "completion"), SIDES, ids=["messages", "texts"])
+def test_a_row_of_prompt_and_completion_is_a_conversation(prompt: Any, completion: Any, tmp_path: Path) -> None:
+    path = tmp_path / "train.parquet"
+    pl.DataFrame({"completion": [completion] * 2, "prompt": [prompt] * 2, "source": ["a", "b"]}).write_parquet(path)
+    transcripts, aside = read(path)
+    assert aside == []
+    assert [one.conversation_id for one in transcripts] == ["train", "train#2"]
+    assert [[(m.role, m.content) for m in one.messages] for one in transcripts] == [
+        [("user", "ask"), ("assistant", "say")],
+    ] * 2
+    assert [event.native for one in transcripts for event in one.events] == [
+        {"completion": None, "prompt": None, "source": source} for source in ("a", "b")
+    ]
+
+
+@pytest.mark.parametrize("value", ["User: hi", '{"role": "user"}', 7, {"role": "user", "content": "hi"}])
+def test_a_column_of_messages_that_holds_none_says_what_is_read(value: Any, tmp_path: Path) -> None:
+    _, (reason,) = read(table(tmp_path / "train.parquet", conversation=[value]))
+    assert reason == (
+        f"1-1: row 1: the column 'conversation' holds {value!r}, which is no list of messages: write a list of "
+        '{"role": ..., "content": ...} or {"from": ..., "value": ...} a row, or such a list as JSON text'
+    )

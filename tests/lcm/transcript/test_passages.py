@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 
 from lcm.records.conversation import LargeFile, Message, Part, Role
-from lcm.transcript.parts import decompose
+from lcm.transcript.parts import decompose, tool_calls
 from lcm.transcript.passages import Passage, parts_text, passages, spoken, text_of
 from tests.lcm.store.contents import json_values
 
@@ -59,6 +59,13 @@ def test_what_the_words_leave_out_of_a_result_is_told() -> None:
     assert parts_text(same_words) == "[reasoning] The key is 5 not 7."
     escaped = recorded({"role": "tool", "content": '{"stdout": "one\\nkettle"}'})
     assert parts_text(escaped) == "[result] stdout: one\nkettle"
+
+
+def test_a_result_among_the_blocks_of_an_assistant_is_no_call() -> None:
+    block = {"type": "tool_result", "tool_use_id": "t1", "name": "search", "content": [{"type": "text", "text": "dry"}]}
+    message = recorded({"role": "assistant", "content": [block]})
+    assert passages(message) == [Passage("words", "dry")]
+    assert tool_calls(message) == 0
 
 
 def test_of_a_text_that_the_words_give_otherwise_the_other_words_are_told() -> None:

@@ -1,6 +1,7 @@
 """Files of any shape as a stream of values; every line is given, blank, or put aside."""
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +96,19 @@ def test_what_is_packed_is_known_by_content_and_a_torn_one_is_put_aside_from_the
     (quarantined,) = torn.quarantine
     assert (quarantined.line, quarantined.last_line) == (len(read) + 1, None)
     assert "cannot be read" in quarantined.reason
+
+
+@pytest.mark.parametrize("pack", [bytes, *PACKINGS.values()], ids=["plain", *PACKINGS])
+@pytest.mark.parametrize("layout", ["lines", "document"])
+def test_of_a_file_as_much_is_read_as_was_taken_of_it(tmp_path: Path, pack: Callable[..., bytes], layout: str) -> None:
+    values = [{"n": random.Random(n).randbytes(2000).hex()} for n in range(1000)]
+    text = "\n".join(map(json.dumps, values)) if layout == "lines" else json.dumps(values, indent=1)
+    content = pack(text.encode())
+    file = written(tmp_path, content)
+    shares = [file.size_read / len(content) for _ in file.values()]
+    assert shares == sorted(shares)
+    assert [shares[at] for at in (249, 499, 749)] == pytest.approx([0.25, 0.5, 0.75], abs=0.15)
+    assert file.size_read == len(content)
 
 
 def test_a_line_without_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from lcm.errors import TranscriptError
 from lcm.store.doctor import scan
 from lcm.store.store import Store
 from lcm.transcript.claude_code import ClaudeCodeReader
+from lcm.transcript.copies import Copies
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.large_files import file_text, intercepted
 from lcm.transcript.parts import rebuild_record
@@ -179,3 +180,36 @@ def test_no_link_leads_out_of_the_session(project: Path, tmp_path_factory: pytes
     (project / "s1" / "subagents" / "linked").symlink_to(elsewhere)
     (project / "s1" / "subagents" / "agent-y.jsonl").symlink_to(elsewhere / "agent-x.jsonl")
     assert list(read(project / "s1.jsonl")[0]) == ["s1", "s1/agent-c", "s1/agent-a", "s1/agent-b"]
+
+
+@pytest.mark.parametrize("names", [("s1", "s2"), ("s2", "s1")])
+def test_a_fork_has_the_whole_result_of_the_session_that_saved_it(tmp_path: Path, names: tuple[str, str]) -> None:
+    saved(tmp_path, "t1.txt")
+    files = [RecordedFile(write(tmp_path / f"{one}.jsonl", result(shown("t1.txt"), sessionId=one))) for one in names]
+    copies = Copies()
+    first, other = (joined(read_pieces(file, READER, copies=copies))[0] for file in files)
+    assert [message.content for message in first.messages] == [f"{WHOLE}\nso"]
+    assert [event.native for event in other.events] == [result(shown("t1.txt"), sessionId=names[1])]
+    assert [file.doubts for file in files] == [[], []]
+
+
+def test_a_copy_is_known_where_its_result_is_not_there(tmp_path: Path) -> None:
+    saved(tmp_path, "t1.txt")
+    paths = [write(tmp_path / "s1.jsonl", result(shown("t1.txt")), result("one", "r2"))]
+    paths += [write(tmp_path / "b" / "s2.jsonl", result(shown("t1.txt"), sessionId="s2"), result("two", "r2"))]
+    copies, files = Copies(), [RecordedFile(path) for path in paths]
+    first, other = (joined(read_pieces(file, READER, copies=copies))[0] for file in files)
+    assert [message.content for message in first.messages] == [f"{WHOLE}\nso", "one\nso"]
+    assert [message.content for message in other.messages] == ["two\nso"]
+    assert [file.copies for file in files] == [0, 1]
+
+
+def test_no_folder_beyond_the_sessions_is_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "tool-results").mkdir()
+    (tmp_path / "tool-results" / "t1.txt").write_text("secret")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "linked").symlink_to(tmp_path)
+    records = [result(f"<persisted-output>\nsaved to: /a/{one}/tool-results/t1.txt\n", one) for one in ("..", "linked")]
+    transcripts, file = read(write(tmp_path / "project" / "s1.jsonl", *records))
+    assert "secret" not in str(transcripts)
+    assert len(file.doubts) == 1

@@ -9,6 +9,8 @@ import pytest
 
 from lcm.records.conversation import Message
 from lcm.transcript.chat import ChatReader
+from lcm.transcript.parts import tool_calls
+from lcm.transcript.passages import passages
 from tests.lcm.transcript.recordings import columns, read_message, read_one, rebuilt, write
 
 READER = ChatReader()
@@ -90,3 +92,34 @@ def test_messages_alone_and_sessions_of_them_are_read_alike(tmp_path: Path) -> N
     assert [[m.content for m in reading.messages] for reading in readings] == [["x", "y"]] * 4
     assert [rebuilt(reading) for reading in readings] == [list(map(json.dumps, natives))] * 4
     assert [reading.conversation_id for reading in readings] == ["array", "lines", "chat1", "chat1"]
+
+
+CALL = {"type": "tool-call", "toolCallId": "t1", "toolName": "weigh"}
+PICTURE = {"type": "media", "data": "iVBORw0KGgo=", "mediaType": "image/png"}
+
+
+@pytest.mark.parametrize("key", ["input", "args"])
+def test_what_a_model_is_sent_has_its_calls_among_the_content(tmp_path: Path, key: str) -> None:
+    native = {"role": "assistant", "content": [{"type": "text", "text": "I weigh."}, CALL | {key: {"of": "spruce"}}]}
+    one = read_message(write(tmp_path / "talk.jsonl", native), READER, native)
+    assert (one.content, tool_calls(one)) == ("I weigh.", 1)
+    assert [passage.text for passage in passages(one)] == ["I weigh.", "[tool weigh] of: spruce"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"output": {"type": "text", "value": "0.4"}}, "0.4"),
+        ({"output": {"type": "error-text", "value": "no scale"}}, "no scale"),
+        ({"output": {"type": "json", "value": {"kilos": 0.4}}}, "[result] kilos: 0.4"),
+        ({"output": {"type": "content", "value": [{"type": "text", "text": "0.4"}, PICTURE]}}, "0.4"),
+        ({"result": {"kilos": 0.4}}, "[result] kilos: 0.4"),
+    ],
+)
+def test_what_a_model_is_sent_has_the_results_of_tools_in_messages_of_theirs(tmp_path, given, told):
+    block = {"type": "tool-result", "toolCallId": "t1", "toolName": "weigh"} | given
+    native = {"role": "tool", "content": [block]}
+    one = read_message(write(tmp_path / "talk.jsonl", native), READER, native)
+    assert [passage.text for passage in passages(one)] == [told]
+    assert [(part.tool_call_id, part.tool_name) for part in one.parts] == [("t1", "weigh")]
+    assert tool_calls(one) == 0

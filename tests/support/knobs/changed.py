@@ -17,6 +17,7 @@ from tests.eval.dataset import test_personamem_files as personamem
 from tests.eval.dataset import test_qmsum as qmsum
 from tests.support.external_results import EXTERNALS
 from tests.support.knobs.families import (
+    AMACS,
     ANSWERS,
     AUTHORED,
     CLUSTERINGS,
@@ -85,8 +86,9 @@ CHANGED: Mapping[str, Any] = {
     "config:stages.directory": lambda here: str(here / "stages"),
     **{
         f"admission/{name}:admit_threshold": 0.95  # never below the other
-        for name in ("balanced", "balanced_model", "conservative", "high_recall")
+        for name in AMACS
     },
+    **{f"admission/{name}:utility_veto": 0.9 for name in AMACS},
     "admission/balanced:reject_threshold": 0.55,  # no candidate scores much less than the default
     "admission/high_recall:reject_threshold": 0.5,  # likewise
     **{
@@ -218,7 +220,10 @@ CHANGED: Mapping[str, Any] = {
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},
     **{f"extraction/{name}:passage_characters": 120 for name in ("passages", "steps")},
     **{f"extraction/{name}:exchange_characters": most for name, most in (("passages", None), ("steps", 120))},
-    **{f"extraction/llm:{key}": value for key, value in (("max_chars", 300), ("min_messages", 20))},
+    **{
+        f"extraction/llm:{key}": value
+        for key, value in (("max_chars", 300), ("min_messages", 20), ("rules", "beta.11"))
+    },
     **{f"fusion/{name}:weights": {"session": 5.0} for name in WEIGHTED},
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
     "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
@@ -244,6 +249,8 @@ CHANGED: Mapping[str, Any] = {
     **{f"ranking/lancedb_pro:stages.{name}.threshold": 0.5 for name in ("hard_min_score", "min_score")},
     "ranking/lancedb_pro:tag.source.pool_size": 1,  # few documents carry a tag
     "ranking/lancedb_pro:order": "code",
+    "ranking/lancedb_pro:stages.related.stages": [],  # which leaves no score
+    "ranking/lancedb_pro:stages.related.pool_size": 1,
     **{f"ranking/lancedb_pro:hybrid.orders.{name}": ["dense_score", "lexical_score", "fusion"] for name in ORDERS},
     **{f"ranking/lancedb_pro:vector.orders.{name}": ["dense_score", "dense_only"] for name in ORDERS},
     **{f"ranking/lancedb_pro:tag.orders.{name}": ["lexical_score", "lexical_only"] for name in ORDERS},
@@ -290,6 +297,7 @@ CHANGED: Mapping[str, Any] = {
     "reranker/remote:fallback.window": 1,
     "reranker/remote:model": "another",
     "reranker/remote:provider": "tei",
+    "reranker/remote:top_n": 1,
     "scopes/default:agent_access": {"ann": ["custom:x"]},
     "scopes/default:default": "custom:x",
     "scopes/default:definitions": {"custom:x": None},

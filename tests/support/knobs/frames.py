@@ -11,6 +11,7 @@ from tests.support.knobs.families import (
     FOLDINGS,
     FURTHER_VECTORS,
     GATES,
+    LANCEDB_PRO,
     LOSSLESS,
     NARROW,
     ORDERS,
@@ -154,6 +155,15 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     },
     "ranking/lancedb_pro:order": {"decay": "weibull"},  # without one they agree
     **{
+        f"ranking/{name}:stages.{stage}.spared_kinds": around
+        for names, stage, around in (
+            ((*RANKINGS, "lancedb_pro_beta11"), "decay", {"decay": "weibull"}),
+            (LANCEDB_PRO, "length_normalization", {"ranking.stages.length_normalization.anchor": 1}),
+            (LANCEDB_PRO, "time_decay", {"ranking.order": "description_no_engine"}),
+        )
+        for name in names
+    },
+    **{
         f"ranking/lancedb_pro:{path}.source.pool_size": {"ranking.least_pools": None}  # which widens what is small
         for path in ("vector", "tag")
     },
@@ -164,6 +174,10 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
             "ranking.stages.limit.n": 10,
         }
         for key in ("per_result", "most")
+    },
+    **{
+        f"ranking/lancedb_pro:stages.related.{key}": {"ranking.stages.related.per_result": 5}
+        for key in ("stages", "pool_size", "containment")
     },
     **{f"ranking/lancedb_pro:{path}.orders.{name}": {"ranking.order": name} for path in PATHS for name in ORDERS},
     "reinforcement/recall": {"decay": "weibull"},

@@ -81,6 +81,8 @@ class Knob:
                 return not self.value
             case int() | float():
                 return type(self.value)(self.value / 2) or self.value + 1
+            case list() if self.path.endswith("spared_kinds"):
+                return ["message"]
             case list() if len(self.value) > 1:
                 return self.value[:-1]
             case None if self.path.endswith("seconds_a_turn"):

@@ -1,7 +1,7 @@
 """How alive a document is, as a factor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import polars as pl
@@ -24,6 +24,8 @@ class DecayBoost:
     """
 
     decay: Decay
+    spared_kinds: Sequence[str] = field(default=(), hash=False)
+    """Kinds of documents that keep their score."""
 
     @property
     def reads_unit_scores(self) -> bool:
@@ -31,13 +33,13 @@ class DecayBoost:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return tuple(self.decay.multiplier().meta.root_names())
+        return (*self.decay.multiplier().meta.root_names(), *(["kind"] if self.spared_kinds else []))
 
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
         return getattr(self.decay, "is_off", False) or any(hasattr(stage, "recency") for stage in before)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return rescored(frame, _boosted(self), fallback_ratio=FALLBACK_RATIO)
+        return rescored(frame, _boosted(self), fallback_ratio=FALLBACK_RATIO, spared_kinds=self.spared_kinds)
 
 
 @cache

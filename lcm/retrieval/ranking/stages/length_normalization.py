@@ -1,6 +1,7 @@
 """Long texts match a little of everything: take that off their score."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 import polars as pl
@@ -20,16 +21,19 @@ class LengthNormalization:
     """
 
     anchor: int = 500
-    """UTF-16 code units; 0: nothing changes."""
+    """UTF-16 code units; 0 or less: nothing changes."""
     slope: float = 0.5
+    spared_kinds: Sequence[str] = field(default=(), hash=False)
+    """Kinds of documents that keep their score."""
 
     def __post_init__(self) -> None:
-        check_range(self, "anchor", "slope", ge=0)
+        check_range(self, "anchor")
+        check_range(self, "slope", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        if self.anchor == 0:
+        if self.anchor <= 0:
             return frame
-        return rescored(frame, _normalized(self), fallback_ratio=0.0)
+        return rescored(frame, _normalized(self), fallback_ratio=0.0, spared_kinds=self.spared_kinds)
 
 
 @cache

@@ -1,7 +1,8 @@
 """Age as a factor, slowed down by use."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 import polars as pl
@@ -36,7 +37,9 @@ class TimeDecay:
     """In which half of the accesses are forgotten."""
     clamp_future: bool = False
     """What lies in the future is 0 days old. The original gives it a negative age, and so a factor above 1."""
-    reads = ("access_count", "created_at", "last_accessed_at", "temporal_type")
+    spared_kinds: Sequence[str] = field(default=(), hash=False)
+    """Kinds of documents that keep their score."""
+    reads = ("access_count", "created_at", "kind", "last_accessed_at", "temporal_type")
 
     def __post_init__(self) -> None:
         check_range(self, "half_life_days", "reinforcement_factor", ge=0)
@@ -46,7 +49,7 @@ class TimeDecay:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0:
             return frame
-        return rescored(frame, _decayed(self), fallback_ratio=self.floor_ratio)
+        return rescored(frame, _decayed(self), fallback_ratio=self.floor_ratio, spared_kinds=self.spared_kinds)
 
 
 def effective_half_life(

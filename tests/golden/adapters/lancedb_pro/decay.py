@@ -31,9 +31,14 @@ def decay_score(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def decay_search_boost(case: dict[str, Any]) -> list[float]:
+    return search_boost(case, configured(case["config"]))
+
+
+def search_boost(case: dict[str, Any], decay: Weibull) -> list[float]:
+    """The boosted scores of a case, in the order given."""
     frame = memories([row["memory"] for row in case["results"]], case["now_ms"])
     scores = pl.Series("score", [float(row["score"]) for row in case["results"]], dtype=pl.Float64)
-    return frame.select(configured(case["config"]).multiplier() * scores).to_series().to_list()
+    return frame.select(decay.multiplier() * scores).to_series().to_list()
 
 
 def decay_stale(case: dict[str, Any]) -> list[dict[str, Any]]:
@@ -44,9 +49,14 @@ def decay_stale(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def decay_boost(case: dict[str, Any]) -> list[dict[str, Any]]:
+    return boosted(case, DecayBoost(configured({})))
+
+
+def boosted(case: dict[str, Any], stage: DecayBoost) -> list[dict[str, Any]]:
+    """The rows of a case as a boost leaves them."""
     lives = [life(row, case["now_ms"]) for row in case["results"]]
     columns = memories(lives, case["now_ms"]).drop("document_id", "asked_at")
-    return ranking.scored(DecayBoost(configured({})), case, **columns.to_dict())
+    return ranking.scored(stage, case, **columns.to_dict())
 
 
 def tier_evaluate(case: dict[str, Any]) -> dict[str, str] | None:
@@ -70,8 +80,9 @@ def effective_half_life(case: dict[str, Any]) -> float:
     return memories([memory], case["now_ms"]).select(days=days)["days"].item()
 
 
-def configured(config: dict[str, float]) -> Weibull:
-    decay: Weibull = component("decay=weibull", "decay")
+def configured(config: dict[str, float], override: str = "decay=weibull") -> Weibull:
+    """The decay that an override chooses, with the plugin's keys."""
+    decay: Weibull = component(override, "decay")
     return replace(decay, **{KEYS.get(key, key): value for key, value in config.items()})
 
 

@@ -1,14 +1,16 @@
 """memory-lancedb-pro's retrieval, from the store's rows to the answer, onto our rankings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
+from lcm.errors import LcmError
 from lcm.javascript import clamp_int, utf16_length
 from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from lcm.retrieval.reranker.blending import RerankItem, first, with_replies
@@ -23,8 +25,24 @@ CALLERS = {"manual": "manual", "cli": "cli"}
 STORE_MIN_SCORE = 0.1
 """Asked of the store by the hybrid path; 1 / (1 + d) is never below 1/3."""
 POOL_SIZE = 20
-ORDER = {True: "code", False: "code_no_engine"}
-"""By whether a decay engine is attached."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a version of the plugin is among our choices."""
+
+    ranking: str
+    """The override that chooses its ranking."""
+    order: str
+    """Of the stages with a decay engine; without one it ends in _no_engine."""
+    decay: Callable[[dict[str, float]], Weibull]
+    """Its decay with the settings of a case."""
+    is_of_category: Callable[[dict[str, Any], str], bool]
+    """Whether a row is of the wanted category."""
+
+
+BETA10 = Version("ranking=lancedb_pro", "code", configured, lambda row, wanted: row.get("category", "fact") == wanted)
+
 STAGE_COUNTS = {
     "after_min_score": ("min_score", "not_expired"),
     "rerank_input": (),
@@ -32,8 +50,8 @@ STAGE_COUNTS = {
     "after_recency": ("recency_boost",),
     "after_importance": ("importance_weight",),
     "after_length_norm": ("length_normalization",),
-    "after_hard_min_score": ("hard_min_score",),
     "after_time_decay": ("decay", "time_decay"),
+    "after_hard_min_score": ("hard_min_score",),
     "after_noise_filter": ("noise_filter",),
     "after_diversity": ("diversity",),
 }
@@ -67,12 +85,12 @@ def pipeline_tag(case: dict[str, Any]) -> dict[str, Any]:
     return answered(case)
 
 
-def answered(case: dict[str, Any]) -> dict[str, Any]:
+def answered(case: dict[str, Any], version: Version = BETA10) -> dict[str, Any]:
     config = case["config"]
     limit = clamp_int(float(case["limit"]), 1, 20)
-    paths = paths_of(case, limit)
+    paths = paths_of(case, limit, version)
     path = paths.path_of(case["query"])
-    batch, dense, lexical = asked(case, path)
+    batch, dense, lexical = asked(case, path, version)
     ranking = paths.ranking(path)
     trace = ranking.trace(batch)
     counts = counted(ranking, trace)
@@ -113,7 +131,6 @@ def counted(ranking: Ranking, trace: pl.DataFrame) -> dict[str, int]:
         for stage in stages:
             now = by_stage.get(stage, now)
         counts[key] = now
-    counts["after_time_decay"] = counts["after_hard_min_score"]  # nothing is dropped between the two
     return counts
 
 
@@ -121,11 +138,10 @@ def found(ranking: Ranking, batch: Batch, rank: str) -> int:
     return ranking.source.candidates(batch)[rank].is_not_null().sum()
 
 
-def paths_of(case: dict[str, Any], limit: int) -> RoutedRanking:
+def paths_of(case: dict[str, Any], limit: int, version: Version) -> RoutedRanking:
     config, window = case["config"], 2 * limit
-    paths: RoutedRanking = component(
-        "ranking=lancedb_pro", "ranking", f"ranking.order={ORDER[case['use_decay_engine']]}"
-    )
+    order = version.order if case["use_decay_engine"] else f"{version.order}_no_engine"
+    paths: RoutedRanking = component(version.ranking, "ranking", f"ranking.order={order}")
     pool_size = max(config.get("candidate_pool_size", POOL_SIZE), 2 * limit)
     fusion = component("fusion=weighted_sum", "fusion")
     mode = config.get("mode", "hybrid") if case["has_fts_support"] else "vector"
@@ -144,7 +160,7 @@ def paths_of(case: dict[str, Any], limit: int) -> RoutedRanking:
         "limit": replace(paths.stages["limit"], n=limit),  # type: ignore[type-var]
         # On the vector path the minimum is the store's to apply, and these rows come from behind it.
         "min_score": paths.stages["min_score"] if mode == "hybrid" else None,
-        "decay": replace(paths.stages["decay"], decay=configured(case["decay_config"])),  # type: ignore[type-var]
+        "decay": replace(paths.stages["decay"], decay=version.decay(case["decay_config"])),  # type: ignore[type-var]
     }
     for stage, key, name in (
         ("min_score", "min_score", "threshold"),
@@ -208,26 +224,31 @@ def reranker(case: dict[str, Any], window: int) -> Any:
 
 @dataclass
 class Stub:
-    """An index that answers with given rows, those that are allowed."""
+    """An index that answers with given rows, those that are allowed, or fails."""
 
     rows: Sequence[dict[str, Any]]
+    fails: bool = False
     queries: list[str] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
 
     def search(self, queries: Any, k: int, allowed: Sequence[str] | None) -> list[tuple[list[str], list[float]]]:
         self.limits.append(k)
         self.queries += queries if isinstance(queries, list) else []
+        if self.fails:
+            raise LcmError("the index is gone")
         kept = [row for row in self.rows if allowed is None or row["id"] in allowed][:k]
         return [([row["id"] for row in kept], [float(row["score"]) for row in kept])]
 
 
-def asked(case: dict[str, Any], path: str) -> tuple[Batch, Stub, Stub]:
+def asked(case: dict[str, Any], path: str, version: Version) -> tuple[Batch, Stub, Stub]:
     """One query over the rows that the store returns; only those of the wanted category can be seen."""
-    dense, lexical = Stub(case["vector_results"]), Stub(case["bm25_results"])
-    missing = set(case["missing_ids"]) - {row["id"] for row in dense.rows} if path == "hybrid" else set()
+    dense = Stub(case["vector_results"], case.get("vector_fails", False))
+    lexical = Stub(case["bm25_results"], case.get("bm25_fails", False))
+    vouched = set() if dense.fails else {row["id"] for row in dense.rows}
+    missing = set(case["missing_ids"]) - vouched if path == "hybrid" else set()
     rows = {row["id"]: row for row in (*lexical.rows, *dense.rows) if row["id"] not in missing}
-    wanted = [row for row in rows.values() if case["category"] in (None, row.get("category", "fact"))]
-    seen = {row["id"] for row in (*dense.rows, *lexical.rows) if case["category"] in (None, row["category"])}
+    wanted = [row for row in rows.values() if is_seen(row, case, version)]
+    seen = {row["id"] for row in (*dense.rows, *lexical.rows) if is_seen(row, case, version)}
     vectors = unit_vectors([case["query_vector"], *(row["vector"] for row in wanted)])
     place = {row["id"]: i for i, row in enumerate(wanted, start=1)}
     batch = replace(
@@ -241,6 +262,10 @@ def asked(case: dict[str, Any], path: str) -> tuple[Batch, Stub, Stub]:
         document_vectors=lambda ids: vectors[[place[document_id] for document_id in ids]],
     )
     return batch, dense, lexical
+
+
+def is_seen(row: dict[str, Any], case: dict[str, Any], version: Version) -> bool:
+    return case["category"] is None or version.is_of_category(row, case["category"])
 
 
 def documents(rows: Sequence[dict[str, Any]], case: dict[str, Any]) -> pl.DataFrame:
@@ -257,9 +282,16 @@ def documents(rows: Sequence[dict[str, Any]], case: dict[str, Any]) -> pl.DataFr
         .drop("asked_at")
         .with_columns(
             pl.col("access_count").cast(pl.Int64),
+            kind=pl.Series(["authored" if is_of_corpus(row) else "message" for row in rows], dtype=pl.String),
+            scope=pl.Series([row.get("scope", "global") for row in rows], dtype=pl.String),
             text=pl.Series([row["text"] for row in rows], dtype=pl.String),
             length_utf16=pl.Series([utf16_length(row["text"]) for row in rows], dtype=pl.Int64),
             valid_until=pl.Series(untils, dtype=pl.Int64).cast(pl.Datetime("ms", "UTC")),
         )
         .match_to_schema(DOCUMENT_SCHEMA, missing_columns="insert")
     )
+
+
+def is_of_corpus(row: dict[str, Any]) -> bool:
+    """Whether a row is of the files of a workspace, by its id."""
+    return str(row["id"]).startswith("corpus:")

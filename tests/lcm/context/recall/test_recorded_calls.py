@@ -15,15 +15,13 @@ from lcm.errors import TranscriptError
 from lcm.store.doctor import scan
 from lcm.store.store import Store
 from lcm.transcript.passages import passages
-from lcm.transcript.reading import read_pieces, reader_of
+from lcm.transcript.reading import READERS, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.context.recall.dags import TOKENS, fold, recall
 from tests.lcm.context.recall.recorded_calls import Recorded, recorded
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
-COUNTED = {"chat", "claude_code", "codex", "gemini", "openclaw", "sharegpt", "swe_agent", "tau_bench"}
-"""The formats whose calls `recorded` counts."""
-SMALL = sorted(path for path in RECORDINGS.iterdir() if path.name.split(".")[0] in COUNTED)
+SMALL = sorted(RECORDINGS.iterdir())
 _WORD = re.compile(r"[^\W_]+")
 _PLENTY = 10**9
 
@@ -78,7 +76,12 @@ def seen_of(path: Path) -> tuple[list[Recorded], list[str]]:
 def test_small_recordings_hide_no_call_and_no_result() -> None:
     found = [seen_of(path) for path in SMALL]
     assert [problem for _, missing in found for problem in missing] == []
-    assert Counter(one.kind for there, _ in found for one in there).total() >= 12
+    called = {
+        path.name.partition(".")[0]
+        for path, (there, _) in zip(SMALL, found, strict=True)
+        if any(one.kind == "call" for one in there)
+    }
+    assert called == {reader.name for reader in READERS}
 
 
 @pytest.mark.full

@@ -8,9 +8,16 @@ import pytest
 
 from lcm.plugins.settings.reading import ImportedSettings
 from lcm.plugins.settings.table import Table
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.tables import TABLES, VERSIONS
 from pipelines.config.preset_choices import Choices
 from pipelines.config.preset_config import RECALL, plugin_default, shipped_choices
+
+KNOWN: Mapping[str, Table] = {
+    name if table is TABLES[name] else f"{name}@{version}": table
+    for name, tables in VERSIONS.items()
+    for version, table in tables.items()
+}
+"""Every table: `NAME` of the version that is rebuilt here, `NAME@VERSION` of any other."""
 
 MINIMAL: Mapping[str, Mapping[str, Any]] = {
     "lancedb_pro": {"embedding": {"apiKey": "${EMBED_KEY}"}},
@@ -31,12 +38,14 @@ class Plugin:
 @pytest.fixture(scope="session")
 def plugins() -> dict[str, Plugin]:
     wanted: dict[str, list[str]] = {}
-    for table in TABLES.values():
+    for table in KNOWN.values():
         for group, known in table.choices.items():
             names = [*wanted.get(group, []), *(choice.name for choice in known)]
             wanted[group] = list(dict.fromkeys(names))
     choices = shipped_choices(wanted)
     recall = shipped_choices({RECALL: ["lossless_claw"]})[RECALL]["lossless_claw"]
-    bases = {name: plugin_default(table, ImportedSettings({}, {}))[0] for name, table in TABLES.items()}
-    bases["lossless_claw"][RECALL] = recall
-    return {name: Plugin(table, bases[name], choices) for name, table in TABLES.items()}
+    bases = {name: plugin_default(table, ImportedSettings({}, {}))[0] for name, table in KNOWN.items()}
+    for name, base in bases.items():
+        if name.startswith("lossless_claw"):
+            base[RECALL] = recall
+    return {name: Plugin(table, bases[name], choices) for name, table in KNOWN.items()}

@@ -12,11 +12,15 @@ TAKEN = {
     **{f"section7{name}": value for name, value in {
         "CoarseTopK": 9, "SecondPassTopK": 7, "Theta1": 0.3, "Kappa": 0.4, "HopEta": 0.6, "HopThreshold": 0.1,
         "AuthorityRecencyLambda": 2e-5, "AuthorityRecencyWeight": 0.6, "AuthorityFrequencyWeight": 0.1,
-        "AuthorityAuthoredWeight": 0.2, "StartupTokenBudgetTokens": 500,
+        "AuthorityAuthoredWeight": 0.2,
     }.items()},
     "continuityMinTurns": 3, "authoredHardBudgetFraction": 0.4, "authoredSoftBudgetFraction": 0.2,
+    "elevatedGuidanceBudgetFraction": 0.2, "continuityTailBudgetTokens": 200, "continuityPriorContextTokens": 80,
+    "recoveryFloorScore": 0.2, "recoveryMinTopK": 3, "recoveryMinConfidenceMean": 0.6,
 }  # fmt: skip
-REFUSED = {"gatingWeights": {"w1c": 0.3}, "gatingTechNorm": 2}
+REFUSED = {
+    "gatingWeights": {"w1c": 0.3}, "gatingTechNorm": 2, "gatingCentroidK": 5, "markdownIngestionCollection": "notes",
+}  # fmt: skip
 
 
 def test_a_setting_of_one_manifest_is_refused_by_the_other() -> None:
@@ -33,13 +37,15 @@ def test_what_the_newer_takes_is_read_into_keys_of_ours() -> None:
     assert (found["fusion.k1"], found["fusion.k2"], found["source.session_pool_size"]) == (9, 7, 5)
     assert (found["assembly.tail.min_turns"], found["compaction.min_turns"]) == (3, 3)
     assert found["decay.durable_rate"] == 2e-5
+    assert (found["assembly.tail.budget_tokens"], found["recovery.failure.min_top_k"]) == (200, 3)
+    assert "compaction.target_cluster_size" not in read(NEW, {"compactThreshold": 30}).values
     assert read(NEW, {"topK": 3}).values["fusion.k1"] == read(OLD, {"topK": 3}).values["fusion.k1"] == 8
 
 
 def test_a_reason_names_the_version_that_is_asked_for() -> None:
     assert "the manifest refuses it" in OLD.reason("fusion.theta1")
     assert "1.10.14-beta.1 refuses gatingTechNorm" in NEW.reason("admission.technical_norm")
-    assert "whether the manifest of 1.10.14-beta.1 takes it is not known" in NEW.reason("recovery.failure.floor_score")
+    assert "compactThreshold no longer carries it" in NEW.reason("compaction.target_cluster_size")
 
 
 def test_a_version_may_be_cut_short_where_that_leaves_one() -> None:

@@ -142,6 +142,13 @@ def test_only_the_window_is_sent_and_an_empty_frame_asks_nothing() -> None:
     assert empty.schema == after.schema == TWO_QUERIES.schema | {"reranker_score": pl.Float64()}
 
 
+@pytest.mark.parametrize(("top_n", "told"), [(None, 3), (2, 2), (9, 3)])
+def test_a_service_is_asked_back_for_no_more_than_it_is_sent(top_n: int | None, told: int) -> None:
+    with serving(replying({"results": REPLY})) as server:
+        remote(server, top_n=top_n)(ONE_QUERY, batch())
+    assert [request.body["top_n"] for request in server.asked] == [told]
+
+
 def test_answers_belong_to_their_queries_however_many_are_asked_at_once() -> None:
     names = [f"query {i}" for i in range(20)]
     rows = frame(*((name, document, 0.5, None) for name in names for document in ("kettle", "goats")))
@@ -191,6 +198,7 @@ def test_a_bad_setting_is_refused() -> None:
     assert_refused(remote, "be >= 1 or null", window=0)
     assert_refused(remote, "be one of: dashscope, jina, pinecone, siliconflow, tei, voyage", provider="cohere")
     assert_refused(remote, "be >= 500", timeout_ms=499)
+    assert_refused(remote, "be >= 1 or null", top_n=0)
     assert_refused(remote, "be >= 1", workers=0)
     for endpoint, words in (("api.jina.ai", "begin with .*"), ("https://me:secret@api.jina.ai", "[^@]*")):
         with pytest.raises(ValueError, match=f"^endpoint must {words}$"):

@@ -17,11 +17,13 @@ def test_only_what_is_longer_than_the_anchor_loses() -> None:
     assert scored(steeper, score=[0.6], length_utf16=[800]) == [pytest.approx(0.6 / 4)]
 
 
-def test_the_short_come_first_among_equals_and_an_anchor_of_zero_switches_it_off() -> None:
+@pytest.mark.parametrize("anchor", [0, -5])
+def test_the_short_come_first_among_equals_and_an_anchor_that_is_not_above_zero_switches_it_off(anchor: int) -> None:
     frame, around = rows(length_utf16=[900, 800]), documents_batch([])
     assert LengthNormalization()(frame, around)["document_id"].to_list() == ["d1", "d0"]
-    assert LengthNormalization(anchor=0)(frame, around).equals(frame)
+    assert LengthNormalization(anchor=anchor)(frame, around).equals(frame)
 
 
 def test_a_bad_number_is_refused() -> None:
-    assert_refused(LengthNormalization, "be >= 0", anchor=[-1, math.nan], slope=[-1, math.nan])
+    assert_refused(LengthNormalization, "be >= 0", slope=[-1, math.nan])
+    assert_refused(LengthNormalization, "be a finite number", anchor=math.nan)
