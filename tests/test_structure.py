@@ -65,6 +65,7 @@ LIBRARY = {
     "lcm.plugins.libravdb.memory_search": "docs/libravdb.md",
     "lcm.plugins.lossless_claw.bootstrap": "docs/lossless_claw.md",
     "lcm.plugins.lossless_claw.rollover": "docs/lossless_claw.md",
+    "lcm.plugins.lossless_claw.thresholds": "docs/lossless_claw.md",
     "lcm.plugins.lossless_claw.turn": "docs/lossless_claw.md",
     "lcm.transcript.frame": "docs/transcripts.md",
 }

@@ -25,6 +25,7 @@ from tests.golden.adapters.lancedb_pro_beta11 import retrieval
 from tests.golden.adapters.lossless_claw import session
 from tests.golden.lancedb_pro_beta11_predicates import *  # noqa: F403 - deviations.yaml names them
 from tests.golden.libravdb_predicates import *  # noqa: F403 - likewise
+from tests.golden.lossless_claw_0_15_predicates import *  # noqa: F403 - likewise
 
 _LIFE = ("importance", "confidence", "access_count", "created_at_ms", "last_accessed_at_ms")
 

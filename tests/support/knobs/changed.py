@@ -22,6 +22,7 @@ from tests.support.knobs.families import (
     AUTHORED,
     CLUSTERINGS,
     CONTINUITIES,
+    FOLDINGS,
     GATES,
     KINDS,
     LOSSLESS,
@@ -142,7 +143,7 @@ CHANGED: Mapping[str, Any] = {
     "assembly/lossless_claw:rules": "corrected",
     **{
         f"compaction/{name}:{key}": value
-        for name in LOSSLESS
+        for name in FOLDINGS
         for key, value in {
             "max_budget_tokens": 100,
             "condensed_min_fanout_hard": 3,
@@ -150,6 +151,11 @@ CHANGED: Mapping[str, Any] = {
             "timezone": "Asia/Tokyo",
             "sweep_deadline_seconds": 60.0,
             "until_under_deadline_seconds": 150.0,
+            "fresh_tail_max_tokens": 4000,
+            "summary_prefix_target_tokens": 3000,
+            "max_sweep_passes": 1,
+            "fallback_max_tokens": 100,
+            "injected_context_tags": ["recalled"],
         }.items()
     },
     **{f"compaction/{name}:min_turns": 9 for name in CLUSTERINGS},
@@ -157,10 +163,10 @@ CHANGED: Mapping[str, Any] = {
     "compaction/clustering:rules": "original",
     "compaction/libravdb:rules": "1.4.4",
     "compaction/lossless:rules": "original",
-    **{f"compaction/{name}:fresh_tail_max_count": 200 for name in LOSSLESS},
-    **{f"compaction/{name}:fresh_tail_novelty": 0.0 for name in LOSSLESS},
-    "compaction/lossless_claw:min_leaf_tokens": 2000,
-    "compaction/lossless_claw:rules": "corrected",
+    **{f"compaction/{name}:fresh_tail_max_count": 200 for name in FOLDINGS},
+    **{f"compaction/{name}:fresh_tail_novelty": 0.0 for name in FOLDINGS},
+    **{f"compaction/{name}:min_leaf_tokens": 2000 for name in FOLDINGS[1:]},
+    **{f"compaction/{name}:rules": "corrected" for name in FOLDINGS[1:]},
     **{f"kinds/{name}:{name}.n": 3 for name in ("later_mention", "successor", "tool_result", "written")},
     **{f"kinds/{name}:{name}.most_words": 8 for name in KINDS},
     **{f"kinds/{name}:{name}.least_words": 7 for name in KINDS},
@@ -333,7 +339,11 @@ CHANGED: Mapping[str, Any] = {
     "summarizer/t5:max_input_tokens": 32,
     "summarizer/t5:prefix": "the garden. ",
     "summarizer/t5:threads": 1,
-    "summarizer/truncate:marker": "[cut]",
+    **{f"summarizer/{name}:marker": "[cut]" for name in ("truncate", "truncate_0_15")},
+    "summarizer/truncate:max_tokens": 100,
+    "summarizer/truncate_0_15:max_units": 100,
+    "summarizer/truncate_0_15:aggressive_max_units": 100,
+    "token_estimator/weighted:rules": "0.15",
     **{f"text_index/{name}:stop_words": "none" for name in ("bm25s", "fts5", "lancedb")},
     **{f"text_index/{name}:stemmer": "none" for name in ("bm25s", "lancedb")},
     "text_index/lancedb:max_token_length": 4,

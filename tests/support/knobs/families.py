@@ -20,6 +20,7 @@ FURTHER_VECTORS = {
 RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_beta11")
 LOSSLESS = ("lossless", "lossless_claw")
+FOLDINGS = (*LOSSLESS, "lossless_claw_0_15")
 SESSIONS = RECALLS = ("default", "lossless_claw")
 CONTINUITIES = ("continuity", "libravdb")
 KINDS = ("known_item", "successor", "later_mention", "tool_result", "written")
