@@ -1,8 +1,17 @@
-"""Answers of a ranking as an assembly takes them."""
+"""Answers of a ranking, and what was said of names, as an assembly takes them."""
+
+from collections import Counter
+from collections.abc import Sequence
 
 import polars as pl
 
+from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention
 from lcm.records.query import Recalled
+from lcm.store.conversations import active_conversation
+from lcm.store.lineage import messages_by_number
+from lcm.store.search import find
+from lcm.store.search_subject import WORDS, SearchBounds
+from lcm.store.store import Store
 
 _COLUMNS = (
     "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
@@ -10,6 +19,8 @@ _COLUMNS = (
 )  # fmt: skip
 _SPOKEN = ("message", "guidance")
 """Kinds of documents that somebody said."""
+_MENTIONS = 32
+"""Messages that are looked at for each name."""
 
 
 def recalled_by_query(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:
@@ -21,3 +32,24 @@ def recalled_by_query(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[str
         one = Recalled(document_id, text, kind, tuple(sources), created_at, score or 0.0, cosine or 0.0, said_by, *rest)
         found.setdefault(query_id, []).append(one)
     return {query_id: tuple(documents) for query_id, documents in found.items()}
+
+
+def with_mentions(
+    asks: Sequence[ContextRequest], assembly: Assembly, store: Store, conversation_id: str, incidents: Counter[str]
+) -> list[ContextRequest]:
+    """The asks with what users and assistants said in the conversation of the names that each prompt has, where the
+    assembly looks names up."""
+    named = [assembly.names(ask.prompt) if isinstance(assembly, LooksUp) else [] for ask in asks]
+    if not any(named):
+        return list(asks)
+    found: dict[str, list[Mention]] = {}
+    with store.reading() as connection:
+        conversation = active_conversation(connection, conversation_id)
+        within = SearchBounds(() if conversation is None else (conversation,), limit=_MENTIONS)
+        for name in {name for names in named for name in names}:
+            hits = find(connection, WORDS, f'"{name}"', within, "time", keeps_phrases=True, incidents=incidents)
+            said = messages_by_number(connection, [number for number, _ in hits])
+            found[name] = [Mention(one.message_id, one.text) for one in said if one.role in ("user", "assistant")]
+    return [
+        ask._replace(mentions={name: found[name] for name in names}) for ask, names in zip(asks, named, strict=True)
+    ]

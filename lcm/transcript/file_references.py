@@ -30,8 +30,18 @@ def file_reference(file: LargeFile) -> str:
 
 def tool_output_reference(file: LargeFile, tool_name: str) -> str:
     """What stands for the result of a tool."""
-    head = f"[LCM Tool Output: {file.file_id} | tool={trim(tool_name) or UNKNOWN} | {file.byte_size:,} bytes]"
-    return f"{head}\n\n{_explored(file)}\n\nUse lcm_describe with the file id to inspect the full output."
+    whole = "Use lcm_describe with the file id to inspect the full output."
+    return f"{_tool_output(file, tool_name)}\n\n{_explored(file)}\n\n{whole}"
+
+
+def shortened_result(file: LargeFile, tool_name: str) -> str:
+    """What stands for the result of a tool that is shown whole elsewhere."""
+    whole = 'Call lcm_describe(id="<file_id above>", expandFile=true) to fetch the full output content from disk.'
+    return f"{_tool_output(file, tool_name)}\n\n{_explored(file)}\n\n{whole}"
+
+
+def _tool_output(file: LargeFile, tool_name: str) -> str:
+    return f"[LCM Tool Output: {file.file_id} | tool={trim(tool_name) or UNKNOWN} | {file.byte_size:,} bytes]"
 
 
 def _explored(file: LargeFile) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 
 _ASCII_TERM = re.compile("[a-z0-9]{2,}")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -21,13 +21,13 @@ _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
 
 
-def terms(text: str, rules: Rules) -> list[str]:
+def terms(text: str, rules: LosslessRules) -> list[str]:
     """Cut a text into terms.
 
     `corrected`: words of any script of two characters or more; what is written without spaces (Chinese, Japanese,
-    Korean) as pairs of neighbours, one alone as it is. `original`: runs of a-z and 0-9 of two characters or more.
+    Korean) as pairs of neighbours, one alone as it is. Else: runs of a-z and 0-9 of two characters or more.
     """
-    if rules == "original":
+    if rules != "corrected":
         return _ASCII_TERM.findall(text.lower())
     found: list[str] = []
     for word in _WORD.findall(text.casefold()):
@@ -41,8 +41,8 @@ def terms(text: str, rules: Rules) -> list[str]:
 class RelevanceIndex:
     """Texts by their terms: each text is cut once, and each term looked up once."""
 
-    def __init__(self, texts: Iterable[str], rules: Rules) -> None:
-        self._rules: Rules = rules
+    def __init__(self, texts: Iterable[str], rules: LosslessRules) -> None:
+        self._rules: LosslessRules = rules
         self._counted = [Counter(terms(text, rules)) for text in texts]
         self._totals = [counted.total() for counted in self._counted]
         self._shares: dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]] = {}

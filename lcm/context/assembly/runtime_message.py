@@ -1,9 +1,9 @@
 """Messages as an agent's runtime takes them: user, assistant or toolResult.
 
-Source: the assembler of lossless-claw 0.6.3, without the `usage` that a host wants on an assistant's message.
+Source: the assembler of lossless-claw 0.6.3.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lcm.javascript import stringify
@@ -23,7 +23,16 @@ def runtime_messages(message: Message) -> list[RuntimeMessage]:
     return [_runtime_message(native, message.message_id) for native in agent_messages(message)]
 
 
-def costed_text(message: RuntimeMessage) -> str:
+def with_usage(message: RuntimeMessage, tokens: int) -> RuntimeMessage:
+    """An assistant's message with the bill that a host wants on it: nothing was spent, so many tokens are shown."""
+    if message["role"] != "assistant":
+        return message
+    spent = {"input": 0, "output": tokens, "cacheRead": 0, "cacheWrite": 0, "totalTokens": tokens}
+    cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
+    return {**message, "usage": {**spent, "cost": cost}}
+
+
+def costed_text(message: Mapping[str, Any]) -> str:
     """The text that the tokens of a message are counted from: its words, or its blocks as JSON."""
     content = message["content"]
     return content if isinstance(content, str) else stringify(content)

@@ -119,7 +119,7 @@ class Tools:
             parameters["id"].strip(),
             conversation=self._conversation(parameters),
             token_cap=None if cap is None else int(cap),
-            content=parameters.get("content", False),
+            content=parameters.get("content", False) or parameters.get("expandFile", False),
         )
         if isinstance(described, DescribedMessage):
             said = described.said

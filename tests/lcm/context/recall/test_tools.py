@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from lcm.context.recall.recall import TOOLS, Recall
 from lcm.context.recall.tools import Tools
 from lcm.store.store import Store
-from tests.lcm.context.recall.dags import START, fold, recall, talk
+from tests.lcm.context.recall.dags import START, TOKENS, fold, holding, recall, talk
 
 VALID: list[tuple[str, dict[str, Any]]] = [
     ("lcm_grep", {"pattern": "x"}),
@@ -46,6 +46,16 @@ def store() -> Store:
 def tools(store: Store, session: str | None = "talk", **settings: object) -> Tools:
     configured = recall(**settings)
     return Tools(configured, configured.on(store), lambda: START, session)
+
+
+def test_a_file_is_had_whole_by_either_word(store: Store) -> None:
+    holder = holding("m", "rows.txt", "row 1\nrow 2\n" * 500, 100, "1000 rows")
+    store.append("talk", [holder], TOKENS)
+    asked = {"id": holder.files[0].file_id}
+    brief, *whole = (
+        tools(store).call("lcm_describe", asked | more).text for more in ({}, {"content": True}, {"expandFile": True})
+    )
+    assert whole[0] == whole[1] != brief
 
 
 def test_the_schemas_are_package_data_and_sound_with_the_defaults_of_the_code() -> None:
