@@ -125,3 +125,16 @@ def test_a_long_result_is_cut_and_says_so(store: Store) -> None:
     assert "msg#2" in cut
     assert "msg#1" not in cut
     assert cut.endswith(f"(cut at {len(whole) - 10} characters: narrow the search to see the rest)")
+
+
+def test_a_search_by_the_rules_of_0_15_tells_its_order_and_where_each_hit_was_said(store: Store) -> None:
+    newer = tools(store, rules="0.15", order="time")
+    asked = {"pattern": "kettle", "mode": "full_text"}
+    told = newer.call("lcm_grep", {**asked, "sort": "hybrid"}).text
+    assert "**Mode:** full_text | **Scope:** both | **Sort:** hybrid\n" in told
+    assert "- [conv=1 msg#1] (user, " in told
+    assert "- [conv=1 sum_" in told
+    assert "**Sort:** recency\n" in newer.call("lcm_grep", asked).text
+    assert "**Sort:** recency\n" in newer.call("lcm_grep", {"pattern": "k", "sort": "hybrid"}).text
+    assert "Sort" not in tools(store).call("lcm_grep", asked).text
+    assert newer.call("lcm_grep", {**asked, "pattern": "a|b"}).is_error
