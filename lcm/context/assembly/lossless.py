@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lcm.checks import check_choice, check_range
+from lcm.collection import collection_paused
 from lcm.context.assembly.clamp import Clamp, serialized_tokens
 from lcm.context.assembly.clean_up import cleaned, pruned
 from lcm.context.assembly.eviction import best_that_fit, newest_that_fit
@@ -107,6 +108,10 @@ class Lossless:
         """Choose from the context items of one conversation, in order, what fits: one context an ask."""
         if not asks:
             return []
+        with collection_paused():
+            return self._assembled(items, asks)
+
+    def _assembled(self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest]) -> list[Context]:
         shown = ShownItems(items, self.token_estimator, ZoneInfo(self.timezone), self.rules, self.large_results)
         tail = fresh_tail(shown, self.fresh_tail_count, self.fresh_tail_max_tokens, self.rules)
         if self.large_results == "in_tail":

@@ -95,8 +95,12 @@ class ShownItems:
             return
         for place in range(stop - 1, -1, -1):
             item = self.items[place]
-            if isinstance(item, Message) and any(part.tool_call_id in call_ids for part in item.parts):
-                yield place
+            if not isinstance(item, Message):
+                continue
+            for part in item.parts:
+                if part.tool_call_id in call_ids:
+                    yield place
+                    break
 
     def words(self, place: int) -> str:
         """What the item says: the text of a summary, the readable text of a message."""
@@ -120,6 +124,8 @@ class ShownItems:
             self._shown[place] = ShownItem(said, text, tokens)
 
     def _costed(self, place: int, said: Sequence[PairedMessage]) -> str:
+        if len(said) == 1 and place >= self._references_before:  # most items, sooner
+            return costed_text(said[0].message)
         results = self._large_results(place) if place < self._references_before else {}
         return "\n".join(
             (readable_text if result_id_of(placed.message) in results else costed_text)(placed.message)
@@ -157,7 +163,7 @@ class ShownItems:
             return (PairedMessage({"role": "user", "content": words}, ((place, 0),)),)
         if self._rules == "0.15" and not item.parts and item.role == "assistant" and not trim(item.content):
             return ()
-        results = self._large_results(place)
+        results = self._large_results(place) if self._are_large_whole else {}
         said = runtime_messages(
             replace(item, files=tuple(file for file in item.files if file not in results.values())) if results else item
         )
