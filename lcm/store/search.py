@@ -8,6 +8,7 @@ Source: lossless-claw, 0.6.3 and 0.15.3.
 
 import json
 import logging
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,9 @@ from lcm.store.search_subject import SUMMARIES, SearchBounds, SearchSubject
 Order = Literal["time", "relevance", "hybrid"]
 """The newest first; the best; or the best with a discount for age: rank / (1 + .001 for each hour)."""
 _BATCH = 200
+_MAY_RUN_AWAY = re.compile(r"[*+?{(|]")
+"""Without any of these a pattern takes at most as many steps as the text has characters for each of its own, and needs
+no bound of time within a text, which costs more than the search of a short one."""
 _log = logging.getLogger(__name__)
 
 
@@ -131,13 +135,19 @@ def scan(
     deadline = clock() + seconds
     found: list[tuple[Any, str]] = []
     longest, cut = PATTERN_TEXT_CHARACTERS.value, 0
+    is_steady = _MAY_RUN_AWAY.search(pattern.pattern) is None
     for seen, (key, content) in enumerate(_newest(connection, subject, bounds)):
         if max_rows is not None and seen >= max_rows:
             return RegexScan(found, f"the newest {max_rows:,} were searched")
         left = deadline - clock()
         cut += len(content) > longest
         try:
-            match = pattern.search(content, 0, longest, timeout=left) if left > 0 else None
+            if left <= 0:
+                match = None
+            elif is_steady:
+                match = pattern.search(content, 0, longest)
+            else:
+                match = pattern.search(content, 0, longest, timeout=left)
         except TimeoutError:
             left = 0
         except MemoryError:
