@@ -2,8 +2,8 @@
 
 Records of type `user` and `assistant` hold a `message` and become messages; so do prompts that were typed while the
 agent worked, which stand in an `attachment` of type `queued_command`. All others (summaries, those of compactions too,
-attachments, progress, types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records: what they tell lies
-beside no `message` and no role, and the messages around them tell it again.
+attachments, progress, types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records:
+what they tell lies beside no `message` and no role, and the messages around them tell it again.
 
 The order is that of the file. `parentUuid` makes a branch only where a prompt or command goes back behind others:
 parallel tool calls fork it where nobody turned back.

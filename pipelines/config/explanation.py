@@ -51,7 +51,8 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     """One line: the key, the value, and what to do; `chosen` is what the nearest key is looked up in."""
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
-        remedy = _quoted(str(error.override)) or "write KEY=VALUE or GROUP=CHOICE"
+        asked = str(error.override)
+        remedy = _quoted(asked) or _mapped(asked) or "write KEY=VALUE or GROUP=CHOICE"
         return f"{error.override!r} is not an override: {remedy} ({reason})"
     if (line := faults.told(error)) is not None:
         return line
@@ -87,6 +88,14 @@ def _quoted(override: str) -> str | None:
     quote = "'" if '"' in value and "'" not in value else '"'
     value = re.sub(rf"\\*(?={quote}|$)", lambda slashes: slashes[0] * 2, value).replace(quote, f"\\{quote}")
     return f"quote its value, {shlex.quote(f'{key}={quote}{value}{quote}')}"
+
+
+def _mapped(override: str) -> str | None:
+    """How to write the word of a list that holds a =; None where there is none."""
+    word = re.search(r"[\[,]\s*([\w.-]+)=([^,\]'\"{}=]*)", override)
+    if word is None:
+        return None
+    return f'quote the word that holds a =, "{word[1]}={word[2]}", or write a map, {{{word[1]}:{word[2]}}}'
 
 
 def _file_of(error: UnicodeDecodeError) -> str:
