@@ -51,7 +51,9 @@ class SourceReader:
         return [one.failure for one in self.conversations.values() if one.failure]
 
     def refuse(self, reason: str) -> None:
-        self.refused = reason
+        """Note why the source is not taken in, with its path, which a store does not know."""
+        path = str(self.source.path)
+        self.refused = reason if path in reason else f"{path}: {reason}"
 
     def take(self) -> list[Transcript]:
         """The next pieces: some `PIECE_ITEMS` messages, or `PIECE_BYTES`."""

@@ -136,6 +136,7 @@ def test_a_file_that_cannot_be_taken_in_stops_no_other(lcm: Lcm, tmp_path: Path)
     finished = compact(lcm, str(tmp_path / "in"), "triggers=at_end", "shards=1")
     assert finished.code == 2
     assert "torn.jsonl" in finished.stderr
+    assert f"not taken in: {tmp_path}/in/a copy.jsonl: conversation 'a': message 1, " in finished.stderr
     rows = report(finished)
     assert rows.filter(pl.col("conversation_id") == "a")["messages"][0] == 10
     assert rows.filter(pl.col("refused").is_not_null()).height >= 1
