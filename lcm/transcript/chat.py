@@ -4,8 +4,8 @@ A session is an object with `messages` (data sets also say `conversations` or `c
 `completion` to it, messages or texts), and perhaps `conversation_id`, `session_id`, an instant and `title`. Sessions
 that name the same conversation are one, in the order of the file; each that names neither it nor a session is one of
 its own, named by its `id`, else by the file. A message is one of OpenAI's or of Vercel's AI SDK (`parts`), and may
-carry `id`, `name` (its author), `session_id` and an instant: `created_at`, `timestamp`, or what else files have
-(`said_at`).
+carry `id`, `name` (its author), `session_id`, an instant (`created_at`, `timestamp`, or what else files have:
+`said_at`), and where no session holds it a `conversation_id`.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -53,7 +53,8 @@ class ChatReader:
         else:
             for line, native in file.values():
                 with file.record(line):
-                    yield RecordedItem(file.name, chat_message(native, file.name))
+                    named = native_id(native.get("conversation_id")) if isinstance(native, dict) else ""
+                    yield RecordedItem(named or file.name, chat_message(native, named or file.name))
 
 
 def chat_session(session: Session, file: RecordedFile, unnamed: ConversationIds) -> Iterator[RecordedItem]:

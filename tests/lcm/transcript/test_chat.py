@@ -78,6 +78,17 @@ def test_a_message_may_carry_id_session_author_and_instant(tmp_path: Path) -> No
     assert (tool.role, tool.author, tool.parts[0].tool_name, tool.created_at) == ("tool", None, "search", None)
 
 
+def test_messages_may_name_their_conversations(tmp_path: Path) -> None:
+    told = [HELLO | {"conversation_id": "a"}, HELLO | {"conversation_id": 7}, REPLY | {"conversation_id": "a"}, REPLY]
+    talks, aside = read(write(tmp_path / "talk.jsonl", *told), READER)
+    assert {talk.conversation_id: [m.message_id for m in talk.messages] for talk in talks} == {
+        "a": ["a:1", "a:2"],
+        "7": ["7:1"],
+        "talk": ["talk:1"],
+    }
+    assert ([m.session_id for m in talks[0].messages], aside) == (["a", "a"], [])
+
+
 def test_roles_have_several_names(tmp_path: Path) -> None:
     roles = ["system", "developer", "user", "human", "assistant", "model", "tool", "function"]
     said = messages(tmp_path, *({"role": role, "content": "x"} for role in roles))
