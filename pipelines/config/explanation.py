@@ -80,14 +80,20 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
 
 
 def _quoted(override: str) -> str | None:
-    """How to write a text that Hydra's grammar refuses, in a shell too; None where that is none, but a list, say."""
-    written = re.fullmatch(r"([\w.@/+~]+)=([^='\"\[{(].*)", override, re.DOTALL)
-    if written is None:
-        return None
-    key, value = written.groups()
+    """How to write a text that Hydra's grammar refuses, or a list of such, in a shell too; None where it is neither."""
+    if written := re.fullmatch(r"([\w.@/+~]+)=([^='\"\[{(].*)", override, re.DOTALL):
+        key, value = written.groups()
+        return f"quote its value, {shlex.quote(f'{key}={_in_quotes(value)}')}"
+    if written := re.fullmatch(r"([\w.@/+~]+)=\[([^'\"\[\]{}]+)\]", override, re.DOTALL):
+        key, values = written[1], ",".join(_in_quotes(value.strip()) for value in written[2].split(","))
+        return f"quote its values, {shlex.quote(f'{key}=[{values}]')}"
+    return None
+
+
+def _in_quotes(value: str) -> str:
     quote = "'" if '"' in value and "'" not in value else '"'
     value = re.sub(rf"\\*(?={quote}|$)", lambda slashes: slashes[0] * 2, value).replace(quote, f"\\{quote}")
-    return f"quote its value, {shlex.quote(f'{key}={quote}{value}{quote}')}"
+    return f"{quote}{value}{quote}"
 
 
 def _mapped(override: str) -> str | None:

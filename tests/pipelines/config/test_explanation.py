@@ -21,6 +21,14 @@ def refused(override: str) -> OverrideParseException | None:
     return None
 
 
+def as_told(error: OverrideParseException, remedy: str) -> object:
+    """The value of an override written as the shell is given it."""
+    lexer = shlex.shlex(explain(error).partition(f"is not an override: {remedy}")[2], posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    (written,) = PARSER.parse_overrides([lexer.get_token()])
+    return written.value()
+
+
 @given(st.text(st.sampled_from("ab /.,=()[]{}'\"\\#!&;:~^`*%@|<>ü"), min_size=1, max_size=12))
 @example("/a(b).jsonl")
 @example("/a=b/c#.jsonl")
@@ -30,10 +38,15 @@ def refused(override: str) -> OverrideParseException | None:
 def test_a_path_that_is_refused_is_told_as_it_is_to_be_written(path: str) -> None:
     path = f"/{path}"
     assume((error := refused(f"dataset.file={path}")) is not None)
-    remedy = explain(error).partition("is not an override: quote its value, ")[2]
-    lexer = shlex.shlex(remedy, posix=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    assert [written.value() for written in PARSER.parse_overrides([lexer.get_token()])] == [path]
+    assert as_told(error, "quote its value, ") == path
+
+
+@given(st.lists(st.text(st.sampled_from("ab /.=()\\#!&;:~^`*%@|<>ü"), min_size=1, max_size=8), min_size=1, max_size=3))
+@example(["a b(c).jsonl", "x\\"])
+def test_paths_of_a_list_that_is_refused_are_told_as_they_are_to_be_written(names: list[str]) -> None:
+    paths = [f"/{name}".strip() for name in names]
+    assume((error := refused(f"dataset.paths=[{','.join(paths)}]")) is not None)
+    assert as_told(error, "quote its values, ") == paths
 
 
 @pytest.mark.parametrize("override", ["a", "a=[1,(", "a='x", "x=="])
