@@ -16,10 +16,16 @@ _LONGEST_TOKEN = len("\\ud83d\\ude00")
 
 _DECODER = json.JSONDecoder()
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
+_BETWEEN, _WITHIN = re.compile(r'[^"\[\]{}]*'), re.compile(r'[^"\\]*')
+"""What says nothing of where a value ends, between strings and within one."""
 
 
 class JsonError(ValueError):
     """What stands there is not JSON, or not JSON that can be read."""
+
+
+class _TooLongError(JsonError):
+    pass
 
 
 class Member(NamedTuple):
@@ -32,6 +38,8 @@ class Member(NamedTuple):
     value: Any
     is_element: bool
     """One of a list: of the array itself, or of the list under `key`."""
+    problem: str = ""
+    """Why it is too long to be read, and was passed over; its value is None."""
 
 
 def parse(text: str) -> Any:
@@ -62,8 +70,8 @@ def members(chunks: Iterator[str]) -> Iterator[Member]:
     scanner = _Scanner(chunks)
     match scanner.peek():
         case "[":
-            for line, value in scanner.elements():
-                yield Member(line, None, value, True)
+            for line, value, problem in scanner.elements():
+                yield Member(line, None, value, True, problem)
         case "{":
             yield from _members_of_object(scanner)
         case _:
@@ -83,13 +91,14 @@ def _members_of_object(scanner: "_Scanner") -> Iterator[Member]:
         scanner.expect(":")
         if scanner.peek() == "[":
             is_empty = True
-            for line_of_element, value in scanner.elements():
+            for line_of_element, value, problem in scanner.elements():
                 is_empty = False
-                yield Member(line_of_element, key, value, True)
+                yield Member(line_of_element, key, value, True, problem)
             if is_empty:
                 yield Member(line, key, [], False)
         else:
-            yield Member(line, key, scanner.value(), False)
+            value, problem = scanner.value_or_problem()
+            yield Member(line, key, value, False, problem)
         if scanner.expect(",}") == "}":
             return
         scanner.peek()
@@ -124,8 +133,8 @@ class _Scanner:
         self._at += 1
         return found
 
-    def elements(self) -> Iterator[tuple[int, Any]]:
-        """The values of an array, each with its line."""
+    def elements(self) -> Iterator[tuple[int, Any, str]]:
+        """The values of an array, each with its line and with why it was passed over."""
         self.expect("[")
         if self.peek() == "]":
             self.expect("]")
@@ -133,8 +142,38 @@ class _Scanner:
         while True:
             self.peek()
             line = self.line
-            yield line, self.value()
+            yield line, *self.value_or_problem()
             if self.expect(",]") == "]":
+                return
+
+    def value_or_problem(self) -> tuple[Any, str]:
+        """Take one whole value; one that is too long is passed over, and told."""
+        try:
+            return self.value(), ""
+        except _TooLongError as error:
+            self._pass_over()
+            return None, str(error)
+
+    def _pass_over(self) -> None:
+        """Take an object, an array or a string, and keep nothing of it."""
+        depth, silent = 0, _BETWEEN
+        while True:
+            passed = silent.match(self._buffer, self._at)
+            assert passed is not None  # it matches the empty text too
+            self.line += passed[0].count("\n")
+            self._at = passed.end()
+            found = self._buffer[self._at : self._at + 1]
+            width = 2 if found == "\\" else 1
+            if self._at + width > len(self._buffer):
+                if not self._extend(width):
+                    raise JsonError("a value of more than 16 Mi characters that does not end")
+                continue
+            self._at += width
+            if found == '"':
+                silent = _WITHIN if silent is _BETWEEN else _BETWEEN
+            elif silent is _BETWEEN:
+                depth += 1 if found in "[{" else -1
+            if depth <= 0 and silent is _BETWEEN:
                 return
 
     def value(self) -> Any:
@@ -148,7 +187,7 @@ class _Scanner:
                 if not is_cut_off:
                     raise JsonError(f"not JSON: {err.msg}") from err
                 if len(self._buffer) - self._at > MAX_VALUE_CHARACTERS:
-                    raise JsonError("a value of more than 16 Mi characters, or a string without end") from err
+                    raise _TooLongError("a value of more than 16 Mi characters") from err
                 if not self._extend(max(1, len(self._buffer) - self._at)):
                     raise JsonError(f"not JSON: {err.msg}") from err
             except (RecursionError, ValueError) as err:

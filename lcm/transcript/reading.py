@@ -184,6 +184,8 @@ def _unknown(file: RecordedFile) -> str:
     if told := damage(file):
         return told
     name = foreign_name(file)
+    if name is None and file.is_long:
+        return "begins with a value of more than 16 Mi characters, which is not read: cut it into several"
     if name is None:
         return "not a known transcript format"
     return f"{name}, which is not a format that lcm reads{remedy(name)}"

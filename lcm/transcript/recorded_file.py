@@ -62,6 +62,8 @@ class RecordedFile:
         """Messages that stand in what was read before."""
         self.is_silent = False
         """Nothing is said in it."""
+        self.is_long = False
+        """One of its first values is too long to be read, so that nothing may be known of its format."""
         self.read_along: list[Path] = []
         """Other files that its reader read with it."""
         self.newer: tuple[Path, ...] = ()
@@ -169,7 +171,10 @@ class RecordedFile:
         try:
             for member in members(self._text()):
                 line = member.line
-                yield member
+                if member.problem:
+                    self.put_aside(line, member.problem)
+                else:
+                    yield member
         except (JsonError, UnicodeDecodeError, OSError) as error:
             told = f"not UTF-8 text: {error.reason}" if isinstance(error, UnicodeDecodeError) else error
             self.put_aside(line, f"after the last value that could be read: {told}", to_end=True)
@@ -246,7 +251,10 @@ class RecordedFile:
         begun_at = self.bytes_read
         try:
             for member in members(self._text()):
-                if member.key is None:
+                if member.problem:
+                    self.is_long = True
+                    begun_at = self.bytes_read
+                elif member.key is None:
                     elements.append(member.value)
                 elif not member.is_element:
                     found[member.key] = member.value

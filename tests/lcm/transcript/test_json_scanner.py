@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -73,11 +74,36 @@ def test_what_stood_before_the_damage_is_given(text: str, before: list, error: s
     assert found == before
 
 
-def test_a_value_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+LONG: list[Any] = ["x" * 500, {"a": '"}' * 200}, [["\\", '\\"', {}] * 60, "\n" * 300], {"b": [{"c": 1}] * 100}]
+
+
+@pytest.mark.parametrize("long", LONG)
+@pytest.mark.parametrize("size", [1, 7, 64, 10_000])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_value_too_long_is_passed_over(
+    long: Any, size: int, indent: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lcm.transcript.json_scanner.MAX_VALUE_CHARACTERS", 100)
-    long = json.dumps(["x" * 500, "y"])
-    with pytest.raises(JsonError, match="a value of more than 16 Mi characters"):
-        list(members(chunks(long, 10)))
+    told = "a value of more than 16 Mi characters"
+    listed = json.dumps([1, long, {"d": 2}], indent=indent)
+    found = list(members(chunks(listed, size)))
+    if size < 100:
+        assert [(one.value, one.problem) for one in found] == [(1, ""), (None, told), ({"d": 2}, "")]
+    else:  # what is there already is read
+        assert [one.value for one in found] == [1, long, {"d": 2}]
+    assert found[2].line == 1 + listed[: listed.rindex("{")].count("\n")
+    held = members(chunks(json.dumps({"a": long, "b": 3}, indent=indent), 7))
+    assert {one.key: one.value for one in held if not one.problem}["b"] == 3
+
+
+def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcm.transcript.json_scanner.MAX_VALUE_CHARACTERS", 100)
+    for cut in ('[1, "' + "x" * 500, "[1, [" + "[]," * 200, '[1, "' + "x" * 500 + "\\"):
+        found = []
+        with pytest.raises(JsonError, match="a value of more than 16 Mi characters that does not end"):
+            for member in members(chunks(cut, 7)):
+                found.append(member.value)  # a list of the members would be lost at the error
+        assert found == [1]
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1])

@@ -9,6 +9,7 @@ import pytest
 
 from lcm.errors import TranscriptError
 from lcm.transcript import recorded_file
+from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import QuarantinedLines, RecordedFile
 from tests.support.packing import PACKINGS
 
@@ -117,6 +118,18 @@ def test_a_line_without_end_is_not_held(tmp_path: Path, monkeypatch: pytest.Monk
     file = written(tmp_path, f'{{"a":1}}\n{long}\n{{"b":2}}')
     assert list(file.values()) == [(1, {"a": 1}), (3, {"b": 2})]
     assert [(line, reason) for _, line, _, reason in file.quarantine] == [(2, "a line of more than 1 MiB")]
+
+
+def test_of_a_document_a_value_too_long_is_put_aside_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcm.transcript.json_scanner.MAX_VALUE_CHARACTERS", 2**17)
+    monkeypatch.setattr(recorded_file, "_CHUNK_BYTES", 2**10)
+    said, long = {"role": "user", "content": "a"}, {"role": "user", "content": "x" * 2**19}
+    file = written(tmp_path, json.dumps([long, said], indent=1))
+    assert (file.first, list(file.values())) == ([said], [(6, said)])
+    told = "a value of more than 16 Mi characters"
+    assert [(first, last, reason) for _, first, last, reason in file.quarantine] == [(2, 2, told)]
+    with pytest.raises(TranscriptError, match=r"begins with a value of more than 16 Mi characters, which is not read"):
+        reader_of(written(tmp_path, json.dumps({"messages": long}, indent=1)))
 
 
 def test_a_missing_file_or_a_folder_is_named(tmp_path: Path) -> None:
