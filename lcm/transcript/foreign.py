@@ -22,12 +22,15 @@ _ARCHIVES: tuple[tuple[int, bytes, str], ...] = (
 )
 """Offset, bytes there, name."""
 _DATABASE = "a SQLite database"
+_UTF_16 = "a text in UTF-16"
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     *_ARCHIVES,
     (0, b"SQLite format 3\0", _DATABASE),
     (0, b"%PDF-", "a PDF"),
     (0, b"PAR1", "a Parquet file without columns role and content, messages, or prompt and completion"),
     (0, b"ARROW1", "an Arrow file"),
+    (0, b"\xff\xfe", _UTF_16),
+    (0, b"\xfe\xff", _UTF_16),
 )
 _DATABASES: tuple[tuple[dict[str, str], str], ...] = (
     ({"ItemTable": "key value", "cursorDiskKV": "key value"}, "Cursor's own database"),
@@ -37,10 +40,11 @@ _DATABASES: tuple[tuple[dict[str, str], str], ...] = (
 """Tables with columns, name."""
 _HARDLY_A_TALK = ("plain text", "a binary file", "a CSV table", "a web page")
 _HOW = {
+    _UTF_16: ": save it as UTF-8",
     "Cursor's own database": ": name the transcripts of its agents, below ~/.cursor/projects",
     "checkpoints of LangGraph": ": write the messages of each thread's state as JSON, with messages_to_dict",
 }
-"""What a tool has that is read in the place of the file, or how it writes that."""
+"""What is read in the place of the file, or how that is written."""
 _IS_JSON = re.compile(rb"\s*(\{|\[\s*([\[{\"\]]|$))")
 """How JSON begins that may hold a talk: a log, too, begins its lines with a bracket."""
 _WHATSAPP = re.compile(

@@ -104,7 +104,8 @@ def test_a_record_names_its_format(tmp_path: Path, record: dict[str, Any], name:
         ("über " * 20_000, "plain text"),
         ("a,b\n" + "ü,x\n" * 30_000, "a CSV table"),
         ('"' + "x" * 2**18 + "\n" * 2, "plain text"),
-        (b"\xff\xfe\x00words", "a binary file"),
+        (b"\xff\x00words", "a binary file"),
+        ('{"role": "user", "content": "hello"}'.encode("utf-16"), "a text in UTF-16"),
         (b"words\0words", "a binary file"),
         ("", None),
         (" \n", None),
@@ -203,7 +204,13 @@ if os.environ.get("LCM_DATASETS_DIR"):
 
 
 @pytest.mark.parametrize(
-    ("name", "how"), [(COPILOT, AS_CHAT), ("a zip archive", ": unpack it first"), ("plain text", "")]
+    ("name", "how"),
+    [
+        (COPILOT, AS_CHAT),
+        ("a zip archive", ": unpack it first"),
+        ("plain text", ""),
+        ("a text in UTF-16", ": save it as UTF-8"),
+    ],
 )
 def test_what_is_known_is_refused_with_how_to_have_it_read(name: str, how: str) -> None:
     assert remedy(name) == how
