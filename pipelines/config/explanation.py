@@ -52,7 +52,7 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
         asked = str(error.override)
-        remedy = _quoted(asked) or _mapped(asked) or "write KEY=VALUE or GROUP=CHOICE"
+        remedy = _quoted(asked) or _mapped(asked) or _all_quoted(asked) or "write KEY=VALUE or GROUP=CHOICE"
         return f"{error.override!r} is not an override: {remedy} ({reason})"
     if (line := faults.told(error)) is not None:
         return line
@@ -80,14 +80,18 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
 
 
 def _quoted(override: str) -> str | None:
-    """How to write a text that Hydra's grammar refuses, or a list of such, in a shell too; None where it is neither."""
-    if written := re.fullmatch(r"([\w.@/+~]+)=([^='\"\[{(].*)", override, re.DOTALL):
-        key, value = written.groups()
-        return f"quote its value, {shlex.quote(f'{key}={_in_quotes(value)}')}"
-    if written := re.fullmatch(r"([\w.@/+~]+)=\[([^'\"\[\]{}]+)\]", override, re.DOTALL):
-        key, values = written[1], ",".join(_in_quotes(value.strip()) for value in written[2].split(","))
-        return f"quote its values, {shlex.quote(f'{key}=[{values}]')}"
-    return None
+    """How to write a text that Hydra's grammar refuses, in a shell too; None where that is none, but a list, say."""
+    written = re.fullmatch(r"([\w.@/+~]+)=([^='\"\[{(].*)", override, re.DOTALL)
+    return written and f"quote its value, {shlex.quote(f'{written[1]}={_in_quotes(written[2])}')}"
+
+
+def _all_quoted(override: str) -> str | None:
+    """How to write a list of such texts; None where that is none."""
+    written = re.fullmatch(r"([\w.@/+~]+)=\[([^'\"\[\]{}]+)\]", override, re.DOTALL)
+    if written is None:
+        return None
+    values = ",".join(_in_quotes(value.strip()) for value in written[2].split(","))
+    return f"quote its values, {shlex.quote(f'{written[1]}=[{values}]')}"
 
 
 def _in_quotes(value: str) -> str:
