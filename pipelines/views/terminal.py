@@ -267,12 +267,12 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
 def _show_paired(gain: Gain, label: str) -> None:
     """Points against the baseline, best first: the fullest table that fits."""
     out = console()
-    choices = ((), ("p (Holm)",), ("p (Holm)", "difference"), ("p (Holm)", "difference", _INTERVAL))
+    choices = ((), ("p (Holm)",), ("p (Holm)", "difference", _INTERVAL))
     table, hidden = fullest(out, partial(_paired_table, gain), choices)
     say(_labelled(f"each point against {gain.against}, paired by {gain.drawn}", label))
     out.print(table, highlight=False, soft_wrap=False)
     if hidden:
-        say(f"{' and '.join(hidden)} in a wider terminal; {PAIRED} in the sweep's folder holds all")
+        say(f"{', '.join(hidden)} in a wider terminal; {PAIRED} in the sweep's folder holds all")
     if (untold := len(gain.rows) - _PAIRED_POINTS) > 0:
         say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
 

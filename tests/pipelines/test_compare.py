@@ -48,6 +48,18 @@ def test_two_runs_are_held_against_each_other(here: Path, capsys: pytest.Capture
     assert record(here / "out")["baseline"] == "bad"
 
 
+def test_on_every_width_a_difference_and_its_interval_stand_side_by_side_or_not_at_all(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = set()
+    for width in range(50, 111, 4):
+        monkeypatch.setenv("COLUMNS", str(width))
+        compare.main(["bad", "good", f"into=out-{width}", "tracking=none", "report=false"])
+        (headings,) = re.findall("┃ measure .*", capsys.readouterr().out)
+        shown.add(tuple(name in headings for name in ("difference", "interval")))
+    assert shown == {(True, True), (False, False)}
+
+
 def test_json_is_all_that_standard_output_has(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["compare", "bad", "--json", "good", "into=out", "by=tokens@10", "tracking=none"]) == 0
     told = json.loads(capsys.readouterr().out)
