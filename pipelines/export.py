@@ -1,9 +1,10 @@
 """lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
            [for=VERSION] [register=NAME] [alias=champion] [tracking.uri=URI]
 
-Write a configuration down for use elsewhere. SOURCE is the folder of a run, of a sweep (its best point is taken) or of
-an exported preset, a system by its name (lancedb_pro_tuned), the id of an MLflow run, or a registered NAME@ALIAS;
-without one, overrides say what is exported, as for `lcm evaluate`.
+Write a configuration down for use elsewhere. SOURCE is the folder of a run, of a sweep (its best point is taken,
+if it is significantly better than the default; SWEEP/3 is its point 3) or of an exported preset, a system by its name
+(lancedb_pro_tuned), the id of an MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported,
+as for `lcm evaluate`.
 
   target=yaml          system/NAME.yaml and experiment/NAME.yaml, with files of their own for changed groups; for
                        lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'
@@ -31,7 +32,7 @@ import yaml
 
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
-from eval.sweep.sweep_folder import best_point
+from eval.sweep.sweep_folder import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from lcm.files import write_text
@@ -275,7 +276,8 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         if searching := [override for override in command.overrides if _group(override) == RECALL]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]
         return ExportSource(resolved, {"kind": "overrides", "overrides": list(overrides)})
-    folder = Path(named)
+    numbered = numbered_point(Path(named))
+    folder = Path(named) if numbered is None else numbered[0]
     if folder.is_dir():
         run_id = None
         if _is_sweep(folder):

@@ -120,7 +120,7 @@ def test_what_is_no_run_yet_is_evaluated_once(lcm: Lcm, monkeypatch: pytest.Monk
     assert record(again.place / "two")["baseline"] == "ranking.stages.limit.n=10"
 
 
-def test_a_side_is_evaluated_as_the_sweep_beside_it_was_whose_best_point_is_exported(
+def test_a_side_is_evaluated_as_the_sweep_beside_it_was_whose_points_are_exported_by_name(
     lcm: Lcm, swept: Finished, tmp_path: Path
 ) -> None:
     (folder,) = (copied(swept, tmp_path) / "runs" / "sweeps").iterdir()
@@ -134,8 +134,10 @@ def test_a_side_is_evaluated_as_the_sweep_beside_it_was_whose_best_point_is_expo
     assert len(evaluated) == 4
     (side,) = [one["folder"] for one in evaluated if "neighbours" in one["name"]]
     assert "budgets: []" in (done.place / side / "config.yaml").read_text()
-    exported = lcm("export", str(folder), "to=preset", "target=yaml", "tracking=none")
-    told = f"The sweep's best point: {best['label']}, best by {best['measure']}: {folder}/{best['folder']}"
-    assert told in exported.stdout, exported.stderr
+    refused = lcm("export", str(folder), "to=preset", "target=yaml", "tracking=none")
+    number = [one["label"] for one in json.loads((folder / "summary.json").read_text())["points"]].index(best["label"])
+    assert f"name the point, as {folder}/{number} ({best['label']}, the highest by recall@10)" in refused.stderr
+    exported = lcm("export", f"{folder}/{number}", "to=preset", "target=yaml", "tracking=none")
+    assert exported.code == 0, exported.stderr
     source = json.loads((exported.place / "preset" / "provenance.json").read_text())["source"]
     assert source["folder"] == f"{folder}/{best['folder']}"
