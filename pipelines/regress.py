@@ -1,7 +1,7 @@
 """lcm regress BASELINE [CANDIDATE] [into=FOLDER] [name=NAME] [GROUP=CHOICE] [KEY=VALUE]
 
 Has the candidate become better or worse than the baseline? Both are compared query by query: a permutation test and a
-bootstrap interval for each measure, over all queries and in each category, corrected for their number (Holm). What is
+bootstrap interval for each measure, over all queries, and in each category, corrected for their number (Holm). What is
 tolerated stands in conf/regress.yaml: regress.measures.recall@10.tolerance=0.02, and for another measure
 regress.measures={MRR:{tolerance:0.01,detectable:0.05}}. Costs, such as tokens@10, are told and fail nothing unless they
 are named so. docs/regress.md tells more.

@@ -8,7 +8,7 @@ from eval.comparison.changed_query import ChangedQuery, RankedDocument
 from eval.comparison.wording import changes
 from eval.dataset.dataset import generated_label
 from eval.regression.gate import GatedComparison
-from eval.regression.wording import cells, headline, run_in_words
+from eval.regression.wording import cells, explained, headline, run_in_words
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 
@@ -46,10 +46,7 @@ def _lines(comparison: GatedComparison) -> Iterator[str]:
         told = [f"**{cell}**" if cell in ("regressed", "cannot tell") else cell for cell in cells(row)]
         yield f"| {' | '.join([_text(row['group']), row['measure'], *told])} |"
     yield ""
-    yield (
-        "Paired by query; p: permutation test, corrected over all rows (Holm); better, worse: p < "
-        f"{comparison.alpha:g}; regressed: worse, beyond the tolerance."
-    )
+    yield f"Paired by query; {explained(comparison)}."
     for word, queries in (("worse, worst", comparison.worse), ("better, best", comparison.better)):
         if queries:
             yield ""
