@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
-from eval.sweep.changed import repeated_notes, why_equal
+from eval.sweep.changed import equal_points, repeated_notes, why_equal
 from eval.sweep.gain import PAIRED, Gain
 from eval.sweep.gain import markdown as gain_markdown
 from eval.sweep.plot import plot
@@ -56,7 +56,7 @@ def write_sweep(
     seal(folder, (POINTS, PAIRED))
     finished = [result for result in results if result.summary is not None]
     heading = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
-    equal = why_equal(results)
+    equal = why_equal(results) or equal_points(folder, results)
     table_text = markdown(results, measures, heading, [*repeated_notes(results), *equal], found.stars if found else {})
     write_text(folder / TABLE, table_text + gain_markdown(found))
     of_queries = {name for result in finished for name in result.measures or {}}

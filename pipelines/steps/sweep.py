@@ -27,10 +27,11 @@ from lcm.redaction import redacted
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, CompositionError
+from pipelines.config.idle import alike_notes
 from pipelines.config.launcher import launch
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
-from pipelines.steps.point import evaluated, parts_of, told_of_external
+from pipelines.steps.point import READ, evaluated, parts_of, told_of_external
 from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, run_composed, shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
@@ -78,6 +79,8 @@ def sweep(command: Command) -> int:
     tracking: Tracking = checked[points[0]].parts["tracking"]
     executor: Executor = checked[points[0]].parts["executor"]
     is_shown = bool(checked[points[0]].config.report)
+    for note in alike_notes({point.label: checked[point].config for point in _with_every_value(points)}, READ):
+        say(f"note: {note}")
     origins = _Origins(checked)
     failed: dict[str, str] = {}
     incidents = Counter[str]()
@@ -172,6 +175,17 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
     if len(checked) < len(wanted):
         warn(f"{len(wanted) - len(checked)} of {len(wanted)} points are the same as others: each runs once")
     return checked
+
+
+def _with_every_value(points: Sequence[Point]) -> list[Point]:
+    """So many points of a grid as have each of its values once: what a setting leaves without effect shows in them."""
+    seen: set[str] = set()
+    found = []
+    for point in points:
+        if not seen.issuperset(values := point.label.split(" ")):
+            seen.update(values)
+            found.append(point)
+    return found
 
 
 class _Origins:

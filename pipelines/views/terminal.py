@@ -32,7 +32,7 @@ from eval.report.contexts import UNCHANGED, are_in_question
 from eval.report.conversations import COUNTS
 from eval.report.plain import counted
 from eval.report.served import served_lines
-from eval.sweep.changed import changed_measures, repeated_notes, why_equal
+from eval.sweep.changed import changed_measures, equal_points, repeated_notes, why_equal
 from eval.sweep.gain import CONFIDENCE, PAIRED, Gain, next_commands, with_baseline
 from eval.sweep.results import PointResult, generated_labels, is_cost
 from eval.tracking.tracking import Log, TrackingError
@@ -234,7 +234,7 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
     point without measures did not finish."""
     out = console()
     finished = [result for result in results if result.summary is not None]
-    equal = why_equal(results)
+    equal = why_equal(results) or equal_points(folder, results)
     if finished:
         names = compared_by(results)
         rows = {f"{i} {result.label}": result.told for i, result in enumerate(results)}
