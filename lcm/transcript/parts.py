@@ -109,6 +109,11 @@ def read_whole(message: Message) -> dict[str, Any]:
     return _filled(message, ("raw",))
 
 
+def is_translated(message: Message) -> bool:
+    """Whether its parts are in another notation than its record, which is kept whole."""
+    return not message.envelope.get("slots") and any("slot" in part.metadata for part in message.parts)
+
+
 def _filled(message: Message, keys: Sequence[str]) -> dict[str, Any]:
     """The native message, its slots filled with the first of the keys that a part has, or else its text."""
     native: dict[str, Any] = dict(message.envelope["native"])

@@ -28,6 +28,9 @@ _OURS = (
     "LCM_GOLDEN_DIR",
     "LCM_MODEL_DIR",
     "LCM_NOMIC_DIR",
+    "LCM_PLUGIN_CONFIG",
+    "LCM_PLUGIN_DIR",
+    "LCM_PLUGIN_HOST",
     "LCM_TEST_SERVER",
     "LCM_TRUST",
     "LCM_UMASK",
@@ -37,6 +40,14 @@ _OURS = (
 
 _ABOVE_ZERO = ("leaf_chunk_tokens", "leaf_min_fanout", "condensed_min_fanout", "condensed_min_fanout_hard")
 """Of compaction, instead of which the plugin takes the default where they are not."""
+
+_WITHOUT_FRACTION: Mapping[str, tuple[float, int | None]] = {
+    "fresh_tail_max_tokens": (0, None),
+    "summary_prefix_target_tokens": (1, None),
+    "max_sweep_passes": (1, 12),
+    "fallback_max_tokens": (64, 512),
+}
+"""Likewise -> the least that it takes, and what it takes for less."""
 
 _LEADING_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LEADING_INT = re.compile(r"[+-]?[0-9]+")
@@ -130,13 +141,14 @@ def yaml_overrides(env: Mapping[str, str]) -> dict[str, Any]:
     return overrides | {f"compaction.{name}": value for name, value in counted_with(fields).items()}
 
 
-def counted_with(fields: Mapping[str, Any]) -> dict[str, int]:
+def counted_with(fields: Mapping[str, Any]) -> dict[str, int | None]:
     """The numbers that the plugin's compaction counts with where its settings hold these; other fields are left out.
 
     Fractions are rounded down. Chunk and fanouts not above 0 are the default; a fresh tail not above 0 is none;
-    a negative depth is unlimited.
+    a negative depth is unlimited. A bound of the tail's tokens below 0 is none, nor is a prefix below 1; a number of
+    passes below 1, and a length of what is cut below 64, are the default.
     """
-    found = {
+    found: dict[str, int | None] = {
         name: math.floor(fields[name]) if 0 < fields[name] < math.inf else _BY_NAME[name].default
         for name in _ABOVE_ZERO
         if name in fields
@@ -145,6 +157,9 @@ def counted_with(fields: Mapping[str, Any]) -> dict[str, int]:
         found["fresh_tail_count"] = math.floor(tail) if 0 < tail < math.inf else 0
     if (depth := fields.get("incremental_max_depth")) is not None:
         found["incremental_max_depth"] = -1 if depth < 0 else math.floor(depth) if 0 < depth < math.inf else 0
+    for name, (least, default) in _WITHOUT_FRACTION.items():
+        if (number := fields.get(name)) is not None:
+            found[name] = math.floor(number) if least <= number < math.inf else default
     return found
 
 
