@@ -23,18 +23,19 @@ from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
+from lcm.plugins.settings.tables import named_table
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, CompositionError
-from pipelines.config.idle import alike_notes
 from pipelines.config.launcher import launch
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
-from pipelines.steps.point import READ, evaluated, parts_of, told_of_external
+from pipelines.steps.point import evaluated, parts_of, told_of_external
 from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, run_composed, shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
+from pipelines.steps.sweep_notes import notes_before
 from pipelines.views.progress import progress, working
 from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
 
@@ -69,6 +70,7 @@ def sweep(command: Command) -> int:
     Raises:
         LcmError: before any point runs, if one cannot be composed and built; after all, if one has failed.
     """
+    plugin = named_table(command.own["for"]) if "for" in command.own else None
     multirun = command_line.multirun(command)
     compositions = CompositionCache()
     checked = checked_points(multirun.points, compositions)
@@ -79,8 +81,8 @@ def sweep(command: Command) -> int:
     tracking: Tracking = checked[points[0]].parts["tracking"]
     executor: Executor = checked[points[0]].parts["executor"]
     is_shown = bool(checked[points[0]].config.report)
-    for note in alike_notes({point.label: checked[point].config for point in _with_every_value(points)}, READ):
-        say(f"note: {note}")
+    for note in notes_before({point.label: checked[point] for point in points}, plugin):
+        say(note)
     origins = _Origins(checked)
     failed: dict[str, str] = {}
     incidents = Counter[str]()
@@ -175,17 +177,6 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
     if len(checked) < len(wanted):
         warn(f"{len(wanted) - len(checked)} of {len(wanted)} points are the same as others: each runs once")
     return checked
-
-
-def _with_every_value(points: Sequence[Point]) -> list[Point]:
-    """So many points of a grid as have each of its values once: what a setting leaves without effect shows in them."""
-    seen: set[str] = set()
-    found = []
-    for point in points:
-        if not seen.issuperset(values := point.label.split(" ")):
-            seen.update(values)
-            found.append(point)
-    return found
 
 
 class _Origins:

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from eval.comparison.wording import interval, probability, signed
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, usual_n, written
@@ -33,7 +32,7 @@ from eval.report.conversations import COUNTS
 from eval.report.plain import counted
 from eval.report.served import served_lines
 from eval.sweep.changed import changed_measures, equal_points, repeated_notes, why_equal
-from eval.sweep.gain import CONFIDENCE, PAIRED, Gain, next_commands, with_baseline
+from eval.sweep.gain import PAIRED, Gain, next_commands
 from eval.sweep.results import PointResult, generated_labels, is_cost
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import printable
@@ -43,6 +42,7 @@ from pipelines.config.command_line import Command, shown
 from pipelines.views.fitting import fullest, widest
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.output import as_json, folder_of, from_here, output
+from pipelines.views.paired_table import INTERVAL, PAIRED_POINTS, paired_table
 from pipelines.views.pipe import PipeSafeConsole
 from pipelines.views.progress import working
 
@@ -51,8 +51,6 @@ _COLUMNS = 5
 _FIRST_SHOWN = ("retained", "recoverable", "missing", "context_tokens")
 """Of what survives: what a narrow terminal has room for."""
 _SECTION_TITLES = {"waiting": "simulated seconds that turns wait for compaction, over all turns"}
-_PAIRED_POINTS = 12
-_INTERVAL = f"{100 * CONFIDENCE:g} % interval of all"
 
 RETAINED = ("retained", "context_tokens", "verbatim", "summarised", "reachable", "expansions")
 """The columns of the table of contexts, as far as they say something."""
@@ -268,38 +266,14 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
 def _show_paired(gain: Gain, label: str) -> None:
     """Points against the baseline, best first: the fullest table that fits."""
     out = console()
-    choices = ((), ("p (Holm)",), ("p (Holm)", "difference", _INTERVAL))
-    table, hidden = fullest(out, partial(_paired_table, gain), choices)
+    choices = ((), ("p (Holm)",), ("p (Holm)", "difference", INTERVAL))
+    table, hidden = fullest(out, partial(paired_table, gain), choices)
     say(_labelled(f"each point against {gain.against}, paired by {gain.drawn}", label))
     out.print(table, highlight=False, soft_wrap=False)
     if hidden:
         say(f"{', '.join(hidden)} in a wider terminal; {PAIRED} in the sweep's folder holds all")
-    if (untold := len(gain.rows) - _PAIRED_POINTS) > 0:
+    if (untold := len(gain.rows) - PAIRED_POINTS) > 0:
         say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
-
-
-def _paired_table(gain: Gain, left_out: Collection[str]) -> Table:
-    shown = [name for name in ("difference", _INTERVAL, "p (Holm)") if name not in left_out]
-    table = Table()
-    table.add_column("point", overflow="fold")
-    for heading in (gain.measure, *shown):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    rows = gain.rows.head(_PAIRED_POINTS)
-    name = "the default" if gain.is_default else gain.baseline.label
-    for row in with_baseline(rows):
-        if row is None:
-            told = (name, f"{rows['baseline'][0]:.3f}", *("" for _ in shown), "baseline")
-            table.add_row(*map(escape, told))
-            continue
-        numbers = {
-            "difference": signed(row["difference"], row["lower_is_better"]),
-            _INTERVAL: interval(row),
-            "p (Holm)": probability(row["p_holm"]),
-        }
-        cells = (f"{row['point']} {row['label']}", f"{row['candidate']:.3f}", *(numbers[one] for one in shown))
-        table.add_row(*map(escape, cells), escape(row["verdict"]))
-    return table
 
 
 def _labelled(title: str, label: str) -> str:
