@@ -229,6 +229,7 @@ def answer(ranking: Ranking, batch: Batch, items: Mapping[str, Item]) -> list[Re
             items[name].metadata.get("confidence", 0.0),
             index_tier,
             is_recovered,
+            items[name].metadata.get("token_estimate", 0),
         )
         for name, score, cosine, scope_class, index_tier, is_recovered in ranking.rank(batch)
         .select(columns)
