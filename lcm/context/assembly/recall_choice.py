@@ -96,7 +96,7 @@ class RecallRules(NamedTuple):
             room: what there is for it.
             tail_ids: the messages that are shown already: what stands only for such is left out.
             now: when it was asked.
-            has_session: something was said in the asker's session.
+            has_session: something was said in the asker's session, be it folded into summaries by now.
         """
         awake = [one for one in answer if one.kind != "dream"]
         ranked = list(distinct((one for one in awake if not one.is_recovered), tail_ids))

@@ -163,6 +163,14 @@ def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversat
     assert (without.notes["is_elsewhere"], without.notes["reserve_tokens"]) == (False, 0)
 
 
+def test_a_session_that_is_folded_whole_is_no_elsewhere_though_its_answer_has_nothing_of_it() -> None:
+    asked, notes = [ContextRequest(500, "key", [recalled("r")])], []
+    for items in ([], [summary("old")], TALK):
+        [context] = RECOVERING.assemble(items, asked)
+        notes.append((context.notes["is_elsewhere"], context.notes["reserve_tokens"]))
+    assert notes == [(True, 500 // 10), (False, 0), (False, 0)]
+
+
 def test_the_first_entry_of_a_section_pays_for_its_frame_where_nothing_else_was_recalled() -> None:
     said = ("the key is blue", "the key is gone")
     fetched = [recalled(f"raw {i}", text, is_recovered=True, cosine=0.9) for i, text in enumerate(said)]
