@@ -36,7 +36,7 @@ FLOORS = {
     package: rooms.split()
     for package, rooms in {
         "lcm": """
-            redaction errors faults limits consent checks clock encoding javascript files given given_parquet
+            redaction errors faults limits consent checks clock collection encoding javascript files given given_parquet
             derived records protocols token_estimator language_model transcript store writing retrieval compaction
             context memory plugins
         """,

@@ -1,20 +1,30 @@
-"""Answers of a ranking as an assembly takes them."""
+"""Answers of a ranking, and what was said of names, as an assembly takes them."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from lcm.javascript import first_units
+from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention
 from lcm.records.query import Recalled
+from lcm.store.conversations import active_conversation
+from lcm.store.lineage import messages_by_number
+from lcm.store.search import find
+from lcm.store.search_subject import WORDS, SearchBounds
+from lcm.store.store import Store
 
 _COLUMNS = (
     "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
-    "scope_class", "confidence", "index_tier", "is_recovered",
+    "scope_class", "confidence", "index_tier", "is_recovered", "tokens",
 )  # fmt: skip
 _RELATED_UNITS = 80
 """UTF-16 units that are shown of a related document, as memory-lancedb-pro shows them."""
 _SPOKEN = ("message", "guidance")
 """Kinds of documents that somebody said."""
+_MENTIONS = 32
+"""Messages that are looked at for each name."""
 
 
 def recalled_by_query(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:
@@ -47,3 +57,24 @@ def _related(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[tuple[str, s
         beginning = first_units(text, _RELATED_UNITS, "dropped")
         beside[query_id, document_id] = (*beside.get((query_id, document_id), ()), beginning)
     return beside
+
+
+def with_mentions(
+    asks: Sequence[ContextRequest], assembly: Assembly, store: Store, conversation_id: str, incidents: Counter[str]
+) -> list[ContextRequest]:
+    """The asks with what users and assistants said in the conversation of the names that each prompt has, where the
+    assembly looks names up."""
+    named = [assembly.names(ask.prompt) if isinstance(assembly, LooksUp) else [] for ask in asks]
+    if not any(named):
+        return list(asks)
+    found: dict[str, list[Mention]] = {}
+    with store.reading() as connection:
+        conversation = active_conversation(connection, conversation_id)
+        within = SearchBounds(() if conversation is None else (conversation,), limit=_MENTIONS)
+        for name in {name for names in named for name in names}:
+            hits = find(connection, WORDS, f'"{name}"', within, "time", keeps_phrases=True, incidents=incidents)
+            said = messages_by_number(connection, [number for number, _ in hits])
+            found[name] = [Mention(one.message_id, one.text) for one in said if one.role in ("user", "assistant")]
+    return [
+        ask._replace(mentions={name: found[name] for name in names}) for ask, names in zip(asks, named, strict=True)
+    ]
