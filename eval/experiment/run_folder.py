@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -32,6 +33,8 @@ from lcm.redaction import redacted_record
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
+BEGAN, ENDED = "began_unix_s", "ended_unix_s"
+"""Among the seconds of a summary: when the work began that it tells of, and when it ended."""
 CONTROLS = "control_"
 """Begins the names of tables that have of the control arms what others have of the system, and `read_arms` of both."""
 ENVIRONMENT = "environment.json"
@@ -162,11 +165,19 @@ def write_run(
             "seconds": {**outcome.seconds, **seconds},
         },
     }
-    return write_summary(folder, summary)
+    return write_summary(folder, summary, time.time() - seconds.get("total", 0.0))
 
 
-def write_summary(folder: Path, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these."""
+def write_summary(folder: Path, summary: Mapping[str, Any], began_unix_s: float | None = None) -> dict[str, Any]:
+    """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these.
+
+    Args:
+        began_unix_s: when the work began that it tells of, which ends now; None: as the summary says, if it does.
+    """
+    if began_unix_s is not None:
+        timing = summary.get("timing", {})
+        seconds = {**timing.get("seconds", {}), BEGAN: began_unix_s, ENDED: time.time()}
+        summary = {**summary, "timing": {**timing, "seconds": seconds}}
     told = redacted_record(summary)
     kept = {**told, **sums_of(told)}
     write_json(folder / SUMMARY, kept)
