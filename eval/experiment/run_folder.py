@@ -21,6 +21,7 @@ import yaml
 from eval.dataset.dataset import Dataset
 from eval.experiment.outcome import Outcome
 from eval.experiment.summary_shape import SUM_NAMES, check_summary, sums_of
+from eval.experiment.times import with_times
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
@@ -33,8 +34,6 @@ from lcm.redaction import redacted_record
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
-BEGAN, ENDED = "began_unix_s", "ended_unix_s"
-"""Among the seconds of a summary: when the work began that it tells of, and when it ended."""
 CONTROLS = "control_"
 """Begins the names of tables that have of the control arms what others have of the system, and `read_arms` of both."""
 ENVIRONMENT = "environment.json"
@@ -54,7 +53,7 @@ the workspace that a query comes from, be it pooled with others or not."""
 _KEYS = {
     "title", "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "served",
     "decisions", "incidents", "notes", "flags", "interval", "measures", "arms", "categories", "timing", "sha256",
-    "timing_sha256",
+    "timing_sha256", "tags",
 }  # fmt: skip
 """Of every run's summary; its other keys are names of measures."""
 _SOUND: set[bytes] = set()
@@ -174,11 +173,7 @@ def write_summary(folder: Path, summary: Mapping[str, Any], began_unix_s: float 
     Args:
         began_unix_s: when the work began that it tells of, which ends now; None: as the summary says, if it does.
     """
-    if began_unix_s is not None:
-        timing = summary.get("timing", {})
-        seconds = {**timing.get("seconds", {}), BEGAN: began_unix_s, ENDED: time.time()}
-        summary = {**summary, "timing": {**timing, "seconds": seconds}}
-    told = redacted_record(summary)
+    told = redacted_record(summary if began_unix_s is None else with_times(summary, began_unix_s))
     kept = {**told, **sums_of(told)}
     write_json(folder / SUMMARY, kept)
     return kept

@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import BEGAN, SUMMARY, commit, read_summary, read_table, write_frame, write_summary
+from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
+from eval.experiment.times import BEGAN
 from eval.sweep.changed import repeated_notes, why_equal
 from eval.sweep.gain import PAIRED, Gain
 from eval.sweep.gain import markdown as gain_markdown

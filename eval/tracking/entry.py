@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import BEGAN, ENDED, leaves, read_config
+from eval.experiment.run_folder import leaves, read_config
 from eval.tracking.headline import headline_measures, headline_sections
 from lcm.redaction import redacted, redacted_record
 
@@ -42,13 +42,6 @@ def tags(summary: Mapping[str, Any]) -> dict[str, str]:
     if "dataset" in summary:
         told |= dataset_tags(summary["dataset"])
     return redacted_record({**told, "commit": summary.get("commit") or "unknown"})
-
-
-def times_ms(summary: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """When what a summary tells of began and ended, in milliseconds of Unix time; None where it does not tell."""
-    seconds = summary.get("timing", {}).get("seconds", {})
-    began, ended = (seconds.get(name) for name in (BEGAN, ENDED))
-    return (None if began is None else int(1000 * began)), (None if ended is None else int(1000 * ended))
 
 
 def dataset_tags(identity: Mapping[str, str]) -> dict[str, str]:

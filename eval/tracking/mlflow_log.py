@@ -7,9 +7,7 @@ import multiprocessing
 import os
 import secrets
 import shlex
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,25 +22,24 @@ from filelock import FileLock
 
 from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import SUMMARY, read_summary
+from eval.experiment.times import times_ms
 from eval.ladder.retrievals import Retrieval
 from eval.tracking import entry, naming
+from eval.tracking.artifacts import keep_files
+from eval.tracking.environment import SQLITE, VARIABLES, of_environment, place_of, quieten, whole_uri
 from eval.tracking.mlflow_traces import log_retrievals
-from eval.tracking.receipts import RECEIPT, keep_receipts, receipts_of
-from eval.tracking.tables import FOLDER, TAG, tables, tag
+from eval.tracking.receipts import keep_receipts, receipts_of
+from eval.tracking.tables import TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.faults import refuse_emptied
 from lcm.faults import told as told_fault
-from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.redaction import redacted
 
 _REASON_LENGTH = 160
-SQLITE = "sqlite:///"
-VARIABLES = {"uri": "MLFLOW_TRACKING_URI", "experiment": "MLFLOW_EXPERIMENT_NAME", "run_name": "MLFLOW_RUN_NAME"}
-"""Setting -> MLflow's own variable of the environment for it; one that is empty says nothing."""
 _LOCK = "mlflow.lock"
 _KIND, _OF_RUNS = "mlflow.experimentKind", "custom_model_development"
 """Makes MLflow's viewer open an experiment on its runs; it takes one without a kind for traces of an application."""
@@ -76,18 +73,18 @@ class Mlflow:
         check_range(self, "timeout_s", ge=1)
         if redacted(self.experiment_name) != self.experiment_name:
             raise ValueError("experiment holds what looks like a key: give it another name")
-        is_users = self.address == _of_environment("uri")
+        is_users = self.address == of_environment("uri")
         is_server = urlsplit(self.address).hostname
         if is_server and not is_users and (why := refused_host(self.address)):  # it is shown MLFLOW_TRACKING_TOKEN
             raise ValueError(f"uri: {why}")
 
     @property
     def address(self) -> str:
-        return self.uri or _of_environment("uri") or f"{SQLITE}mlflow.db"
+        return self.uri or of_environment("uri") or f"{SQLITE}mlflow.db"
 
     @property
     def experiment_name(self) -> str:
-        return self.experiment or _of_environment("experiment") or "lcm"
+        return self.experiment or of_environment("experiment") or "lcm"
 
     def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str:
         """Raises TrackingError if MLflow cannot be reached or refuses; what was logged before that stays."""
@@ -199,8 +196,8 @@ class Mlflow:
             tags[_PARENT] = parent_id
         name = naming.run_name(summary, folder, is_nested=parent_id is not None)
         if parent_id is None:
-            name = redacted(self.run_name or _of_environment("run_name") or name)
-        began_ms, ended_ms = entry.times_ms(summary)
+            name = redacted(self.run_name or of_environment("run_name") or name)
+        began_ms, ended_ms = times_ms(summary)
         run_id = self._begun(place, folder, digest, grows=summary.get("kind") in GROWING)
         there: Collection[str] = ()
         if run_id is None:
@@ -215,7 +212,7 @@ class Mlflow:
             _send(client, run_id, dict(entry.metrics(summary, objectives)), params)
             if "dataset" in summary:
                 _use_dataset(client, run_id, summary)
-            _keep_files(client, run_id, folder, summary, told)
+            keep_files(client, run_id, folder, summary, told)
         except Exception as error:
             if not _is_silence(error):
                 client.set_terminated(run_id, "FAILED", ended_ms)
@@ -284,7 +281,7 @@ class Mlflow:
         return Path(self.address.removeprefix(SQLITE)) if self.address.startswith(SQLITE) else None
 
     def _where(self, run_id: str) -> str:
-        used = [variable for key, variable in VARIABLES.items() if getattr(self, key) is None and _of_environment(key)]
+        used = [variable for key, variable in VARIABLES.items() if getattr(self, key) is None and of_environment(key)]
         of = f", as {', '.join(used)} {'say' if len(used) > 1 else 'says'}" if used else ""
         return f"MLflow run {run_id} in experiment {self.experiment_name!r} at {self.address}{of}"
 
@@ -305,10 +302,6 @@ def _is_silence(error: BaseException) -> bool:
     return isinstance(error.__cause__ or error.__context__, NoConnection | Timeout)
 
 
-def _of_environment(setting: str) -> str | None:
-    return os.environ.get(VARIABLES[setting]) or None
-
-
 def _user() -> str:
     """Who logs; a container may run under a number that has no name."""
     try:
@@ -319,7 +312,7 @@ def _user() -> str:
 
 def _first(summaries: Iterable[Mapping[str, Any]]) -> int | None:
     """When the first of them began, in milliseconds."""
-    return min((began for began, _ in map(entry.times_ms, summaries) if began is not None), default=None)
+    return min((began for began, _ in map(times_ms, summaries) if began is not None), default=None)
 
 
 def _runs_below(client: Any, experiment_id: str, parent_id: str) -> Iterator[tuple[str, str]]:
@@ -369,30 +362,6 @@ def _use_dataset(client: Any, run_id: str, summary: Mapping[str, Any]) -> None:
     client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
 
 
-def _keep_files(client: Any, run_id: str, folder: Path, summary: Mapping[str, Any], told: Mapping[str, str]) -> None:
-    """All files of a folder, and the tables, by one call: each finds out anew where artifacts lie."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".mlflow.") as beside:
-        place = Path(beside)
-        for file in folder.iterdir():
-            if file.is_file() and not _is_ours(file):
-                _put(file, place / file.name)
-        if summary.get("kind") == "preset":  # whose choices lie in a folder for each group
-            for below in folder.iterdir():
-                if below.is_dir() and below != place:
-                    shutil.copytree(below, place / below.name, copy_function=_put)
-        for name, text in told.items():
-            write_text(place / FOLDER / name, text)
-        client.log_artifacts(run_id, str(place))
-
-
-def _put(file: str | Path, to: str | Path) -> None:
-    """Into another folder, without a copy where the disk allows it."""
-    try:
-        os.link(file, to)
-    except OSError:
-        shutil.copyfile(file, to)
-
-
 def _shortened(error: Exception) -> str:
     reason = " ".join(str(error).split())
     return reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
@@ -400,38 +369,6 @@ def _shortened(error: Exception) -> str:
 
 def _summary_digest(folder: Path) -> str:
     return hashlib.sha256(plain_bytes(folder / SUMMARY)).hexdigest()
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file of a folder says nothing but that it is being worked on, or was logged."""
-    return path.name == RECEIPT or path.suffix == ".lock"
-
-
-def quieten(timeout_s: int | None = None) -> None:
-    """Settings that MLflow reads from the environment.
-
-    Args:
-        timeout_s: how long a server may take to answer; None: as it was set before in this process.
-    """
-    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"  # each would wait as long once more
-    if timeout_s is not None:
-        os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(timeout_s)
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"  # where a result may be read by a program
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-
-
-def whole_uri(uri: str) -> str:
-    """The URI, with the whole path where it names a file of the current folder: MLflow keeps what it has opened by the
-    URI, whichever folder is the current one by then."""
-    return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}" if uri.startswith(SQLITE) else uri
-
-
-def place_of(uri: str) -> str:
-    """The whole URI, without what is secret in it."""
-    return whole_uri(uri) if uri.startswith(SQLITE) else redacted(uri)
 
 
 def _live_with(caller: int) -> None:

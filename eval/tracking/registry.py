@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.experiment.run_folder import SUMMARY
-from eval.tracking.mlflow_log import SQLITE, place_of, quieten, whole_uri
+from eval.tracking.environment import SQLITE, place_of, quieten, whole_uri
 from eval.tracking.receipts import receipts_of
 from lcm.errors import LcmError
 

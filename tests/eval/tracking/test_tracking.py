@@ -21,8 +21,9 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from eval.experiment.run_folder import read_summary, write_summary
+from eval.experiment.times import times_ms
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.tracking.entry import measure_name, metric_name, times_ms
+from eval.tracking.entry import measure_name, metric_name
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.naming import note
 from eval.tracking.tracking import TrackingError

@@ -2,7 +2,8 @@
 
 import pytest
 
-from eval.tracking.mlflow_log import Mlflow, quieten
+from eval.tracking.environment import quieten
+from eval.tracking.mlflow_log import Mlflow
 
 NAMES = ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME")
 
