@@ -29,6 +29,7 @@ from eval.tracking.artifacts import keep_files
 from eval.tracking.environment import SQLITE, VARIABLES, of_environment, place_of, quieten, whole_uri
 from eval.tracking.mlflow_traces import log_retrievals
 from eval.tracking.receipts import keep_receipts, receipts_of
+from eval.tracking.refusal import is_silence, reason_of
 from eval.tracking.tables import TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import begin_worker, uninterrupted
@@ -39,10 +40,10 @@ from lcm.faults import told as told_fault
 from lcm.given import plain_bytes
 from lcm.redaction import redacted
 
-_REASON_LENGTH = 160
 _LOCK = "mlflow.lock"
 _KIND, _OF_RUNS = "mlflow.experimentKind", "custom_model_development"
-"""Makes MLflow's viewer open an experiment on its runs; it takes one without a kind for traces of an application."""
+"""Of what kind MLflow's viewer takes an experiment: one without is asked about, or taken for traces of an application.
+"""
 _RUNS = "mlruns"
 """The folder of the files of runs, beside a local database."""
 _PARENT, _USER = "mlflow.parentRunId", "mlflow.user"
@@ -90,6 +91,7 @@ class Mlflow:
         """Raises TrackingError if MLflow cannot be reached or refuses; what was logged before that stays."""
         folders = [folder] if isinstance(folder, Path) else folder
         summaries = {one: summary for one in folders if (summary := read_summary(one)) and self._receipt(one) is None}
+        place = None
         if summaries:
             first = next(iter(summaries))
             usual = type(self)()
@@ -102,7 +104,7 @@ class Mlflow:
                     self._log_one(one, summary, place)
         known = self._receipt(folders[-1])
         assert known is not None, "it was logged"
-        return self._where(str(known["run_id"]))
+        return self._where(str(known["run_id"]), place)
 
     def _log_one(self, folder: Path, summary: Mapping[str, Any], place: "_Place") -> None:
         here, digest, receipts = self._here(), _summary_digest(folder), receipts_of(folder)
@@ -135,7 +137,7 @@ class Mlflow:
         try:
             yield
         except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
-            reason = told_fault(err, self._database()) or _shortened(err)
+            reason = told_fault(err, self._database()) or reason_of(err)
             raise TrackingError(
                 f"tracking.uri={self.address}: MLflow did not take the run ({reason}); {remedy}"
             ) from err
@@ -214,7 +216,7 @@ class Mlflow:
                 _use_dataset(client, run_id, summary)
             keep_files(client, run_id, folder, summary, told)
         except Exception as error:
-            if not _is_silence(error):
+            if not is_silence(error):
                 client.set_terminated(run_id, "FAILED", ended_ms)
             raise
         client.set_terminated(run_id, "FINISHED", ended_ms)
@@ -280,10 +282,13 @@ class Mlflow:
     def _database(self) -> Path | None:
         return Path(self.address.removeprefix(SQLITE)) if self.address.startswith(SQLITE) else None
 
-    def _where(self, run_id: str) -> str:
+    def _where(self, run_id: str, place: "_Place | None") -> str:
         used = [variable for key, variable in VARIABLES.items() if getattr(self, key) is None and of_environment(key)]
         of = f", as {', '.join(used)} {'say' if len(used) > 1 else 'says'}" if used else ""
-        return f"MLflow run {run_id} in experiment {self.experiment_name!r} at {self.address}{of}"
+        page = ""
+        if place is not None and urlsplit(self.address).scheme in ("http", "https"):
+            page = f": {self.address.rstrip('/')}/#/experiments/{place.experiment_id}/runs/{run_id}"
+        return f"MLflow run {run_id} in experiment {self.experiment_name!r} at {self.address}{of}{page}"
 
 
 class _Place(NamedTuple):
@@ -292,14 +297,6 @@ class _Place(NamedTuple):
     client: Any
     experiment_id: str
     parent_id: str | None = None
-
-
-def _is_silence(error: BaseException) -> bool:
-    """Whether a server did not answer: asked once more, it would be waited for as long again."""
-    from requests.exceptions import ConnectionError as NoConnection
-    from requests.exceptions import Timeout
-
-    return isinstance(error.__cause__ or error.__context__, NoConnection | Timeout)
 
 
 def _user() -> str:
@@ -360,11 +357,6 @@ def _use_dataset(client: Any, run_id: str, summary: Mapping[str, Any]) -> None:
     )
     tag = InputTag(key="mlflow.data.context", value="evaluation")
     client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
-
-
-def _shortened(error: Exception) -> str:
-    reason = " ".join(str(error).split())
-    return reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
 
 
 def _summary_digest(folder: Path) -> str:

@@ -83,7 +83,8 @@ def here(tmp_path_factory: pytest.TempPathFactory, server: str) -> Path:
     logged = subprocess.run(command, cwd=place, env=_environment(server), capture_output=True, text=True)
     (line,) = json.loads(logged.stdout)["lines"]
     variables = "MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME, MLFLOW_RUN_NAME"
-    said = re.fullmatch(f"good: MLflow run (\\w+) in experiment 'ci' at {server}, as {variables} say", line)
+    where = f"in experiment 'ci' at {server}, as {variables} say"
+    said = re.fullmatch(rf"good: MLflow run (\w+) {where}: {server}/#/experiments/\d+/runs/\1", line)
     assert said is not None, line
     promote(server, "unified", register(server, "unified", said[1]))
     return place
@@ -132,7 +133,12 @@ def test_a_job_ends_by_what_the_gate_says(here: Path, server: str, candidate: st
     [
         pytest.param(None, ("champion", "good", "regress.alhpa=0.1"), "alhpa", id="a typo"),
         pytest.param(None, ("chapmion", "good"), "unified@chapmion: ", id="no such baseline"),
-        pytest.param(NOWHERE, ("champion", "good"), f"tracking.uri={NOWHERE}: unified@champion: ", id="server away"),
+        pytest.param(
+            NOWHERE,
+            ("champion", "good"),
+            "unified@champion: it does not answer: ",
+            id="server away",
+        ),
     ],
 )
 def test_a_job_that_cannot_compare_says_why_and_ends_with_2(

@@ -180,7 +180,7 @@ def test_a_folder_is_known_by_where_it_was_logged_and_by_what_it_held(logged: Lo
     assert len({first, second, here.log(copied)}) == 3
 
 
-def test_an_experiment_opens_on_its_runs_though_it_was_made_without_a_kind(logged: Logged, copied: Path) -> None:
+def test_an_experiment_has_a_kind_though_it_was_made_without(logged: Logged, copied: Path) -> None:
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(logged.tracking.address)
