@@ -1,5 +1,6 @@
 """Instants: aware UTC datetimes in whole milliseconds; their one text form is sortable as text."""
 
+import re
 from datetime import UTC, datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -8,7 +9,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 END_OF_CLOCKS = datetime(2100, 1, 1, tzinfo=UTC)
 """A later instant is that of a clock that was not set, or of seconds read as milliseconds."""
 
-_MILLISECONDS_FROM = 100_000_000_000  # epoch numbers above this (1973 in ms, 5138 in s) are milliseconds
+_UNITS = ((10**17, 10**9), (10**14, 10**6), (10**11, 10**3))
+"""From where on an epoch number has so many units a second: nano-, micro- and milliseconds; 10**11 is 1973 or 5138."""
+_EPOCH_TEXT = re.compile(r"(\d{9,10}|\d{13})(\.\d+)?|\d{16}|\d{19}")
+"""Numbers since 1973, and of smaller units since 2001: `202601050900` is none."""
 
 
 class InstantError(ValueError):
@@ -16,21 +20,25 @@ class InstantError(ValueError):
 
 
 def parse_instant(value: str | float) -> datetime:
-    """Read ISO 8601 text (UTC unless it names a zone) or epoch seconds or milliseconds.
+    """Read ISO 8601 text (UTC unless it names a zone) or an epoch number, which may be text too.
+
+    The number's size tells whether it counts seconds, or milli-, micro- or nanoseconds.
 
     Raises:
         InstantError: if the value is neither.
     """
     if isinstance(value, bool):
         raise InstantError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}")
+    if isinstance(value, str) and _EPOCH_TEXT.fullmatch(value.strip()):
+        value = float(value) if "." in value else int(value)
     if isinstance(value, int | float):
         try:
-            seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
+            seconds = value / next((units for start, units in _UNITS if abs(value) >= start), 1)
             return _to_milliseconds(datetime.fromtimestamp(seconds, UTC))
         except (OverflowError, OSError, ValueError) as err:
             raise InstantError(f"epoch number {str(value)[:40]} is outside the years 1-9999") from err
     try:
-        instant = datetime.fromisoformat(value.strip())
+        instant = datetime.fromisoformat(value.strip().removesuffix(" UTC"))
         return _to_milliseconds(instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC))
     except (OverflowError, ValueError) as err:
         raise InstantError(f"an instant must be ISO 8601 text or an epoch number, got {value!r}") from err

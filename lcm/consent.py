@@ -11,7 +11,7 @@ import ipaddress
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -80,6 +80,18 @@ def allowed_commands() -> set[tuple[str, ...]]:
         else:
             begun = ""
     return found - {()}
+
+
+def words_of_command(command: Sequence[str | Mapping[str, Any]]) -> tuple[str, ...]:
+    """The words of a command; of a map among them each `KEY: VALUE` is the word KEY=VALUE."""
+    words = list[str]()
+    for one in command:
+        words += [f"{key}={_plain(value)}" for key, value in one.items()] if isinstance(one, Mapping) else [str(one)]
+    return tuple(words)
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def refused_command(command: Sequence[str]) -> str | None:

@@ -185,14 +185,42 @@ def _gzip(packed: io.BufferedReader) -> _Read:
     return gzip.GzipFile(fileobj=packed).read1
 
 
-def _zstd(packed: io.BufferedReader) -> _Read:
-    import pyarrow  # type: ignore[import-untyped]  # a tenth of a second, which few files need
+class _Zstd:
+    """Of a read that meets a tear pyarrow gives nothing: what stands before it is read again, byte by byte."""
 
-    stream = pyarrow.CompressedInputStream(packed, "zstd")
-    return lambda size: bytes(stream.read(min(size, 2**14)))  # of a read that meets a tear nothing is given
+    def __init__(self, packed: io.BufferedReader) -> None:
+        self._packed, self._given, self._most = packed, 0, 2**14
+        self._streams = [self._begun()]  # one that nobody holds closes the file
+
+    def __call__(self, size: int) -> bytes:
+        try:
+            found = bytes(self._streams[-1].read(min(size, self._most)))
+        except OSError:
+            if self._most == 1:
+                raise
+            self._read_again()
+            found = bytes(self._streams[-1].read(1))
+        self._given += len(found)
+        return found
+
+    def _read_again(self) -> None:
+        self._packed.seek(0)
+        self._streams.append(self._begun())
+        left, self._most = self._given, 1
+        while left and (found := self._streams[-1].read(min(left, 2**14))):
+            left -= len(found)
+
+    def _begun(self) -> Any:
+        import pyarrow  # type: ignore[import-untyped]  # a tenth of a second, which few files need
+
+        return pyarrow.CompressedInputStream(self._packed, "zstd")
 
 
-_PACKINGS: dict[bytes, Callable[[io.BufferedReader], _Read]] = {b"\x1f\x8b": _gzip, b"\x28\xb5\x2f\xfd": _zstd}
+_PACKINGS: dict[bytes, Callable[[io.BufferedReader], _Read]] = {
+    b"\x1f\x8b": _gzip,
+    b"\x28\xb5\x2f\xfd": _Zstd,
+    **{bytes((0x50 + kind, 0x2A, 0x4D, 0x18)): _Zstd for kind in range(16)},  # frames to skip, which pzstd begins with
+}
 """How a packed file begins, and what unpacks it."""
 
 

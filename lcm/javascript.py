@@ -122,7 +122,7 @@ def first_units(text: str, units: int, half: Half) -> str:
 def stringify(value: object) -> str:
     """Compact JSON in the order of the keys: non-ASCII as it is, half a surrogate pair escaped, 1.0 as 1."""
     text = _COMPACT.encode(value)
-    if _WHOLE_OR_EXPONENT.search(text):
+    if not isinstance(value, str) and _WHOLE_OR_EXPONENT.search(text):
         text = _COMPACT.encode(_with_whole_numbers(value))
     if is_well_formed(text):
         return text

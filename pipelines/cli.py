@@ -34,6 +34,7 @@ PIPELINES = {
     "tune": "search a space of settings for the best, cross-validated by conversation",
     "compare": "hold systems against a baseline: better, worse or cannot tell, and what they cost",
     "regress": "compare a candidate with a baseline, query by query: exit 1 where it got worse",
+    "external": "check what a memory of others can do, before an hour is spent on measuring it",
     "transfer": "tell whether a tuned preset holds in an external memory, and which settings were lost on the way",
     "report": "write the page of a run, a sweep, a comparison, a study or a gate",
     "leaderboard": "write a page of runs, systems by dataset, with a manifest of what each was made of",
@@ -68,7 +69,7 @@ _CONFIGURED = ("evaluate", "tune", "benchmark")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
     "judge",
-    *("compare", "transfer", "report", "leaderboard", "verify"),
+    *("compare", "external", "transfer", "report", "leaderboard", "verify"),
     *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query", "mcp"),
 )

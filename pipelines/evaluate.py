@@ -24,9 +24,10 @@ from typing import Any
 from omegaconf import DictConfig
 
 from eval.comparison.control_arms import against_controls
+from eval.experiment.external_outcome import ALIGNED
 from eval.experiment.run_folder import begin_run
 from eval.measures.measure import directions_of
-from eval.measures.names import HAS_NO_NUMBER
+from eval.measures.names import CONTEXT_COSTS, HAS_NO_NUMBER, kind_of
 from pipelines.config.building import as_written
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
@@ -38,8 +39,8 @@ from pipelines.views.progress import progress, working
 from pipelines.views.readers_table import show_readers
 from pipelines.views.terminal import log_and_report, say, show_run
 
-_UNTOLD = 2
-"""The exit code of a run of an external memory that never ran: the control arms have their numbers, it has none."""
+UNTOLD = 2
+"""The exit code where an external memory has no number, though control arms have theirs: a fault is never success."""
 
 
 def main(command: Command) -> int:
@@ -51,7 +52,13 @@ def main(command: Command) -> int:
     parts = parts_of(command.config, command.overrides)
     with claimed(command) as folder:
         summary = evaluate(command, parts, folder.absolute())
-    return _UNTOLD if any(HAS_NO_NUMBER in flag for flag in summary["flags"]) else 0
+    return UNTOLD if _is_untold(summary) else 0
+
+
+def _is_untold(summary: Mapping[str, Any]) -> bool:
+    """Whether nothing that an external memory answered has a number, but for what it cost."""
+    told = (name for name in summary["measures"] if kind_of(name) not in (ALIGNED, *CONTEXT_COSTS))
+    return any(HAS_NO_NUMBER in flag for flag in summary["flags"]) and not any(told)
 
 
 def explain(config: DictConfig) -> int:

@@ -18,7 +18,8 @@ NAME@ALIAS; or a system by its name (lancedb_pro_tuned), or settings: 'system=la
   --json            transfer.json on standard output, and nothing else there
 
 dataset=, embedder= and what decides how is measured hold for all four. What was evaluated before is found again. Where
-the gain here is not beyond chance, no share is told. Logged to MLflow as tracking says (tracking=none: it is not)."""
+the gain here is not beyond chance, no share is told; where no measure has a number there, the exit code is 2. Logged to
+MLflow as tracking says (tracking=none: it is not)."""
 
 import json
 import shlex
@@ -43,6 +44,7 @@ from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
 from pipelines.config.command_line import new_folder_of
 from pipelines.config.preset_config import override, searched
+from pipelines.evaluate import UNTOLD
 from pipelines.export import YAML, ExportSource, export, source_of
 from pipelines.steps.lost_settings import tuned_settings
 from pipelines.steps.sides import SHARED, evaluated_side
@@ -110,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         if not any(into.iterdir()):
             into.rmdir()
-    return 0
+    return 0 if any(one["here"] and one["there"] for one in record["gains"]) else UNTOLD
 
 
 def read_command(arguments: Sequence[str]) -> TransferRequest:
@@ -248,9 +250,12 @@ def _notes(tuned: Exported, here: Side, there: Sequence[Side], memory: Told) -> 
         if flag.startswith(EXTERNAL_MEMORY)
     ]
     notes += [f"{side.name}: survived: {side.incidents}" for side in there if side.incidents]
+    plugin, version = tuned.provenance["plugin"], tuned.provenance["version"]
+    if memory.name == plugin and memory.version not in ("", version):
+        told = f"the memory is {plugin} {memory.version} and is told what is exported for {version}"
+        notes.append(f"{told}: keys and defaults may differ; for=VERSION exports for another")
     if refused := tuned.provenance["refused_by_version"]:
-        plugin = f"{tuned.provenance['plugin']} {tuned.provenance['version']}"
-        notes.append(f"{plugin} refuses, and the memory is not told: {', '.join(refused)}")
+        notes.append(f"{plugin} {version} refuses, and the memory is not told: {', '.join(refused)}")
     if memory.ignores is None:
         notes.append("the memory does not say which settings it ignores: what is told of is not known to hold")
     tuned_on = (tuned.source.summary.get("dataset") or {}).get("digest")

@@ -45,6 +45,7 @@ NODES = {f"{yaml}:{name}": (name, node) for yaml in YAMLS for name, node in node
 OWN_NUMBERS = {
     "ranking/unified:limit",  # its passages are short: half of a budget would be left
     *(f"ranking/lancedb_pro_beta11:{stage}" for stage in ("length_normalization", "time_decay")),  # sparing
+    "ranking/lancedb_pro_beta11:noise_filter",  # with complaints
 }
 """Nodes that are named like their target and differ from its defaults on purpose."""
 DEFAULTS_BY_OTHER_NAMES = {

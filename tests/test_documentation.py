@@ -49,8 +49,8 @@ WRITTEN = re.compile(r"(?:hydra\.run\.dir|hydra\.sweep\.dir|into|to|study\.name)
 
 
 def command_lines(page: Path) -> list[str]:
-    """The `lcm` command lines of a page that can run here: those about the reader's own home cannot."""
-    return [line for line in all_command_lines(page) if "~/" not in line]
+    """The `lcm` command lines of a page that can run here: those about the reader's own home or variables cannot."""
+    return [line for line in all_command_lines(page) if "~/" not in line and '"$' not in line and " $" not in line]
 
 
 def is_whole(line: str) -> bool:

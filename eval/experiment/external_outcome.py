@@ -94,7 +94,9 @@ def flags_of_external(results: Sequence[WorkspaceResult]) -> Iterator[str]:
         return
     name = " ".join(filter(None, recorded[0].told[:2])) or "(it does not say its name)"
     covered = pl.concat([one.brought["source_message_ids"].list.len() for one in recorded])
-    yield from (f"{EXTERNAL_MEMORY} {name} {line}" for line in (*_of_queries(asked), *_of_texts(asked, covered)))
+    notes = [f"says: {'; '.join(recorded[0].told.notes)}"] if recorded[0].told.notes else []
+    lines = (*_of_queries(asked), *notes, *_of_texts(asked, covered), *_of_numbers(asked))
+    yield from (f"{EXTERNAL_MEMORY} {name} {line}" for line in lines)
 
 
 def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
@@ -110,7 +112,9 @@ def _of_queries(asked: pl.DataFrame) -> Iterator[str]:
         why = ", ".join(f"{times:,} {kind}{_first(kind, detail)}" for kind, times, detail in rows)
         yield f"gave no answer to {len(faulted):,}, which have no value, not 0: {why}; means are of the others"
     if without := len(unjudged(asked)):
-        yield f"answered {without:,} queries with nothing that could be aligned: they are unjudged and have no value"
+        all_of_it = f", and the ranking {HAS_NO_NUMBER}" if without + len(faulted) == len(asked) else ""
+        told = f"answered {without:,} queries with nothing that could be aligned: they are unjudged and have no value"
+        yield f"{told}{all_of_it}"
     if contexts := len(_unjudged_contexts(asked)):
         yield f"gave {contexts:,} contexts of which nothing could be aligned: what they retain is unjudged"
     if partly := asked.filter(pl.col("none") > 0, _STANDING > 0).height:
@@ -127,6 +131,14 @@ def _line(told: str) -> str:
     """What a memory said, on one line that no terminal obeys, without what looks like a key."""
     plain = " ".join(redacted(told).split())
     return "".join(one if one.isprintable() else "\ufffd" for one in plain)
+
+
+def _of_numbers(asked: pl.DataFrame) -> Iterator[str]:
+    """Whether no answer ever had as many texts as were asked for."""
+    answered = asked.filter(pl.col("fault").is_null(), pl.col("could_give") > 0)
+    if len(answered) and (answered["given"] < answered["could_give"]).all():
+        most, wanted = (max(answered[name]) for name in ("given", "could_give"))
+        yield f"gave {most} texts at most, never the {wanted} asked for: what is measured @{wanted} is @{most}"
 
 
 def _of_texts(asked: pl.DataFrame, covered: pl.Series) -> Iterator[str]:

@@ -15,7 +15,8 @@ class Outcome:
 
     system_run: pl.DataFrame
     """What the system ranked: arm, workspace_id, query_id, document_id, rank (1-based), score, index_tier (the width
-    that answered, of an index with several), stands_for (ids of near duplicates that were left out in its favour)."""
+    that answered, of an index with several), stands_for (ids of near duplicates that were left out in its favour),
+    related (id and score of documents that are shown with it and ranked nowhere)."""
     control_run: pl.DataFrame
     """Likewise what the control arms ranked; one object for points of a sweep that share it, as `control_values`."""
     served: pl.DataFrame

@@ -38,7 +38,7 @@ from lcm.memory.system import System
 from lcm.protocols.retrieval import BringsDocuments, Ranker
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
-from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
+from lcm.retrieval.ranking.pipeline import LISTS, RANKED_SCHEMA
 
 RUN_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),
@@ -48,7 +48,7 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
     "rank": pl.Int64(),
     "score": pl.Float64(),
     "index_tier": pl.Int64(),
-    "stands_for": pl.List(pl.String()),
+    **{name: RANKED_SCHEMA[name] for name in LISTS},
 }
 ACTED = "acted: "
 """Begins the name of a slot among the incidents of a workspace."""

@@ -5,13 +5,14 @@ A memory is `reset` for a workspace, then messages are `add`ed and queries `sear
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from lcm.encoding import printable, well_formed
 from lcm.errors import LcmError
-from lcm.records.conversation import Message
+from lcm.records.conversation import Message, Part
+from lcm.transcript.images import images_in
 from lcm.transcript.passages import SAID
 from lcm.writing.extraction.wording import words_of
 
@@ -94,6 +95,8 @@ class Told(NamedTuple):
     offers: tuple[Offer, ...] = ()
     ignores: tuple[str, ...] | None = None
     """The paths of settings that it was told and does not take up; None: it does not say."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its numbers must know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,15 @@ def message_told(message: Message, conversation_id: str) -> dict[str, Any] | Non
         "created_at": None if message.created_at is None else message.created_at.isoformat(),
         "session_id": message.session_id,
         "conversation_id": conversation_id,
+        **({"parts": parts} if (parts := [one for part in message.parts for one in _media(part)]) else {}),
     }
+
+
+def _media(part: Part) -> Iterator[dict[str, Any]]:
+    """A part that is a picture or another file, as it was recorded."""
+    raw = part.metadata.get("raw")
+    if isinstance(raw, Mapping) and (part.part_type == "file" or images_in(raw)):
+        yield {"type": "file", "text": part.text or "", **raw}
 
 
 def read_told(reply: Mapping[str, Any]) -> Told:
@@ -128,13 +139,11 @@ def read_told(reply: Mapping[str, Any]) -> Told:
     Raises:
         FaultError: if it is no such reply.
     """
-    name, version, offers, ignores = (reply.get(key) for key in ("name", "version", "offers", "ignores"))
+    name, version, offers = (reply.get(key) for key in ("name", "version", "offers"))
     if offers is not None and (not isinstance(offers, list) or not set(map(str, offers)) <= {"compact", "context"}):
         raise _wrong(f"offers must be a list of compact, context, got {offers!r:.80}")
-    if ignores is not None and not (isinstance(ignores, list) and all(isinstance(one, str) for one in ignores)):
-        raise _wrong(f"ignores must be a list of paths of settings, got {ignores!r:.80}")
-    ignored = None if ignores is None else tuple(map(_line, ignores))
-    return Told(_name(name, "name"), _name(version, "version"), tuple(offers or ()), ignored)
+    ignores, notes = _lines(reply, "ignores", "paths of settings"), _lines(reply, "notes", "texts")
+    return Told(_name(name, "name"), _name(version, "version"), tuple(offers or ()), ignores, notes or ())
 
 
 def reset_arguments(workspace: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,6 +188,16 @@ def _finite(number: float) -> float | None:
         return float(number) if math.isfinite(number) else None
     except OverflowError:
         return None
+
+
+def _lines(reply: Mapping[str, Any], key: str, of_what: str) -> tuple[str, ...] | None:
+    """A list of texts, each on a line; None where there is none."""
+    found = reply.get(key)
+    if found is None:
+        return None
+    if not (isinstance(found, list) and all(isinstance(one, str) for one in found)):
+        raise _wrong(f"{key} must be a list of {of_what}, got {found!r:.80}")
+    return tuple(map(_line, found))
 
 
 def _name(value: Any, key: str) -> str:

@@ -17,7 +17,7 @@ from eval.external.leftover import end_leftover
 from eval.external.mcp_tool import SearchTool, Tool, filled, named
 from eval.external.stdio import allowed_command, given
 from lcm.checks import check_range
-from lcm.consent import refused_data
+from lcm.consent import refused_data, words_of_command
 from lcm.errors import LcmError
 from lcm.redaction import redacted
 
@@ -30,7 +30,7 @@ _KEPT_OF_ERRORS = 2000
 class Mcp:
     """Starts a server for every workspace, or asks one that is there already."""
 
-    command: Sequence[str] = ()
+    command: Sequence[str | Mapping[str, Any]] = ()
     """The program and its arguments, of a server over standard input and output."""
     url: str | None = None
     """The address of a server over HTTP, in the place of a command; it is the same for all workspaces."""
@@ -135,7 +135,7 @@ class McpConnection:
             if settings.url is not None:
                 client = Client(settings.url, read_timeout_seconds=settings.start_s)
             else:
-                program, *words = settings.command
+                program, *words = words_of_command(settings.command)
                 home = {"HOME": self._home, "TMPDIR": self._home, **given(settings.environment)}
                 server = StdioServerParameters(command=program, args=words, env=home, cwd=Path.cwd())
                 client = Client(stdio_client(server, self._errors), read_timeout_seconds=settings.start_s)

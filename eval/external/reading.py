@@ -34,6 +34,8 @@ ASKED_SCHEMA: dict[str, pl.DataType] = {
     "detail": pl.String(),
     "round_trip_ms": pl.Float64(),
     "took_ms": pl.Float64(),
+    "given": pl.Int64(),
+    "could_give": pl.Int64(),
     "named": pl.Int64(),
     "exact": pl.Int64(),
     "near": pl.Int64(),
@@ -43,8 +45,9 @@ ASKED_SCHEMA: dict[str, pl.DataType] = {
     "unjudged_budgets": pl.List(pl.Int64()),
 }
 """A row a query: the fault that came instead of an answer, null where it was answered; how long that took, seen from
-here and, where the memory says so, by its own clock; its texts by how they came to stand for messages, as `How` has
-it; the budgets of its contexts that hold text of which none could be aligned."""
+here and, where the memory says so, by its own clock; how many texts it gave, and how many it could have, as far as they
+were asked for and messages added; its texts by how they came to stand for messages, as `How` has it; the budgets of its
+contexts that hold text of which none could be aligned."""
 HOW: tuple[How, ...] = get_args(How)
 KIND = "external"
 """Of the documents that an external memory returned."""
@@ -126,7 +129,9 @@ class _Reading:
             if row["call"] == "search":
                 told = [*islice(self._unseen(row), self._k)] if row["fault"] is None else []
                 counts = Counter(aligned.how for *_, aligned in told)
-                asked.append({name: row[name] for name in list(ASKED_SCHEMA)[:5]} | {how: counts[how] for how in HOW})
+                given = {"given": len(row["texts"] or ()), "could_give": min(self._asked_for(row), row["added"])}
+                about = {name: row[name] for name in list(ASKED_SCHEMA)[:5]}
+                asked.append(about | given | {how: counts[how] for how in HOW})
                 ids = [self._document(text, aligned, row) for text, _, aligned in told]
                 answers += [
                     (row["query_id"], document_id, rank, score)
@@ -143,8 +148,16 @@ class _Reading:
             pl.DataFrame(asked, schema=ASKED_SCHEMA, orient="row"),
             contexts,
             self._incidents,
-            Told(*next((row["texts"] for row in self._rows if row["call"] == "reset" and row["texts"]), ())),
+            self._told(),
         )
+
+    def _told(self) -> Told:
+        reset = (row["texts"] for row in self._rows if row["call"] == "reset" and row["texts"])
+        name, version, *notes = next(reset, ("", ""))
+        return Told(name, version, notes=tuple(notes))
+
+    def _asked_for(self, row: Mapping[str, Any]) -> int:
+        return self._k + len(self._queries[row["query_id"]].shown_message_ids)
 
     def _unseen(self, row: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Aligned]]:
         """The texts of an answer without what the asker sees already."""

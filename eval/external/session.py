@@ -47,7 +47,8 @@ LOG_SCHEMA: dict[str, pl.DataType] = {
 }
 """A row a call: `added` messages had been added before it; of `search` and `context` what came back, `surplus` more
 texts than were asked for and are left out, or the `fault` that came instead, in words `detail`; `source_ids` is null
-where the memory named none. Of `add` the texts are the ids of the messages, of `reset` the name and version told."""
+where the memory named none. Of `add` the texts are the ids of the messages, of `reset` name, version and
+notes told, of `compact` whether anything was folded, and why."""
 NOISE = "external: lines that are no reply"
 
 
@@ -71,7 +72,7 @@ class Session:
         """Tell and ask everything, in the order of time: a query comes after what was said before it, and no more."""
         if (reply := self._called("reset", reset_arguments(workspace, self.settings), is_needed=True)) is not None:
             self.told = self._read(read_told, reply, is_needed=True) or Told()
-            self.rows[-1]["texts"] = [self.told.name, self.told.version]
+            self.rows[-1]["texts"] = [self.told.name, self.told.version, *self.told.notes]
         before = (0,) * len(transcripts)
         for known, asked in queries_by_extent(transcripts, queries).items():
             for transcript, n, first in zip(transcripts, known, before, strict=True):
@@ -103,8 +104,12 @@ class Session:
                 self.added += len(part)
 
     def _compact(self) -> None:
-        if "compact" in self.told.offers:
-            self._called("compact", {}, is_needed=True)
+        if "compact" not in self.told.offers:
+            return
+        reply = self._called("compact", {}, is_needed=True)
+        if reply is not None and reply.get("compacted") is not None:
+            done = "compacted" if reply["compacted"] else "nothing was folded"
+            self.rows[-1]["texts"] = [done, *([str(reply["reason"])] if reply.get("reason") else [])]
 
     def _search(self, query: Query) -> None:
         k = self.k + len(query.shown_message_ids)  # what its asker sees is dropped from the answer
@@ -181,15 +186,19 @@ def played(
     settings: Mapping[str, Any],
 ) -> tuple[pl.DataFrame, Counter[str]]:
     """The log of a session, and how many lines were no reply."""
-    try:
-        opened = transport.open()
-    except FaultError as fault:
-        opened = _Absent(fault)
-    with closing(opened) as connection:
+    with closing(begun(transport)) as connection:
         session = Session(connection, k, add_messages, is_per_turn, budgets, settings)
         session.play(workspace, transcripts, queries)
         noise = Counter({NOISE: connection.noise} if connection.noise else {})
     return pl.DataFrame(session.rows, schema=LOG_SCHEMA, orient="row"), noise
+
+
+def begun(transport: Transport) -> Connection:
+    """A memory at work; one that could not be reached answers each call with that fault."""
+    try:
+        return transport.open()
+    except FaultError as fault:
+        return _Absent(fault)
 
 
 def asked_of_itself(transport: Transport, settings: Mapping[str, Any]) -> Told:

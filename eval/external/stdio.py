@@ -5,10 +5,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eval.external.line_process import LineProcess
 from lcm.checks import check_range
-from lcm.consent import refused_command, refused_variable
+from lcm.consent import refused_command, refused_variable, words_of_command
 from lcm.errors import LcmError
 
 _MIB = 1 << 20
@@ -18,8 +19,8 @@ _MIB = 1 << 20
 class Stdio:
     """Starts a process for every workspace, without a shell and with little of the environment."""
 
-    command: Sequence[str] = ()
-    """The program and its arguments."""
+    command: Sequence[str | Mapping[str, Any]] = ()
+    """The program and its arguments; {KEY: VALUE} among them is the word KEY=VALUE."""
     environment: Sequence[str] = ()
     """Names of variables that it is given besides PATH and the locale; HOME is an empty folder unless it is named."""
     timeout_s: float = 60.0
@@ -39,19 +40,17 @@ class Stdio:
         return ()
 
     def open(self) -> LineProcess:
-        allowed_command(self.command)
-        return LineProcess(
-            self.command, given(self.environment), self.timeout_s, self.start_s, int(self.reply_mib * _MIB)
-        )
+        command = allowed_command(self.command)
+        return LineProcess(command, given(self.environment), self.timeout_s, self.start_s, int(self.reply_mib * _MIB))
 
 
-def allowed_command(command: Sequence[str]) -> None:
-    """Refuse a command that the user has not named, or of which there is no program.
+def allowed_command(asked: Sequence[str | Mapping[str, Any]]) -> tuple[str, ...]:
+    """The words of a command that the user has named, and of which there is a program.
 
     Raises:
         LcmError: with the remedy.
     """
-    if not command:
+    if not (command := words_of_command(asked)):
         raise LcmError(
             "external.command names no program: write external.command=[PROGRAM,ARGUMENT], as in docs/external.md"
         )
@@ -59,6 +58,7 @@ def allowed_command(command: Sequence[str]) -> None:
         raise LcmError(f"external.command: {why}")
     if shutil.which(command[0]) is None:
         raise LcmError(f"external.command: there is no program {command[0]!r}: name one, or its whole path")
+    return command
 
 
 def given(names: Sequence[str]) -> Mapping[str, str]:

@@ -2,7 +2,8 @@
 beginning, or rules are lost."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from lcm.compaction.sentences import sentences
@@ -12,11 +13,13 @@ from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
 from lcm.compaction.summarizer.passages import in_code, read_source
 from lcm.records.conversation import Message
-from lcm.records.summary import FALLBACK_MARK
+from lcm.records.summary import DIRECTIVE_MARK, FALLBACK_MARK
 
 _KEPT_SHARE = 0.6  # of a rule's content words, in one line of the summary
 _NAMING = (FOOTER.rstrip(), FILES.rstrip())
-_MARKED_AS_CUT = re.compile(r"\n?\[(?:Truncated|Capped)[^\]\n]*\]\s*$|\s*" + re.escape(FALLBACK_MARK) + r"\s*$")
+_MARKED_AS_CUT = re.compile(
+    rf"(?:\n?\[(?:Truncated|Capped)[^\]\n]*\]\s*|\s*{re.escape(FALLBACK_MARK)}\s*|\s*{re.escape(DIRECTIVE_MARK)}\s*)+$"
+)
 
 
 class SummaryHarm(NamedTuple):
@@ -43,7 +46,12 @@ class SummaryHarm(NamedTuple):
 
 
 def summary_harm(
-    summary: str, source: str, rules: Sequence[str], summary_tokens: int, source_tokens: int
+    summary: str,
+    source: str,
+    rules: Iterable[str],
+    summary_tokens: int,
+    source_tokens: int,
+    most_rules: int | None = None,
 ) -> SummaryHarm:
     """Hold a summary against what it stands for.
 
@@ -53,11 +61,12 @@ def summary_harm(
         rules: those in the source, as `rules_of_messages` and `rules_of_summaries` find them.
         summary_tokens: of its words.
         source_tokens: that its sources cost in the context.
+        most_rules: no more rules are looked at once so many were found to be lost; None = all are.
     """
     return SummaryHarm(
         is_no_smaller=summary_tokens >= source_tokens > 0,
         is_cut=is_cut(summary, source),
-        lost_rules=tuple(lost_rules(summary, rules)),
+        lost_rules=tuple(islice(lost_rules(summary, rules), most_rules)),
     )
 
 
@@ -68,14 +77,14 @@ def is_cut(summary: str, source: str) -> bool:
     return bool(words) and words != whole and whole.startswith(words)
 
 
-def lost_rules(summary: str, rules: Sequence[str]) -> Iterator[str]:
+def lost_rules(summary: str, rules: Iterable[str]) -> Iterator[str]:
     """The rules of which no line of the summary holds three of five content words; what the lines on files and on what
     it left out only name, it does not keep."""
-    if not rules:
-        return
-    told = (line for line in summary.splitlines() if not line.lstrip().startswith(_NAMING))
-    lines = [set(content_words(line)[1]) for line in told]
+    lines: list[set[str]] | None = None
     for rule in rules:
+        if lines is None:
+            told = (line for line in summary.splitlines() if not line.lstrip().startswith(_NAMING))
+            lines = [set(content_words(line)[1]) for line in told]
         words = set(content_words(rule)[1])
         if words and max((len(words & line) for line in lines), default=0) < _KEPT_SHARE * len(words):
             yield rule
@@ -83,14 +92,15 @@ def lost_rules(summary: str, rules: Sequence[str]) -> Iterator[str]:
 
 def rules_of_messages(messages: Sequence[Message]) -> list[str]:
     """The sentences in which a user obliges or forbids, as guidance reads them; each once."""
-    said = (
-        piece.strip()
-        for message in messages
-        if message.role == "user" and not any(part.part_type == "tool" for part in message.parts)
-        if may_hold_rule(message.content)
-        for piece in sentences(_without_code(message.content))
-    )
-    return list(dict.fromkeys(filter(is_user_rule, said)))
+    return list(dict.fromkeys(rules_found(messages)))
+
+
+def rules_found(messages: Iterable[Message]) -> Iterator[str]:
+    """Likewise, as they are come to: to read a sentence takes a while, and who looks for one need not read all."""
+    for message in messages:
+        is_said = message.role == "user" and not any(part.part_type == "tool" for part in message.parts)
+        if is_said and may_hold_rule(message.content):
+            yield from filter(is_user_rule, map(str.strip, sentences(_without_code(message.content))))
 
 
 def _without_code(text: str) -> str:

@@ -30,6 +30,8 @@ class CompactionProgress:
     failure: str = ""
     """What ended the run, where that was not the credentials."""
     elapsed_seconds: float = 0.0
+    is_capped: bool = False
+    """A sweep ended since it had made as many passes as it may, or since time was up."""
     hot: Mapping[str, int] = field(default_factory=dict)
     """The messages that stay because they are hot, and what each weighs: settled before anything is done."""
     triggers: tuple[TriggerReading, ...] = ()

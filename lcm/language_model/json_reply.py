@@ -1,11 +1,8 @@
 """The JSON object inside a model's reply, whatever words or fences stand around it."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
-
-_BRACE = re.compile(r"\{")
 
 
 def object_in(reply: str, key: str) -> dict[str, Any] | None:
@@ -33,10 +30,15 @@ def names(key: str) -> Callable[[str], bool]:
 
 
 def _objects(reply: str) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder()
-    for brace in _BRACE.finditer(reply):
+    """Every object of the reply, and those under its keys; rows of a list inside of one are about something else."""
+    decoder, at = json.JSONDecoder(), 0
+    while (at := reply.find("{", at)) >= 0:
         try:
-            found, _ = decoder.raw_decode(reply, brace.start())
+            found, at = decoder.raw_decode(reply, at)
         except (ValueError, RecursionError):
+            at += 1
             continue
-        yield found
+        waiting = [found]
+        while waiting:
+            yield (one := waiting.pop(0))
+            waiting += [member for member in one.values() if isinstance(member, dict)]

@@ -19,7 +19,7 @@ from lcm.memory.folded_documents import FoldedDocuments
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.message_documents import MessageDocuments
 from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
-from lcm.memory.recalled import recalled_by_query
+from lcm.memory.recalled import recalled_by_query, with_mentions
 from lcm.memory.scopes.identity import Identity, identified
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
@@ -259,7 +259,9 @@ class Memory:
 
         Where the assembly shows documents, an ask names those recalled for it: `recalled` gives them.
         """
-        return self.system.assembly.assemble(self.store.context_records(conversation_id), asks, self._authored)
+        assembly, items = self.system.assembly, self.store.context_records(conversation_id)
+        asks = with_mentions(asks, assembly, self.store, conversation_id, self.incidents)
+        return assembly.assemble(items, asks, self._authored)
 
     def context(self, query: Query, budget_tokens: int) -> Context:
         """The context that a model is shown before it answers `query`, which names its conversation.
@@ -279,15 +281,14 @@ class Memory:
                 f"query {query.query_id!r} is asked at {query.asked_at.isoformat()}, before the last message of its "
                 f"conversation at {last.isoformat()}: a context is as of now; replay the transcript up to the question"
             )
-        conversation_id, assembly = query.conversation_id, self.system.assembly
-        recalled: Sequence[Recalled] = ()
-        items = self.store.context_records(conversation_id)
+        assembly, items = self.system.assembly, self.store.context_records(query.conversation_id)
+        ask = ContextRequest(budget_tokens, query.text, asked_at=query.asked_at)
+        [ask] = with_mentions([ask], assembly, self.store, query.conversation_id, self.incidents)
         if assembly.shows_documents:
             if isinstance(assembly, ShowsTail):
                 tail = assembly.tail_message_ids(items, budget_tokens, self._authored, query.text)
                 query = replace(query, shown_message_ids=(*query.shown_message_ids, *tail))
-            recalled = self.recalled(self.recall([query])).get(query.query_id, ())
-        ask = ContextRequest(budget_tokens, query.text, recalled, query.asked_at)
+            ask = ask._replace(recalled=self.recalled(self.recall([query])).get(query.query_id, ()))
         return assembly.assemble(items, [ask], self._authored)[0]
 
     def recalled(self, ranked: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:

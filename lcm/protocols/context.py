@@ -1,7 +1,7 @@
 """What a model is shown: assembly and authored documents."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -10,6 +10,13 @@ from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
 from lcm.records.query import Recalled
 from lcm.records.summary import Summary
+
+
+class Mention(NamedTuple):
+    """A message that mentions a name."""
+
+    message_id: str
+    text: str
 
 
 class ContextRequest(NamedTuple):
@@ -22,14 +29,17 @@ class ContextRequest(NamedTuple):
     """What ranking found for the prompt, best first."""
     asked_at: datetime | None = None
     """When; None = as of the last item of the conversation."""
+    mentions: Mapping[str, Sequence[Mention]] = {}
+    """Where the assembly looks names up: by name what users and assistants said of it in the conversation, newest
+    first."""
 
 
 class Assembly(Protocol):
     """Packs contexts.
 
-    Laws: the fresh tail is always in; the rest is never over budget; hard authored text is never cut; a tool's result
-    stands behind a message that calls it; one context an ask, each as if asked alone; of every item, and of what was
-    recalled where documents are shown, it stands in the context or in what that leaves out.
+    Laws: the fresh tail is always in, unless the whole is clamped; the rest is never over budget; hard authored text is
+    never cut; a tool's result stands behind a message that calls it; one context an ask, each as if asked alone; of
+    every item, and of what was recalled where documents are shown, it stands in the context or in what that leaves out.
     """
 
     @property
@@ -70,6 +80,15 @@ class ShowsTail(Protocol):
         prompt: str = "",
     ) -> list[str]:
         """The messages that a context shows word for word."""
+        ...
+
+
+@runtime_checkable
+class LooksUp(Protocol):
+    """An assembly that quotes what a conversation said of names that its context lacks."""
+
+    def names(self, prompt: str) -> list[str]:
+        """The names of a prompt whose mentions an ask should bring."""
         ...
 
 

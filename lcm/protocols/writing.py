@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
@@ -118,6 +118,15 @@ class Admission(Protocol):
             messages: the conversation up to the candidate's last source message.
             now: when that message was said.
         """
+        ...
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """An admission that may look at all candidates of an extraction before it judges the first."""
+
+    def looked_at(self, candidates: Sequence[Candidate], *, incidents: Counter[str]) -> Admission:
+        """What judges these very candidates, one by one."""
         ...
 
 

@@ -9,7 +9,7 @@ ContextTier = Literal["hard", "tail", "soft", "guidance", "recalled", "recovered
 protected rule, found by ranking, fetched because ranking failed."""
 
 
-LeftOutReason = Literal["budget", "share", "behind", "tail", "shown", "passed over", "dreams", "degraded"]
+LeftOutReason = Literal["budget", "share", "behind", "tail", "shown", "passed over", "dreams", "degraded", "clamped"]
 """Why something is not in a context:
 
 | | |
@@ -22,6 +22,7 @@ LeftOutReason = Literal["budget", "share", "behind", "tail", "shown", "passed ov
 | `passed over` | recovery orders what was fetched without it |
 | `dreams` | questions about dreams are answered by dreams, and no others are |
 | `degraded` | what must be shown takes more than it may, and nothing else is shown |
+| `clamped` | as it is sent, the context would cost more than the budget, and was cut |
 """
 
 

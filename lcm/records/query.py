@@ -26,6 +26,13 @@ class Recalled:
     """The width that answered, of an index with several."""
     is_recovered: bool = False
     """Fetched because ranking failed: the raw words, in the order of their cosine."""
+    related: tuple[str, ...] = ()
+    """The beginnings of documents that are shown with it, and with no better one."""
+
+    @property
+    def text_with_related(self) -> str:
+        """The text as it is shown."""
+        return f"{self.text}\nRelated: {' | '.join(self.related)}" if self.related else self.text
 
 
 @dataclass(frozen=True, slots=True)

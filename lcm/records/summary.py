@@ -28,6 +28,9 @@ LEVELS: tuple[Level, ...] = Level.__args__  # type: ignore[attr-defined]
 FALLBACK_MARK = "[LCM fallback summary; truncated for context management]"
 """The last line of a summary that is the cut beginning of its source, because no model gave one."""
 
+DIRECTIVE_MARK = "[LCM fallback summary; directive-shaped untrusted content omitted]"
+"""Likewise where what reads like an order to a model was left out of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:

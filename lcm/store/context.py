@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from lcm.clock import format_instant
+from lcm.collection import collection_paused
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
@@ -23,7 +24,8 @@ def read_context(connection: sqlite3.Connection, conversation: int, after: int =
         """,
         (conversation, after),
     )
-    return [ContextEntry._make(row) for row in rows.fetchall()]
+    with collection_paused():
+        return [ContextEntry._make(row) for row in rows.fetchall()]
 
 
 def read_standing(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> set[str]:

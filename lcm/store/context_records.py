@@ -33,8 +33,9 @@ class ContextRecords(Sequence[Record], Generic[Record]):
     def __getitem__(self, at: int | slice) -> Record | list[Record]:
         if isinstance(at, slice):
             return [self[place] for place in range(*at.indices(len(self)))]
-        number, place = divmod(range(len(self.entries))[at], _BLOCK)
-        return self._block(number)[place]
+        place = at if 0 <= at < len(self.entries) else range(len(self.entries))[at]
+        block = self._blocks.get(place // _BLOCK)
+        return (self._block(place // _BLOCK) if block is None else block)[place % _BLOCK]
 
     def __iter__(self) -> Iterator[Record]:
         for number in range(-(-len(self.entries) // _BLOCK)):

@@ -4,9 +4,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import chain, groupby
-from operator import itemgetter
-from typing import NamedTuple
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
 
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import mapping_json, optional_text, require_id, well_formed
@@ -16,6 +16,9 @@ ORDINAL_STEP = 1024
 """Between neighbouring context items: room to replace a run without renumbering what follows."""
 
 _NO_END = 2**62
+_SHARED = 200
+"""Characters: most envelopes and metadata are short and few, and are decoded once for all messages."""
+_ROWS_AT_ONCE = 256
 _ROWS_A_STATEMENT = 80
 """Of messages: older builds of SQLite take 999 values at most."""
 
@@ -103,6 +106,12 @@ def _encode_file(file: LargeFile) -> FileRow:
     )
 
 
+@lru_cache(4096)
+def _shared_json(text: str) -> Any:
+    """Decoded JSON, the same object for all who ask: nobody changes a record."""
+    return json.loads(text)
+
+
 def decode_message(row: MessageRow) -> Message:
     return Message(
         message_id=row.message_key,
@@ -112,20 +121,21 @@ def decode_message(row: MessageRow) -> Message:
         created_at=parse_instant(row.created_at),
         author=row.author,
         parts=tuple(map(_decode_part, row.parts)),
-        envelope=json.loads(row.envelope),
+        envelope=_shared_json(row.envelope) if len(row.envelope) <= _SHARED else json.loads(row.envelope),
         files=tuple(LargeFile(*file) for file in row.files),
     )
 
 
 def _decode_part(row: PartRow) -> Part:
+    metadata = row.metadata
     return Part(
-        part_type=row.part_type,  # type: ignore[arg-type]  # the table's CHECK
-        text=row.text_content,
-        tool_call_id=row.tool_call_id,
-        tool_name=row.tool_name,
-        tool_input=row.tool_input,
-        tool_output=row.tool_output,
-        metadata=json.loads(row.metadata),
+        row.part_type,  # type: ignore[arg-type]  # the table's CHECK
+        row.text_content,
+        row.tool_call_id,
+        row.tool_name,
+        row.tool_input,
+        row.tool_output,
+        _shared_json(metadata) if len(metadata) <= _SHARED else json.loads(metadata),
     )
 
 
@@ -142,7 +152,9 @@ def read_rows(
         """,
         (conversation, first, last),
     )
-    parts = {seq: tuple(PartRow(*row[1:]) for row in rows) for seq, rows in groupby(part_rows, itemgetter(0))}
+    parts: dict[int, list[PartRow]] = {}
+    for seq, *columns in part_rows.fetchall():
+        parts.setdefault(seq, []).append(PartRow._make(columns))
     file_rows = connection.execute(
         """
         SELECT m.seq, f.file_id, f.ordinal, f.position, f.file_name, f.mime_type, f.byte_size, f.exploration_summary
@@ -151,7 +163,9 @@ def read_rows(
         """,
         (conversation, first, last),
     )
-    files = {seq: tuple(FileRow(*row[1:]) for row in rows) for seq, rows in groupby(file_rows, itemgetter(0))}
+    files: dict[int, list[FileRow]] = {}
+    for seq, *columns in file_rows.fetchall():
+        files.setdefault(seq, []).append(FileRow._make(columns))
     message_rows = connection.execute(
         """
         SELECT seq, message_key, session_id, role, author, content, envelope, created_at
@@ -159,8 +173,9 @@ def read_rows(
         """,
         (conversation, first, last),
     )
-    for seq, *columns in message_rows:
-        yield MessageRow._make((*columns, files.get(seq, ()), parts.get(seq, ())))
+    while some := message_rows.fetchmany(_ROWS_AT_ONCE):
+        for seq, *columns in some:
+            yield MessageRow._make((*columns, tuple(files.get(seq, ())), tuple(parts.get(seq, ()))))
 
 
 def insert_rows(

@@ -3,11 +3,12 @@
 Full-text queries are driven from the full-text table: driven from the rows of a conversation, each would ask it anew.
 Ids are found and sorted first, words are read for those alone that are returned.
 
-Source: lossless-claw 0.6.3.
+Source: lossless-claw, 0.6.3 and 0.15.3.
 """
 
 import json
 import logging
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,8 +35,12 @@ from lcm.store.query_text import (
 )
 from lcm.store.search_subject import SUMMARIES, SearchBounds, SearchSubject
 
-Order = Literal["time", "relevance"]
+Order = Literal["time", "relevance", "hybrid"]
+"""The newest first; the best; or the best with a discount for age: rank / (1 + .001 for each hour)."""
 _BATCH = 200
+_MAY_RUN_AWAY = re.compile(r"[*+?{(|]")
+"""Without any of these a pattern takes at most as many steps as the text has characters for each of its own, and needs
+no bound of time within a text, which costs more than the search of a short one."""
 _log = logging.getLogger(__name__)
 
 
@@ -81,14 +86,17 @@ def find(
     *,
     keeps_phrases: bool,
     incidents: Counter[str],
+    order_cjk: Order = "relevance",
 ) -> list[tuple[Any, str]]:
-    """The rows that hold every word of a query: key and snippet; in the order of time the newest first.
+    """The rows that hold every word of a query: key and snippet; in the order of time the newest first, of equals too.
+
+    `order_cjk` is that of what the table of trigrams finds.
 
     Substring search stands in where the full-text table cannot answer: for CJK, and, logged and counted as
     `full_text_error`, where it fails.
     """
     if contains_cjk(query):
-        return _find_cjk(connection, subject, query, bounds, incidents)
+        return _find_cjk(connection, subject, query, bounds, order_cjk, incidents)
     match = match_expression(query, keeps_phrases=keeps_phrases)
     match = f"{{{subject.match_in}}} : ({match})" if subject.match_in else match
     try:
@@ -127,13 +135,19 @@ def scan(
     deadline = clock() + seconds
     found: list[tuple[Any, str]] = []
     longest, cut = PATTERN_TEXT_CHARACTERS.value, 0
+    is_steady = _MAY_RUN_AWAY.search(pattern.pattern) is None
     for seen, (key, content) in enumerate(_newest(connection, subject, bounds)):
         if max_rows is not None and seen >= max_rows:
             return RegexScan(found, f"the newest {max_rows:,} were searched")
         left = deadline - clock()
         cut += len(content) > longest
         try:
-            match = pattern.search(content, 0, longest, timeout=left) if left > 0 else None
+            if left <= 0:
+                match = None
+            elif is_steady:
+                match = pattern.search(content, 0, longest)
+            else:
+                match = pattern.search(content, 0, longest, timeout=left)
         except TimeoutError:
             left = 0
         except MemoryError:
@@ -188,15 +202,22 @@ def _matching(
     connection: sqlite3.Connection, subject: SearchSubject, match: str, bounds: SearchBounds, order: Order
 ) -> list[tuple[Any, int]]:
     """The keys of what matches, each with its full-text row; CROSS JOIN keeps the full-text table outermost."""
-    rank = f"{subject.fts}.rank, " if order == "relevance" else ""
     return connection.execute(
         f"""
         SELECT {subject.key}, {subject.fts}.rowid FROM {subject.fts} CROSS JOIN {subject.rows} ON {subject.joined}
         WHERE {subject.fts} MATCH :match AND {subject.scope(bounds)}
-        ORDER BY {rank}{subject.newest_first} LIMIT :limit
+        ORDER BY {_first(subject, subject.fts, order)} LIMIT :limit
         """,  # noqa: S608 (our own constants)
         {"match": match, **bounds.parameters},
     ).fetchall()
+
+
+def _first(subject: SearchSubject, table: str, order: Order) -> str:
+    """What rows are sorted by; `table` ranks them, the better the further below 0."""
+    now = "julianday(coalesce(:now, (SELECT max(created_at) FROM messages)))"
+    age_hours = f"max(0, {now} - julianday({subject.ends})) * 24"
+    ranks = {"time": "", "relevance": f"{table}.rank, ", "hybrid": f"{table}.rank / (1 + {age_hours} * 0.001), "}
+    return ranks[order] + subject.newest_first
 
 
 def _best(
@@ -249,7 +270,12 @@ def _snippets(
 
 
 def _find_cjk(
-    connection: sqlite3.Connection, subject: SearchSubject, query: str, bounds: SearchBounds, incidents: Counter[str]
+    connection: sqlite3.Connection,
+    subject: SearchSubject,
+    query: str,
+    bounds: SearchBounds,
+    order: Order,
+    incidents: Counter[str],
 ) -> list[tuple[Any, str]]:
     if subject.trigrams is None:
         terms = like_terms(query)
@@ -266,7 +292,7 @@ def _find_cjk(
                 SELECT s.summary_id, s.content FROM {subject.trigrams} CROSS JOIN summaries s
                   ON s.summary_id = {subject.trigrams}.summary_id
                 WHERE {subject.trigrams} MATCH :match AND {subject.scope(bounds)} {filters}
-                ORDER BY {subject.trigrams}.rank, {subject.newest_first} LIMIT :limit
+                ORDER BY {_first(subject, subject.trigrams, order)} LIMIT :limit
                 """,  # noqa: S608 (our own constants)
                 parameters,
             ).fetchall()

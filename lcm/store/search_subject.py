@@ -22,6 +22,8 @@ class SearchBounds:
     before: datetime | None = None
     """Before that instant."""
     limit: int = 50
+    now: datetime | None = None
+    """From when a hybrid order counts age; None = from the newest message."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -31,6 +33,7 @@ class SearchBounds:
             "since": optional_instant(self.since),
             "before": optional_instant(self.before),
             "limit": self.limit,
+            "now": optional_instant(self.now),
         }
 
 
@@ -101,3 +104,5 @@ SUMMARIES = SearchSubject(
 )
 COVERED = replace(SUMMARIES, starts="coalesce(s.earliest_at, s.created_at)", ends="coalesce(s.latest_at, s.created_at)")
 """Summaries by when what they cover was said, rather than by when they were made."""
+LATEST = replace(COVERED, starts=COVERED.ends)
+"""Summaries by when the last of what they cover was said."""

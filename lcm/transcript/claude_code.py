@@ -1,9 +1,9 @@
 """Claude Code sessions: JSONL, a record a line, with the sessions of its sub-agents beside it or inside it.
 
 Records of type `user` and `assistant` hold a `message` and become messages; so do prompts that were typed while the
-agent worked, which stand in an `attachment` of type `queued_command`. All others (summaries, attachments, progress,
-types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records: what they tell lies
-beside no `message` and no role, and the messages around them tell it again.
+agent worked, which stand in an `attachment` of type `queued_command`. All others (summaries, those of compactions too,
+attachments, progress, types unknown to us) are kept as events. So are the early `tool_use` and `tool_result` records:
+what they tell lies beside no `message` and no role, and the messages around them tell it again.
 
 The order is that of the file. `parentUuid` makes a branch only where a prompt or command goes back behind others:
 parallel tool calls fork it where nobody turned back.
@@ -17,7 +17,7 @@ from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
 from lcm.transcript.branches import Stretches
-from lcm.transcript.claude_prompts import is_typed_meanwhile
+from lcm.transcript.claude_prompts import is_summary, is_typed_meanwhile
 from lcm.transcript.claude_queue import PromptQueue
 from lcm.transcript.claude_rewinds import rewound
 from lcm.transcript.fields import as_object, kind, text_in
@@ -31,6 +31,8 @@ from lcm.transcript.session_folder import ToolResults, agents, is_agent, is_besi
 _SPOKEN = ("user", "assistant")
 _ONLY_HERE = frozenset({"file-history-snapshot", "queue-operation", "permission-mode", "custom-title", "ai-title"})
 """Types of events that no other format knows."""
+_COMPACT_SUMMARY = "compact_summary"
+"""The kind of event that what a compaction left of the talk is, though it is recorded as the user's words."""
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """Where a title stands, the best first: what the user chose, what was made for the session, what it was about."""
@@ -86,7 +88,7 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             own_id = own_id or conversation_id
             message = _message(record, session_id, results)
             is_said = not queued.repeats(record, message)
-            item = message if message is not None and is_said else Event(kind(record), record)
+            item = message if message is not None and is_said else Event(_event_kind(record), record)
             titles |= _title(record)
             title = next((titles[where] for where in _TITLES if where in titles), None)
             is_main = conversation_id == session_id
@@ -97,11 +99,15 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             yield RecordedItem(own_id or session_id, Event("meta", meta), _agent_title(meta))
 
 
+def _event_kind(record: dict[str, Any]) -> str:
+    return _COMPACT_SUMMARY if is_summary(record) else kind(record)
+
+
 def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> Message | None:
     """What is said in a record; None where it is an event."""
     if is_typed := is_typed_meanwhile(record):
         said, within = _queued(record["attachment"]), "attachment"
-    elif record.get("type") in _SPOKEN:
+    elif record.get("type") in _SPOKEN and not is_summary(record):
         said, within = _spoken(record, results), "message"
     else:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from lcm.transcript.fields import object_in
 from lcm.transcript.plain_text import MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
 
-_NOT_TYPED = ("isSidechain", "isMeta", "isCompactSummary")
+_NOT_TYPED = ("isSidechain", "isMeta")
 _BY_PROGRAM = re.compile(r"\s*(<(?!command-|bash-input>)[a-z-]+[\s>]|\[Request interrupted)")
 """How a record of type `user` begins that nobody typed: what a command printed, a task that is done."""
 
@@ -17,12 +17,17 @@ _NOTIFICATION = "<task-notification"
 
 def is_typed(record: Mapping[str, Any]) -> bool:
     """Whether it is a prompt, or a command, that began a turn or could have."""
-    if record.get("type") != "user" or any(record.get(key) is True for key in _NOT_TYPED):
+    if record.get("type") != "user" or is_summary(record) or any(record.get(key) is True for key in _NOT_TYPED):
         return False
     content = object_in(record, "message").get("content")
     if any(block_type(block) in RESULT_TYPES for block in _blocks(content)):
         return False
     return _says_something(content) and _BY_PROGRAM.match(plain_text({"content": content})) is None
+
+
+def is_summary(record: Mapping[str, Any]) -> bool:
+    """Whether a compaction left it in the place of the talk before."""
+    return record.get("isCompactSummary") is True
 
 
 def is_typed_meanwhile(record: Mapping[str, Any]) -> bool:

@@ -26,6 +26,7 @@ from lcm.transcript.wrapped import unwrapped, without
 _HISTORY = "api_conversation_history"
 _SHOWN = ("ui_messages", "claude_messages")
 _NOTES = ("history_item", "task_metadata", "context_history")
+_HOST_MARKS = {"isSummary": "summary", "isTruncationMarker": "truncation"}
 _WRAPPERS = ("task", "user_message", "feedback", "answer")
 _BY_USER = frozenset({"task", "user_feedback"})
 """What is said under these names the user said; the first `text` repeats the task."""
@@ -37,7 +38,8 @@ class ClineReader:
 
     A message without `ts` has the instant of what was shown last before it, where that says its place in the history
     (`conversationHistoryIndex`), or else of what was shown with the words with which the message begins, in order.
-    What was shown and the notes on the task are events.
+    What was shown and the notes on the task are events, and so is what Roo Code puts in the place of messages that it
+    no longer sends: a summary, or the mark of where it cut.
     """
 
     name = "cline"
@@ -58,8 +60,8 @@ class ClineReader:
         shown = _Shown(_beside(file.path, _SHOWN))
         for place, (line, record) in enumerate(file.values()):
             with file.record(line):
-                is_said = "role" in as_object(record)
-                item = _message(record, place, name, shown) if is_said else Event(kind(record), record)
+                named = _by_host(as_object(record))
+                item = Event(named, record) if named else _message(record, place, name, shown)
                 yield RecordedItem(name, item, title)
         for path in _beside(file.path, _SHOWN):
             yield from (RecordedItem(name, event, title) for event in _events(file, path))
@@ -119,6 +121,13 @@ class _Shown:
                 self._next = number
                 return at
         return None
+
+
+def _by_host(record: dict[str, Any]) -> str | None:
+    """The kind of what the host wrote itself, be it in the user's name; None for a message."""
+    if "role" not in record:
+        return kind(record)
+    return next((named for key, named in _HOST_MARKS.items() if record.get(key) is True), None)
 
 
 def _message(record: dict[str, Any], place: int, session_id: str, shown: _Shown) -> Message:

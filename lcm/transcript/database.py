@@ -1,7 +1,7 @@
 """A SQLite database that an agent keeps: read as it stands at one moment, while its owner may be writing."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote
@@ -57,6 +57,18 @@ def damage(file: RecordedFile) -> str | None:
     return None
 
 
+def columns(row: Mapping[str, Any] | sqlite3.Row) -> dict[str, Any]:
+    """A row by the names of its columns.
+
+    Raises:
+        TranscriptError: if one holds bytes, or text that is not UTF-8: a record has no place for these.
+    """
+    held = dict(row)
+    if blobs := [name for name, value in held.items() if isinstance(value, bytes)]:
+        raise TranscriptError(f"{blobs[0]} must be text or a number, got bytes")
+    return held
+
+
 @contextmanager
 def snapshot(file: RecordedFile) -> Iterator[sqlite3.Connection]:
     """The database as it stands now, read-only: rows by name, in one transaction.
@@ -84,5 +96,14 @@ def _opened(file: RecordedFile) -> Iterator[sqlite3.Connection]:
     address = f"file:{quote(str(file.path.resolve()))}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=_WAIT_S, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
+        connection.text_factory = _text
         connection.execute("PRAGMA query_only=1")
         yield connection
+
+
+def _text(value: bytes) -> str | bytes:
+    """A text; as bytes where it is not UTF-8, so that it spoils its row and not the query."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

@@ -10,6 +10,8 @@ from lcm.records.conversation import LargeFile
 
 TOOL_RESULT_NAME = "tool-result"
 """Of a result whose tool is not named."""
+UNKNOWN = "unknown"
+"""Stands for what a file or a tool is not told."""
 
 _FILE_ID = re.compile(r"\bfile_[a-f0-9]{16}\b", re.ASCII | re.IGNORECASE)
 
@@ -21,15 +23,26 @@ def file_ids_in(text: str) -> list[str]:
 
 def file_reference(file: LargeFile) -> str:
     """What stands for a `<file>` block."""
-    name, mime_type = file.name or "unknown", file.mime_type or "unknown"
+    name, mime_type = trim(file.name or "") or UNKNOWN, trim(file.mime_type or "") or UNKNOWN
     head = f"[LCM File: {file.file_id} | {name} | {mime_type} | {file.byte_size:,} bytes]"
-    return f"{head}\n\nExploration Summary:\n{trim(file.exploration_summary)}"
+    return f"{head}\n\n{_explored(file)}"
 
 
 def tool_output_reference(file: LargeFile, tool_name: str) -> str:
     """What stands for the result of a tool."""
-    head = f"[LCM Tool Output: {file.file_id} | tool={tool_name} | {file.byte_size:,} bytes]"
-    return (
-        f"{head}\n\nExploration Summary:\n{trim(file.exploration_summary)}\n\n"
-        "Use lcm_describe with the file id to inspect the full output."
-    )
+    whole = "Use lcm_describe with the file id to inspect the full output."
+    return f"{_tool_output(file, tool_name)}\n\n{_explored(file)}\n\n{whole}"
+
+
+def shortened_result(file: LargeFile, tool_name: str) -> str:
+    """What stands for the result of a tool that is shown whole elsewhere."""
+    whole = 'Call lcm_describe(id="<file_id above>", expandFile=true) to fetch the full output content from disk.'
+    return f"{_tool_output(file, tool_name)}\n\n{_explored(file)}\n\n{whole}"
+
+
+def _tool_output(file: LargeFile, tool_name: str) -> str:
+    return f"[LCM Tool Output: {file.file_id} | tool={trim(tool_name) or UNKNOWN} | {file.byte_size:,} bytes]"
+
+
+def _explored(file: LargeFile) -> str:
+    return f"Exploration Summary:\n{trim(file.exploration_summary) or '(no summary available)'}"

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import cline, cursor, opencode, openhands, session_folder
+from lcm.transcript import agent_database, cline, cursor, opencode, openhands, session_folder
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex_forks import mark_forks
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.foreign import foreign_name
+from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import column_names
@@ -21,6 +22,7 @@ from lcm.transcript.recorded_file import RecordedFile, without_ending
 from lcm.transcript.session_states import mark_states
 
 _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
+    (OpenClawReader(), agent_database.beside),
     (ClaudeCodeReader(), session_folder.beside),
     (ClineReader(), cline.beside),
     (CursorReader(), cursor.beside),

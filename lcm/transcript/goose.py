@@ -15,7 +15,7 @@ from typing import Any
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
-from lcm.transcript.database import has_tables, is_database, parsed, snapshot
+from lcm.transcript.database import columns, has_tables, is_database, parsed, snapshot
 from lcm.transcript.fields import as_object, listed, object_in, text_in
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.parts import decompose
@@ -97,18 +97,20 @@ def _exported(file: RecordedFile) -> Iterator[RecordedItem]:
 
 def _stored(file: RecordedFile) -> Iterator[RecordedItem]:
     with snapshot(file) as connection:
-        of_sessions = {row["id"]: dict(row) for row in connection.execute("SELECT * FROM sessions")}
+        of_sessions = {row["id"]: row for row in connection.execute("SELECT * FROM sessions ORDER BY rowid")}
         known = connection.execute("SELECT session_id FROM messages GROUP BY session_id ORDER BY min(id)").fetchall()
-        for (session_id,) in known:
-            header = of_sessions.get(session_id, {})
-            title = text_in({key: value for key, value in header.items() if value}, "name", "description")
-            if header:
-                yield RecordedItem(session_id, Event("session", header), title)
+        for session_id in dict.fromkeys([*(row["session_id"] for row in known), *of_sessions]):
+            name, title = native_id(session_id) or file.name, None
+            if session_id in of_sessions:
+                with file.record(1, f"session {session_id}: "):
+                    header = columns(of_sessions[session_id])
+                    title = text_in({key: value for key, value in header.items() if value}, "name", "description")
+                    yield RecordedItem(name, Event("session", header), title)
             rows = connection.execute("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session_id,))
             for row in rows:
                 file.bytes_read += len(row["content_json"] or "")
                 with file.record(row["id"], f"session {session_id}: "):
-                    yield RecordedItem(session_id, _item(_record(dict(row)), session_id), title)
+                    yield RecordedItem(name, _item(_record(columns(row)), name), title)
 
 
 def _record(row: dict[str, Any]) -> dict[str, Any]:

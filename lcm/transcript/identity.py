@@ -1,6 +1,5 @@
 """Ids and instants of messages as the formats give them."""
 
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -22,10 +21,12 @@ def native_id(value: object) -> str:
     return value if isinstance(value, str) and is_well_formed(value) else ""
 
 
-_MAY_BE_INSTANTS = ("createdAt", "created", "create_time", "sentAt", "sent_at", "ts", "time", "date")
+_MAY_BE_INSTANTS = (
+    "createdAt", "created", "create_time", "createTime", "created_time", "created_utc", "sentAt", "sent_at",
+    "ts", "timestamp_ms", "time", "datetime", "date",
+)  # fmt: skip
 _EPOCH_FROM = 10**8
 """Seconds: a smaller number is no instant of a session, but a duration or a count."""
-_EPOCH_TEXT = re.compile(r"\d{9,13}(\.\d+)?")
 _MERGED_FROM = 2**17
 
 
@@ -104,8 +105,8 @@ def digest(text: str) -> int:
 
 
 def said_at(message: Mapping[str, Any]) -> datetime | None:
-    """When a message was said, in formats that do not say under which key: ISO 8601 text, or seconds or milliseconds
-    since 1970, which may be text too.
+    """When a message was said, in formats that do not say under which key: ISO 8601 text, or a number since 1970 in
+    seconds or a smaller unit, which may be text too.
 
     `created_at` and `timestamp` are instants. What stands under the other keys may be anything, a duration or a name,
     and is passed over where it is no instant.
@@ -117,8 +118,6 @@ def said_at(message: Mapping[str, Any]) -> datetime | None:
         return instant
     for key in _MAY_BE_INSTANTS:
         value = message.get(key)
-        if isinstance(value, str) and (number := _EPOCH_TEXT.fullmatch(value)):
-            value = float(number[0])
         is_one = value > _EPOCH_FROM if isinstance(value, int | float) else isinstance(value, str)
         with suppress(TranscriptError):
             if is_one and (instant := recorded_instant({key: value}, (key,))) is not None:

@@ -13,6 +13,7 @@ from typing import Any
 from lcm.encoding import to_json
 from lcm.records.conversation import Message, Part
 from lcm.transcript.large_files import compacted
+from lcm.transcript.parts import is_translated
 from lcm.transcript.plain_text import CALL_TYPES, block_type
 
 _IMAGE_TYPES = frozenset({"image", "image_url", "input_image", "output_image", "image_asset_pointer"})
@@ -30,13 +31,15 @@ def without_images(message: Message) -> tuple[Message, int]:
     if not _may_hold([message.content, message.envelope.get("native"), [_recorded(part) for part in message.parts]]):
         return message, 0
     shown = compacted(message)
-    native, images = _bare(shown.envelope.get("native"))
+    native, in_record = _bare(shown.envelope.get("native"))
+    is_shown_by_parts = native is None or is_translated(message)
+    images = 0 if is_shown_by_parts else in_record
     content, in_content = _bare_text(shown.content)
     slots = shown.envelope.get("slots", {})
     parts: list[Part] = []
     for part in shown.parts:
         raw, here = _bare(_recorded(part))
-        is_counted = "slot" in part.metadata or native is None
+        is_counted = "slot" in part.metadata or is_shown_by_parts
         images += here if is_counted else 0  # what no slot holds stands in the envelope as well
         if not (images_in(part.metadata.get("raw")) and slots.get(part.metadata.get("slot")) == "list"):
             parts.append(_bare_part(part, raw))
@@ -66,10 +69,8 @@ def _recorded(part: Part) -> Any:
 
 
 def _may_hold(value: Any) -> bool:
-    """Whether some text in a value names an image, as a type, a media type or a data URL does: most do not."""
-    if isinstance(value, str):
-        return "image" in value
-    return any(map(_may_hold, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
+    """Whether something in a value names an image, as a type, a media type or a data URL does: most do not."""
+    return "image" in repr(value)
 
 
 def _bare(value: Any) -> tuple[Any, int]:

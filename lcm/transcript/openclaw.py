@@ -25,7 +25,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
 from lcm.transcript.agent_database import Records, is_agent_database, stored_sessions
 from lcm.transcript.branches import Stretches
-from lcm.transcript.database import is_database, snapshot
+from lcm.transcript.database import columns, is_database, snapshot
 from lcm.transcript.fields import as_object, kind, listed, object_in, text_in
 from lcm.transcript.identity import Digests, digest, native_id, recorded_instant
 from lcm.transcript.parts import decompose, enclosed
@@ -74,8 +74,9 @@ class OpenClawReader:
         with snapshot(file) as connection:
             for session in stored_sessions(connection):
                 if session.window is not None:
-                    title = text_in(session.window, "display_name")
-                    yield RecordedItem(session.session_id, Event("session_window", session.window), title)
+                    with file.record(1, f"session_windows, session {session.session_id}: "):
+                        window = Event("session_window", columns(session.window))
+                        yield RecordedItem(session.session_id, window, text_in(session.window, "display_name"))
                 held = Digests()
                 for number, records in enumerate(session.states):
                     yield from self._state(file, records, session.session_id, held if number else None)

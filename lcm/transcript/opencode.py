@@ -20,7 +20,7 @@ from lcm.errors import TranscriptError
 from lcm.files import is_below
 from lcm.given import read_whole
 from lcm.records.conversation import ROLES, Event, Message, Part, PartType
-from lcm.transcript.database import has_tables, is_database, snapshot
+from lcm.transcript.database import columns, has_tables, is_database, snapshot
 from lcm.transcript.fields import as_object, json_in, kind, listed, object_in, text_in
 from lcm.transcript.identity import native_id, recorded_instant
 from lcm.transcript.json_scanner import parse
@@ -291,7 +291,8 @@ def _database(file: RecordedFile) -> Iterator[RecordedItem]:
         for session in database.execute("SELECT * FROM session ORDER BY time_created, id"):
             conversation = _conversation(dict(session), file.name)
             with file.record(1, f"session {session['id']}: "):
-                yield conversation.event("session", _columns(session))
+                yield conversation.event("session", columns(session))
+            with file.record(1, f"session {session['id']}: "):
                 conversation.end_before(dict(session).get("revert"))
             for message in database.execute(_MESSAGES, [session["id"]]):
                 with file.record(1, f"message {message['id']}: "):
@@ -300,7 +301,7 @@ def _database(file: RecordedFile) -> Iterator[RecordedItem]:
             for table in noted:
                 for row in database.execute(_NOTED[table], [session["id"]]):
                     with file.record(1, f"{table} of session {session['id']}: "):
-                        yield conversation.event(table, _columns(row))
+                        yield conversation.event(table, columns(row))
         for row in database.execute(_ORPHANS):
             file.put_aside(1, f"{row['what']} {row['id']}: its session is not in the database")
         if has_tables(file, session_message="session_id type"):
@@ -325,12 +326,6 @@ def _shown(row: sqlite3.Row) -> dict[str, Any]:
     ids = {"id": "id", "session_id": "sessionID", "message_id": "messageID"}
     shown = {name: row[column] for column, name in ids.items() if column in row.keys()}  # noqa: SIM118  # a row's values
     return {**shown, **as_object(parse(row["data"]), "`data`")}
-
-
-def _columns(row: sqlite3.Row) -> dict[str, Any]:
-    if blobs := [column for column in row.keys() if isinstance(row[column], bytes)]:  # noqa: SIM118  # a row's values
-        raise TranscriptError(f"{blobs[0]} must be text or a number, got bytes")
-    return dict(row)
 
 
 def _first(file: RecordedFile) -> list[Any]:

@@ -109,14 +109,25 @@ def read_whole(message: Message) -> dict[str, Any]:
     return _filled(message, ("raw",))
 
 
+def is_translated(message: Message) -> bool:
+    """Whether its parts are in another notation than its record, which is kept whole."""
+    return not message.envelope.get("slots") and any("slot" in part.metadata for part in message.parts)
+
+
 def _filled(message: Message, keys: Sequence[str]) -> dict[str, Any]:
     """The native message, its slots filled with the first of the keys that a part has, or else its text."""
     native: dict[str, Any] = dict(message.envelope["native"])
     for slot, shape in message.envelope["slots"].items():
-        held = (part for part in message.parts if part.metadata.get("slot") == slot)
-        blocks = [next((p.metadata[key] for key in keys if key in p.metadata), p.text) for p in held]
+        blocks = [_held(part, keys) for part in message.parts if part.metadata.get("slot") == slot]
         native[slot] = blocks if shape == "list" else blocks[0]
     return native
+
+
+def _held(part: Part, keys: Sequence[str]) -> Any:
+    for key in keys:
+        if key in part.metadata:
+            return part.metadata[key]
+    return part.text
 
 
 def enclosed(envelope: Mapping[str, Any], record: Mapping[str, Any], key: str) -> dict[str, Any]:

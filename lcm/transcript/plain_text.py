@@ -19,6 +19,8 @@ MEDIA_TYPES = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "video", "document", "file", "input_file"}
     | {"media", "file-data", "file-url", "image-data", "image-url"}
 )
+_HELD_KEYS = ("data", "source", "image_url", "input_audio")
+"""Under one of these a block of media holds it; a tool may list files as blocks of such types too."""
 _SECRET_TYPES = frozenset({"redacted_thinking", "encrypted_content"})
 _SILENT_TYPES = CALL_TYPES | RESULT_TYPES | MEDIA_TYPES | _SECRET_TYPES | {"text", "thinking", "reasoning"}
 """Blocks of these types have a known place for words: where that is empty, there are none."""
@@ -53,7 +55,9 @@ def block_type(block: object) -> str:
 
 
 def _is_silent(block: object) -> bool:
-    return block is None or block_type(block) in _SILENT_TYPES
+    if isinstance(block, str):
+        return _is_media(_json_in(block))
+    return block is None or _is_media(block) or block_type(block) in _SILENT_TYPES
 
 
 def _words(value: object, depth: int) -> str | None:
@@ -61,23 +65,35 @@ def _words(value: object, depth: int) -> str | None:
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, str):
-        return _words_in_json(value, depth) or value
+        inner = _json_in(value)
+        return (None if inner is None else _words(inner, depth + 1)) or (None if _is_media(inner) else value)
     if isinstance(value, list):
         found = [_words(element, depth + 1) for element in value]
         return "\n".join(words for words in found if words and not words.isspace()) or None
     return _words_of_block(value, depth) if isinstance(value, dict) else None
 
 
-def _words_in_json(text: str, depth: int) -> str | None:
-    """Look inside text that is itself a JSON object or array."""
+def _json_in(text: str) -> Any:
+    """The JSON object or array that a text is; None where it is none."""
     trimmed = text.strip()
     if trimmed[:1] + trimmed[-1:] not in ("{}", "[]"):
         return None
     try:
-        value = json.loads(trimmed)
+        return json.loads(trimmed)
     except (RecursionError, ValueError):
         return None
-    return _words(value, depth + 1)
+
+
+def _is_media(value: object) -> bool:
+    """Whether it is media and nothing else, or a result of a tool that holds no other block."""
+    if isinstance(value, list):
+        return bool(value) and all(map(_is_media, value))
+    if not isinstance(value, dict):
+        return False
+    blocks = value.get("content", value.get("value"))
+    if isinstance(blocks, list):
+        return _is_media(blocks)
+    return block_type(value) in MEDIA_TYPES and any(map(value.get, _HELD_KEYS))
 
 
 def _words_of_block(block: dict[str, Any], depth: int) -> str | None:

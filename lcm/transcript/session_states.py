@@ -13,14 +13,13 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from lcm.errors import TranscriptError
-from lcm.transcript.agent_database import is_agent_database, stored_sessions
+from lcm.transcript.agent_database import DATABASES, is_agent_database, stored_sessions
 from lcm.transcript.database import snapshot
 from lcm.transcript.identity import Digests, recorded_instant
 from lcm.transcript.openclaw import OpenClawReader, identity, is_message, records_of, session_of
 from lcm.transcript.recorded_file import RecordedFile
 
 _OLDER = re.compile(r"\.checkpoint\.[\w-]+\.jsonl|\.jsonl\.\w+[.-]")
-_DATABASES = (".sqlite", ".sqlite3", ".db")
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -36,7 +35,7 @@ class _State(NamedTuple):
 def mark_states(files: Sequence[RecordedFile]) -> None:
     """Tell each file that holds an older state of a session which of the files hold newer ones (`newer`), and each in
     which nothing more is said that it is passed over (`refusal`)."""
-    databases = [file for file in files if file.path.suffix in _DATABASES and is_agent_database(file)]
+    databases = [file for file in files if file.path.suffix in DATABASES and is_agent_database(file)]
     older = {file.path: file for file in files if _OLDER.search(file.path.name)}
     if not databases and not older:
         return
@@ -87,7 +86,7 @@ def _state(file: RecordedFile, session_id: str) -> _State:
     for record in records_of(RecordedFile(file.path), session_id):
         messages += is_message(record)
         last = max(last, _instant(record))
-    is_database = file.path.suffix in _DATABASES
+    is_database = file.path.suffix in DATABASES
     return _State(is_database, last, not _OLDER.search(file.path.name), messages, file)
 
 

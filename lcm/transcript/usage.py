@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 from lcm.records.conversation import Event, Message
 
-_HOLDERS = ("metadata", "response_metadata", "info")
+_HOLDERS = ("metadata", "response_metadata", "info", "metrics")
 _USAGE_KEYS = ("usage", "usage_metadata", "usageMetadata", "token_usage", "tokens")
 _OUTPUT_KEYS = (
-    "output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidatesTokenCount", "output",
+    "output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidatesTokenCount",
+    "output", "completion",
 )  # fmt: skip
+_THOUGHTS_KEYS = ("thoughts", "thoughtsTokenCount")
 
 
 class Reply(NamedTuple):
@@ -69,8 +71,16 @@ def _output_of(record: Any) -> int:
 
 
 def _number(usage: Mapping[str, Any]) -> int:
-    found = (usage.get(key) for key in _OUTPUT_KEYS)
-    return next((tokens for tokens in found if isinstance(tokens, int) and tokens > 0), 0)
+    """The output with its thoughts, which Gemini and OpenCode count beside it and all others in it."""
+    beside = (*_THOUGHTS_KEYS, "reasoning") if isinstance(usage.get("cache"), Mapping) else _THOUGHTS_KEYS
+    return _first(usage, _OUTPUT_KEYS) + _first(usage, beside)
+
+
+def _first(usage: Mapping[str, Any], keys: Iterable[str]) -> int:
+    found = (usage.get(key) for key in keys)
+    return next(
+        (tokens for tokens in found if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0), 0
+    )
 
 
 def _told_behind(messages: Sequence[Message], events: Iterable[Event], first: int, told: set[int]) -> Iterator[Reply]:

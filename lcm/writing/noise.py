@@ -48,6 +48,18 @@ _META_QUESTIONS = _compiled(
         "我": r"我(?:之前|上次|以前)[说提讲]<line>[吗呢？?]",
     }
 )
+_COMPLAINTS = _compiled(
+    {
+        **{
+            f" {verb}": rf"\byou (?:never|don'?t|do not|can'?t|cannot) {verb}\b"
+            for verb in ("remember", "recall", "get", "understand")
+        },
+        "why ": r"\bwhy (?:do|can) you (?:keep )?(?:forget|not remember|never remember)\b"
+        r"|\bwhy (?:is|are) (?:my|the) (?:memory|memories) (?:wrong|missing|broken|not working)\b",
+        "did you ": r"\bdid you (?:get|understand) what i (?:said|told you|meant)\b",
+        "changed": r"^what (?:just )?changed\??$",
+    }
+)
 _DIAGNOSTICS = _compiled(
     {
         "query": r"\bquery<space>-><space>(?:none|unknown|not found)\b",
@@ -59,17 +71,26 @@ _DIAGNOSTICS = _compiled(
 _GREETINGS = "hi|hello|hey|good morning|good evening|greetings|fresh session|new session|heartbeat"
 _BOILERPLATE = re.compile(_GREETINGS, re.ASCII | re.IGNORECASE)
 _CUES = [cue for cue, _ in (*_DENIALS, *_META_QUESTIONS, *_DIAGNOSTICS)]
+_COMPLAINT_CUES = [cue for cue, _ in _COMPLAINTS]
 _LED_BY_GREETING = f"^[{WHITE_SPACE}]*(?i:{_GREETINGS})"
 
 
 @lru_cache(_KEPT)
-def is_noise(text: str, *, denials: bool = True, meta_questions: bool = True, boilerplate: bool = True) -> bool:
+def is_noise(
+    text: str,
+    *,
+    denials: bool = True,
+    meta_questions: bool = True,
+    boilerplate: bool = True,
+    complaints: bool = False,
+) -> bool:
     """Say whether a text tells nothing worth remembering.
 
     Too short (under 5 UTF-16 code units without white space around), or a diagnostic artefact; and, each unless
-    switched off: a denial of knowledge, a question about the memory itself, or session boilerplate.
+    switched off: a denial of knowledge, a question about the memory itself, or session boilerplate. With `complaints`
+    the questions include complaints about the memory: "you never remember", "what changed?".
 
-    Source: memory-lancedb-pro, noise filter.
+    Source: memory-lancedb-pro, noise filter; the complaints are of 1.1.0-beta.11.
     """
     trimmed = trim(text)
     lowered = trimmed.lower()
@@ -77,31 +98,24 @@ def is_noise(text: str, *, denials: bool = True, meta_questions: bool = True, bo
         utf16_length(trimmed) < _SHORTEST_UTF16
         or (denials and _matches(_DENIALS, trimmed, lowered))
         or (meta_questions and _matches(_META_QUESTIONS, trimmed, lowered))
+        or (meta_questions and complaints and _matches(_COMPLAINTS, trimmed, lowered))
         or (boilerplate and _BOILERPLATE.match(trimmed) is not None)
         or _matches(_DIAGNOSTICS, trimmed, lowered)
     )
 
 
-def are_noise(
-    texts: pl.Series, *, denials: bool = True, meta_questions: bool = True, boilerplate: bool = True
-) -> pl.Series:
+def are_noise(texts: pl.Series, **groups: bool) -> pl.Series:
     """`is_noise` of each text, sooner where there are many: most hold no cue, greeting at their start nor little."""
     if len(texts) < _SIEVED_FROM:
-        said = texts.to_list()
-        return pl.Series(
-            [is_noise(one, denials=denials, meta_questions=meta_questions, boilerplate=boilerplate) for one in said],
-            dtype=pl.Boolean,
-        )
+        return pl.Series([is_noise(text, **groups) for text in texts.to_list()], dtype=pl.Boolean)
+    cues = [*_CUES, *_COMPLAINT_CUES] if groups.get("complaints") else _CUES
     suspects = (
-        texts.str.contains_any(_CUES, ascii_case_insensitive=True)
+        texts.str.contains_any(cues, ascii_case_insensitive=True)
         | texts.str.contains(_LED_BY_GREETING)
         | (texts.str.strip_chars(WHITE_SPACE).str.len_chars() < _SHORTEST_UTF16)
     ).arg_true()
     noise = np.zeros(len(texts), dtype=np.bool_)
-    noise[suspects.to_numpy()] = [
-        is_noise(text, denials=denials, meta_questions=meta_questions, boilerplate=boilerplate)
-        for text in texts.gather(suspects).to_list()
-    ]
+    noise[suspects.to_numpy()] = [is_noise(text, **groups) for text in texts.gather(suspects).to_list()]
     return pl.Series(noise)
 
 

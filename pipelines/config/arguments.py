@@ -20,6 +20,7 @@ _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
 RUNS_COMMAND = "external.command"
 """The setting by which a command line allows the program of an external memory; a command that makes a kept run again
 takes it for that alone."""
+_HOME = re.compile(r"(?<=[=\[,])~(?=/)")
 _COMMAND = re.compile(r"\bexternal\.command=(\[[^\]]*\])")
 
 
@@ -85,6 +86,11 @@ def told_apart(arguments: Sequence[str], own: Collection[str] = (), *, is_config
     return CommandArguments(tuple(words), settings, tuple(overrides))
 
 
+def at_home(argument: str) -> str:
+    """An argument with the user's folder within it for `~`, where no shell puts it."""
+    return _HOME.sub(str(Path.home()), argument)
+
+
 @contextmanager
 def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
     """Take what a command line allows into the environment, for this command and its workers; gives the rest of it.
@@ -98,7 +104,7 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
     """
     said: dict[str, set[str]] = {name: consent.allowed(name) for name in (consent.TRUST, consent.KEYS, consent.HOSTS)}
     rest, commands = [], consent.allowed_commands()
-    for argument in arguments:
+    for argument in map(at_home, arguments):
         key, equals, value = argument.partition("=")
         names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
         if key == "trust" and equals and not Path(argument).exists():
@@ -110,7 +116,7 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
         if key.rpartition(".")[2] in ("api_key_env", "api_key_file", "profiles"):
             said[consent.KEYS].update(names)
         said[consent.HOSTS].update(consent.host_of(address) for address in _ADDRESS.findall(argument))
-        commands.update(map(tuple, _commands(argument)))
+        commands.update(_commands(argument))
         rest.append(argument)
     before = {name: os.environ.get(name) for name in (*said, consent.COMMANDS)}
     os.environ.update({name: ",".join(sorted(names)) for name, names in said.items() if names})
@@ -126,15 +132,15 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
                 os.environ[name] = value_before
 
 
-def _commands(argument: str) -> Iterator[list[str]]:
+def _commands(argument: str) -> Iterator[tuple[str, ...]]:
     """The commands that an argument names, as Hydra reads them; what it cannot read is refused when it is composed."""
     for named in _COMMAND.findall(argument):
         from pipelines.config.composition import parsed  # here: importing Hydra takes a third of a second
         from pipelines.config.explanation import CONFIGURATION_ERRORS
 
         with suppress(*CONFIGURATION_ERRORS):
-            words: Any = parsed([f"command={named}"])[0].value()
-            yield [str(word) for word in words]
+            command: Any = parsed([f"command={named}"])[0].value()
+            yield consent.words_of_command(command)
 
 
 def _is_theirs(package: str) -> bool:

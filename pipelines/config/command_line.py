@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.errors import LcmError
-from pipelines.config.arguments import CommandArguments, told_apart
+from pipelines.config.arguments import CommandArguments, at_home, told_apart
 from pipelines.config.composition import (
     CompositionError,
     composed_whole,
@@ -31,8 +30,6 @@ from pipelines.config.trust import SEARCH_PATH, check_settable
 _RUN_DIR, _SWEEP_DIR = "hydra.run.dir", "hydra.sweep.dir"
 _OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
 """The settings of Hydra's own that act here; it runs no job by itself."""
-_HOME = re.compile(r"(?<=[=\[,])~(?=/)")
-"""The user's folder within an override, where no shell puts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +121,7 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         )
     else:
         told = told_apart(found.arguments, own)
-    overrides: Sequence[str] = [_HOME.sub(str(Path.home()), override) for override in _whole_spaces(told.overrides)]
+    overrides: Sequence[str] = [at_home(override) for override in _whole_spaces(told.overrides)]
     if found.config_dir is not None:
         overrides = _searching(overrides, found.config_dir)
     for override in overrides:

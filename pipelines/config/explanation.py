@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -50,8 +51,8 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
     """One line: the key, the value, and what to do; `chosen` is what the nearest key is looked up in."""
     if isinstance(error, OverrideParseException):
         reason = re.sub(r"Error parsing override '.*?'(?= )|See https://.*", "", flat(error)).strip()
-        written = re.fullmatch(r"([\w.@/+~]+)=([^'\"\[\]{}(),=]*[/ ][^'\"\[\]{}(),=]*)", str(error.override))
-        remedy = f"quote its value, '{written[1]}=\"{written[2]}\"'" if written else "write KEY=VALUE or GROUP=CHOICE"
+        asked = str(error.override)
+        remedy = _quoted(asked) or _mapped(asked) or "write KEY=VALUE or GROUP=CHOICE"
         return f"{error.override!r} is not an override: {remedy} ({reason})"
     if (line := faults.told(error)) is not None:
         return line
@@ -76,6 +77,25 @@ def explain(error: BaseException, chosen: Choosing | None = None, pipeline: str 
         message = _unknown_key(text, chosen, pipeline) or flat(error)
         return f"{key}: {message}" if key and str(key) not in message else message
     return flat(error)
+
+
+def _quoted(override: str) -> str | None:
+    """How to write a text that Hydra's grammar refuses, in a shell too; None where that is none, but a list, say."""
+    written = re.fullmatch(r"([\w.@/+~]+)=([^='\"\[{(].*)", override, re.DOTALL)
+    if written is None:
+        return None
+    key, value = written.groups()
+    quote = "'" if '"' in value and "'" not in value else '"'
+    value = re.sub(rf"\\*(?={quote}|$)", lambda slashes: slashes[0] * 2, value).replace(quote, f"\\{quote}")
+    return f"quote its value, {shlex.quote(f'{key}={quote}{value}{quote}')}"
+
+
+def _mapped(override: str) -> str | None:
+    """How to write the word of a list that holds a =; None where there is none."""
+    word = re.search(r"[\[,]\s*([\w.-]+)=([^,\]'\"{}=]*)", override)
+    if word is None:
+        return None
+    return f'quote the word that holds a =, "{word[1]}={word[2]}", or write a map, {{{word[1]}:{word[2]}}}'
 
 
 def _file_of(error: UnicodeDecodeError) -> str:

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from eval.experiment.run_folder import config_hash
 from lcm.plugins.settings.reading import ImportedSettings, applied
 from lcm.plugins.settings.table import Table
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.tables import VERSIONS
 from pipelines.config import building, composition, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.preset_choices import Choices, RestoredConfig, restored
@@ -44,7 +44,7 @@ def restored_choices(config: Mapping[str, Any]) -> tuple[RestoredConfig, Choices
     """A resolved configuration as its choices made it, and the choices that were looked at."""
     groups = [group for group in config if group in conf_folder.groups() and group not in _NO_PART]
     wanted = {group: choices_like(group, config[group]) for group in groups}
-    for table in TABLES.values():
+    for table in (table for tables in VERSIONS.values() for table in tables.values()):
         for group, known in table.choices.items():
             wanted[group] = list(dict.fromkeys([*wanted.get(group, ()), *(choice.name for choice in known)]))
     choices = shipped_choices(wanted)

@@ -117,8 +117,9 @@ def without_effect(plain: dict[str, Any]) -> dict[str, str]:
         made = component(str(node["_target_"]))
         for name, others in getattr(made, "unused_where", {}).items():
             meant = {_elsewhere(other) or f"{place}.{other}": value for other, value in others.items()}
-            if all(_at(plain, other) == value for other, value in meant.items()):
-                values = {other: "null" if value is None else value for other, value in meant.items()}
+            given = {other: _at(plain, other) for other in meant}
+            if all(given[other] in (value if isinstance(value, tuple) else (value,)) for other, value in meant.items()):
+                values = {other: "null" if value is None else value for other, value in given.items()}
                 because = " and ".join(f"{other}={value}" for other, value in values.items())
                 key = _elsewhere(name) or f"{place}.{name}"
                 found |= {leaf: f"{because} leaves it without effect" for leaf, _ in _leaves(_at(plain, key), key)}

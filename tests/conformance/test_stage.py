@@ -41,8 +41,8 @@ def stage_nodes() -> dict[str, Any]:
     for group in ("fusion", "reranker", "decay"):
         for choice in conf_folder.groups()[group]:
             config = copy.deepcopy(hybrid)
-            config[group] = OmegaConf.load(conf_folder.conf_dir() / group / f"{choice}.yaml")
-            configs.append(config)
+            config[group] = written = OmegaConf.load(conf_folder.conf_dir() / group / f"{choice}.yaml")
+            configs.append(composed(["ranking=hybrid", f"{group}={choice}"]) if "defaults" in written else config)
     nodes: dict[str, Any] = {}
     for config in configs:
         settings = building.resolved(config)

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,15 +12,20 @@ import pytest
 from lcm.javascript import clamp_int, utf16_length
 from lcm.memory.scopes.scopes import is_bypass_id
 from lcm.memory.session.preparer import live_message
+from lcm.plugins.lancedb_pro.row_fields import MAPPED
+from lcm.plugins.lancedb_pro.row_metadata import object_of
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.storage_shape import stored_content
 from lcm.writing.lifecycle.fact_key import fact_key
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
+from tests.golden.adapters.lancedb_pro_beta11 import lifecycle as later
 from tests.golden.adapters.lancedb_pro_beta11 import retrieval
 from tests.golden.adapters.lossless_claw import session
-from tests.golden.libravdb_predicates import *  # noqa: F403 - deviations.yaml names them
+from tests.golden.lancedb_pro_beta11_predicates import *  # noqa: F403 - deviations.yaml names them
+from tests.golden.libravdb_predicates import *  # noqa: F403 - likewise
+from tests.golden.lossless_claw_0_15_predicates import *  # noqa: F403 - likewise
 
 _LIFE = ("importance", "confidence", "access_count", "created_at_ms", "last_accessed_at_ms")
 
@@ -159,9 +165,19 @@ def _with_whole_lives(case: dict[str, Any]) -> dict[str, Any]:
 
 def describes_oneself_in_chinese(case: dict[str, Any]) -> bool:
     """A short fact whose text holds a Chinese cue."""
-    row = case.get("entry", case)
-    is_short_fact = row["category"] == "fact" and utf16_length(row["text"]) < 200
-    return is_short_fact and any(cue in row["text"] for cue in ("叫我", "我的", "我是"))
+    return case.get("entry", case)["category"] == "fact" and _has_a_short_chinese_cue(case)
+
+
+def describes_oneself_in_chinese_since(case: dict[str, Any]) -> bool:
+    """A short fact, or a decision that was made of a reflection, whose text holds a Chinese cue."""
+    kind = object_of(case.get("metadata")).get("type", case.get("row_type"))
+    is_mapped = case.get("entry", case)["category"] == "decision" and kind == MAPPED
+    return describes_oneself_in_chinese(case) or (is_mapped and _has_a_short_chinese_cue(case))
+
+
+def _has_a_short_chinese_cue(case: dict[str, Any]) -> bool:
+    text = case.get("entry", case)["text"]
+    return utf16_length(text) < 200 and any(cue in text for cue in ("叫我", "我的", "我是"))
 
 
 def is_a_profile(case: dict[str, Any], found: dict[str, Any], expected: Any) -> None:
@@ -171,9 +187,19 @@ def is_a_profile(case: dict[str, Any], found: dict[str, Any], expected: Any) -> 
 def equals_the_metadata_of_an_english_self_description(
     case: dict[str, Any], found: dict[str, Any], expected: Any
 ) -> None:
+    adapter = lifecycle.smart_metadata_build if "patch" in case else lifecycle.smart_metadata_parse
+    _is_as_in_english(case, found, adapter)
+
+
+def equals_the_later_metadata_of_an_english_self_description(
+    case: dict[str, Any], found: dict[str, Any], expected: Any
+) -> None:
+    _is_as_in_english(case, found, later.smart_metadata_parse)
+
+
+def _is_as_in_english(case: dict[str, Any], found: dict[str, Any], adapter: Callable[[Any], dict[str, Any]]) -> None:
     english = copy.deepcopy(case)
     english["entry"]["text"] = "my name"
-    adapter = lifecycle.smart_metadata_build if "patch" in case else lifecycle.smart_metadata_parse
     text, told = case["entry"]["text"], adapter(english)
     wanted = {key: value.replace("my name", text) if isinstance(value, str) else value for key, value in told.items()}
     category, _, topic = told.get("fact_key", "").partition(":")

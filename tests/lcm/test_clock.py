@@ -15,17 +15,29 @@ INSTANTS = st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(2200,
 @pytest.mark.parametrize(
     "value",
     ["2026-01-05T09:00:00Z", "2026-01-05 09:00:00", "2026-01-05T10:00:00+01:00", "2026-01-05T04:00-05", 1767603600,
-     1767603600000, 1767603600.0],
+     1767603600000, 1767603600.0, 1767603600000000, 1767603600000000000, "1767603600", "1767603600000",
+     "2026-01-05 09:00:00 UTC"],
 )  # fmt: skip
 def test_one_instant_in_many_forms(value: str | float) -> None:
     assert parse_instant(value) == NINE
+
+
+@given(INSTANTS.filter(lambda instant: instant.year > 2001), st.sampled_from([1, 10**3, 10**6, 10**9]), st.booleans())
+def test_an_epoch_number_is_read_by_its_size(instant: datetime, units: int, is_text: bool) -> None:
+    number = int(instant.timestamp()) * units
+    assert parse_instant(str(number) if is_text else number) == instant.replace(microsecond=0)
+
+
+def test_digits_are_no_date_of_the_middle_ages() -> None:
+    assert parse_instant("1712010112345").year == 2024
+    assert parse_instant("20260105") == NINE.replace(hour=0)
 
 
 def test_a_date_alone_is_its_midnight() -> None:
     assert parse_instant("2026-01-05") == NINE.replace(hour=0)
 
 
-@pytest.mark.parametrize("value", ["yesterday", "", True, 10**400, float("nan"), -(10**18)])
+@pytest.mark.parametrize("value", ["yesterday", "", True, 10**400, float("nan"), -(10**21), "202601050900", "12345"])
 def test_what_is_no_instant_is_refused(value: str | float) -> None:
     with pytest.raises(ValueError, match=r"instant|years 1-9999"):
         parse_instant(value)

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from lcm.consent import COMMANDS, HOSTS, allowed_commands, refused_host
+from lcm.consent import COMMANDS, HOSTS, allowed_commands, refused_host, words_of_command
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,8 @@ def test_a_command_may_hold_several_lines(monkeypatch: pytest.MonkeyPatch) -> No
     commands = {("python3", "-c", "import sys\nprint('it''s')\n"), ("grep", "a b"), ("sh", "-c", "one\rtwo")}
     monkeypatch.setenv(COMMANDS, "\n".join(map(shlex.join, sorted(commands))) + "\n\nunclosed 'quotation\n")
     assert allowed_commands() == commands
+
+
+def test_a_map_among_the_words_of_a_command_is_words_with_an_equals_sign() -> None:
+    command = ["node", "bridge.mjs", {"add": "agent_end", "clock": False, "n": 1}]
+    assert words_of_command(command) == ("node", "bridge.mjs", "add=agent_end", "clock=false", "n=1")

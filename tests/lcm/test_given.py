@@ -119,6 +119,27 @@ def test_what_is_packed_and_torn_cannot_be_read(pack: Callable[[bytes], bytes], 
         given.read_whole(path)
 
 
+@pytest.mark.parametrize("pack", PACKINGS.values(), ids=PACKINGS)
+@pytest.mark.parametrize("frames", [1, 2])
+def test_what_stands_before_a_tear_is_given(pack: Callable[[bytes], bytes], frames: int, tmp_path: Path) -> None:
+    """Whatever follows whole frames, and however little they hold."""
+    for size in (1, 2**14 - 1, 2**14, 100_000):
+        words = b"".join(pack(bytes([65 + frame]) * size) for frame in range(frames))
+        path = tmp_path / "a"
+        path.write_bytes(words + b"no frame at all")
+        found = b""
+        with given.opened(path) as stream, pytest.raises(given.TornError):
+            while chunk := stream.read1(2**18):
+                found += chunk
+        assert found == b"".join(bytes([65 + frame]) * size for frame in range(frames))
+
+
+def test_zstd_may_begin_with_a_frame_to_skip(tmp_path: Path) -> None:
+    path = tmp_path / "a.zst"
+    path.write_bytes(b"\x5a\x2a\x4d\x18\x04\x00\x00\x00skip" + PACKINGS["zst"](b"words"))
+    assert given.read_whole(path) == b"words"
+
+
 def authored(folder: Path) -> AuthoredFiles:
     return AuthoredFiles(ByteScanner(), [f"{folder}/*.md"])
 

@@ -10,7 +10,7 @@ import pytest
 
 from eval.external.contract import Told
 from pipelines.export import source_of
-from pipelines.transfer import _exported, _notes, read_command
+from pipelines.transfer import _exported, _notes, main, read_command
 from tests.pipelines.conftest import Finished, Lcm
 
 MEMORY = Path(__file__).parents[1] / "support/external/configured.py"
@@ -108,3 +108,20 @@ def test_a_version_is_told_what_its_manifest_takes(version: tuple[str, ...], tmp
     side = SimpleNamespace(summary={"dataset": {"digest": ""}})
     (note, *_) = _notes(exported, side, [], Told())  # type: ignore[arg-type]
     assert note.startswith("libravdb-memory 1.10.14-beta.1 refuses, and the memory is not told: gatingWeights.w1c")
+    (note, *_) = _notes(exported, side, [], Told("libravdb-memory", "1.4.4"))  # type: ignore[arg-type]
+    assert note.startswith("the memory is libravdb-memory 1.4.4 and is told what is exported for 1.10.14-beta.1")
+    for other in Told("libravdb-memory", "1.10.14-beta.1"), Told("an adapter of ours", "1"):
+        assert not any("exported for" in one for one in _notes(exported, side, [], other))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("there", "code"), [(None, 2), ({"difference": 0.1}, 0)])
+def test_a_transfer_without_a_number_there_is_no_success(
+    there: dict[str, float] | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gains = [{"measure": "recall@10", "here": {"difference": 0.1}, "there": there}]
+    for name, gives in {"_source": None, "_exported": None, "_transferred": {"gains": gains}}.items():
+        monkeypatch.setattr(f"pipelines.transfer.{name}", lambda *_, gives=gives: gives)
+    monkeypatch.setattr("pipelines.transfer.show_transfer", lambda *_: None)
+    monkeypatch.setattr("pipelines.transfer.log_and_report", lambda *_: None)
+    assert main(["lancedb_pro_tuned", "target=lancedb_pro", memory("all"), "tracking=none", "into=there"]) == code

@@ -216,10 +216,13 @@ def _late(compaction: Compaction) -> object:
 
 @cache
 def spoken(number: int = 330) -> list[Message]:
-    """Some 800 tokens each: words, calls with their results, pictures; every sixtieth comes back to one file."""
+    """Some 800 tokens each: words, calls with their results, pictures; every sixtieth comes back to one file, and holds
+    what a host recalled."""
     found = []
     for i in range(number):
-        words = f"{i} the {TOPICS[i % 6]} " * (60 + 37 * i % 240) + ("" if i % 60 else "in src/app.py")
+        words = f"{i} the {TOPICS[i % 6]} " * (60 + 37 * i % 240) + (
+            "" if i % 60 else "in src/app.py <recalled>news</recalled>"
+        )
         kinds: tuple[Callable[[], Message], ...] = (
             lambda words=words: user(words),
             lambda words=words: assistant(words),
@@ -340,7 +343,17 @@ def _shown() -> list[Message | Summary]:
 
 def counted(config: DictConfig) -> Any:
     """Tokens of texts of several scripts, of a message with an image, and of one whose usage is recorded."""
-    texts = ["plain words", "東京で会議", "😀😀 kettle", "𠮷野家", "é" * 31, "😀" * 4, "", "встреча завтра в три"]
+    texts = [
+        "plain words",
+        "東京で会議",
+        "😀😀 kettle",
+        "𠮷野家",
+        "é" * 31,
+        "😀" * 4,
+        "",
+        "встреча завтра в три",
+        "ㄅㄆㄇ",
+    ]
     estimator = building.build(config, "token_estimator")
     pictured = message({"role": "user", "content": [{"type": "image", "data": "AAAA"}]})
     billed = message({"role": "assistant", "content": "東京", "usage": {"output_tokens": 500}})

@@ -49,10 +49,12 @@ class Listing:
 
 @dataclass
 class Weighing:
-    """Finds a candidate the more useful the more it is shown of the conversation."""
+    """Finds a candidate the more useful the more it is shown of the conversation, or of other candidates."""
 
     def reply(self, system: str, prompt: str, is_usable: object = None, **settings: object) -> str:
-        return json.dumps({"utility": len(prompt) / 20_000, "reason": "by its length"})
+        found = {"utility": len(prompt) / 20_000, "reason": "by its length"}
+        several = json.loads(prompt).get("candidates", [])
+        return json.dumps({"results": [{"index": one["index"], **found} for one in several]} if several else found)
 
 
 @dataclass

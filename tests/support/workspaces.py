@@ -117,6 +117,7 @@ REMARKABLE: tuple[tuple[str, dict[str, object]], ...] = (
     ("An exception in the database: a bug, said Bo", {}),
     ("The quokka photographs arrived from Perth", {}),
     ("台所のやかんが壊れた", {}),
+    ("You never remember that the kettle broke near the garden", {}),
 )
 """Words of documents, and in which fields they are no ordinary ones."""
 

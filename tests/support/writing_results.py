@@ -52,9 +52,13 @@ def admitted(config: DictConfig) -> object:
     heard = ("The kettle broke on Monday", "nothing of it, " * 300, "and more of nothing, " * 60)
     found = []
     for category in ("cases", *MEMORY_CATEGORIES, "other"):
-        one = candidate("The kettle broke on Monday", category, source="m2")
-        ((decision, _),) = intake.take_in(
-            [one], [TOWARDS], [minute(2)], around(Table().holding(*ADMITTED_BESIDE), *heard), incidents=Counter()
+        both = [candidate(text, category, source="m2") for text in ("The kettle broke on Monday", "Nothing of it")]
+        ((decision, _), _) = intake.take_in(
+            both,
+            [TOWARDS, None],
+            [minute(2)] * 2,
+            around(Table().holding(*ADMITTED_BESIDE), *heard),
+            incidents=Counter(),
         )
         audit = decision.audit.get("admission", {})
         kept = {name: audit.get(name) for name in ("hint", "utility_reason", "max_similarity")}

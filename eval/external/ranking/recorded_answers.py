@@ -7,7 +7,7 @@ import polars as pl
 
 from eval.external.contract import Told
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
-from lcm.retrieval.ranking.pipeline import PLAN_SCHEMA, RANKED_SCHEMA, SOURCE, TRACE_SCHEMA
+from lcm.retrieval.ranking.pipeline import LISTS, PLAN_SCHEMA, RANKED_SCHEMA, SOURCE, TRACE_SCHEMA
 from lcm.retrieval.source.candidates import FOUND_BY_SCHEMA
 
 BRANCH = "external"
@@ -35,7 +35,7 @@ class RecordedAnswers:
         return (
             self._answers(batch)
             .match_to_schema(pl.Schema(RANKED_SCHEMA), missing_columns="insert")
-            .with_columns(is_recovered=pl.lit(False), stands_for=pl.lit([], pl.List(pl.String)))
+            .with_columns(is_recovered=pl.lit(False), **{name: pl.lit([], RANKED_SCHEMA[name]) for name in LISTS})
         )
 
     def trace(self, batch: Batch) -> pl.DataFrame:

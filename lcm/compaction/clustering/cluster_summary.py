@@ -12,7 +12,7 @@ from lcm.compaction.clustering.cluster_counting import ClusterCounting
 from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
 from lcm.compaction.clustering.prior_context import PriorContext
 from lcm.compaction.clustering.sanitizer import Sanitizer
-from lcm.compaction.harm import rules_of_messages, summary_harm
+from lcm.compaction.harm import rules_found, summary_harm
 from lcm.compaction.progress import CompactionProgress
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summary_quality import SummaryQuality, clamped
@@ -95,10 +95,8 @@ class ClusterSummary:
         if made.quality is None:
             made = made._replace(quality=self.confidence.quality(turns, made.result, progress.incidents))
         planned = self._summary(progress, cluster, made)
-        source, rules = "\n".join(turns), rules_of_messages(cluster.folded)
-        harm = summary_harm(
-            planned.content, source, rules, planned.token_count, sum(entry.tokens for entry in cluster.entries)
-        )
+        rules, tokens = rules_found(cluster.folded), sum(entry.tokens for entry in cluster.entries)
+        harm = summary_harm(planned.content, "\n".join(turns), rules, planned.token_count, tokens, most_rules=1)
         progress.incidents.update(harm.incidents)
         with progress.window.together():
             summary = progress.window.replace(first, last, planned, cluster.kept)

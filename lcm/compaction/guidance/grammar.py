@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from lcm.compaction.guidance.reading import Modality
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Rule(NamedTuple):
@@ -38,7 +40,8 @@ class Grammar:
 
 @cache
 def grammar() -> Grammar:
-    given = yaml.safe_load(resources.files("lcm.compaction.guidance").joinpath("clause_rules.yaml").read_text("utf-8"))
+    text = resources.files("lcm.compaction.guidance").joinpath("clause_rules.yaml").read_text("utf-8")
+    given = yaml.load(text, _LOADER)  # noqa: S506 - either is a safe one
     verbs = {name: frozenset(words.split()) for name, words in given["verbs"].items()}
     parts = dict(given["parts"])
     parts |= {name: "|".join(sorted(words)) for name, words in verbs.items()}

@@ -1,6 +1,7 @@
 """A summary that is short enough, pressed for in steps.
 
 Source: lossless-claw 0.6.3. There what is cut off may be longer than what it was cut from; `limit_tokens` forbids that.
+0.15.3 bounds it by `fallback_max_tokens`.
 """
 
 import logging
@@ -12,9 +13,12 @@ from typing import NamedTuple
 
 from lcm.compaction.harm import lost_rules
 from lcm.compaction.summarizer.target_tokens import LEAF_SHARE, requested_tokens
+from lcm.compaction.summarizer.untrusted import harmless_beginning
 from lcm.javascript import first_units, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
-from lcm.records.summary import Level, SummaryRequest, SummaryResult
+from lcm.records.rules import LosslessRules
+from lcm.records.summary import DIRECTIVE_MARK, Level, SummaryRequest, SummaryResult
+from lcm.token_estimator.beginning import first_tokens
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +45,9 @@ class Escalation:
     summary_max_overage_factor: float
     leaf_share: float = LEAF_SHARE
     """Of the tokens of its text that a leaf is asked to have."""
+    fallback_max_tokens: int | None = None
+    """Of a cut source with its mark; None = its first 2,048 units, the mark not counted."""
+    rules: LosslessRules = "corrected"
 
     def press(
         self,
@@ -99,6 +106,12 @@ class Escalation:
 
     def _fallback(self, source: str, size: int, limit_tokens: int | None) -> str:
         mark = f"\n[Truncated from {size} tokens]"
+        if self.fallback_max_tokens is not None:
+            most = self.fallback_max_tokens if limit_tokens is None else min(self.fallback_max_tokens, limit_tokens - 1)
+            text = harmless_beginning(
+                source, self.token_estimator, most_tokens=most, mark=mark[1:], directive_mark=DIRECTIVE_MARK + mark
+            )
+            return text if limit_tokens is None or self._count(text) < limit_tokens else ""
         if limit_tokens is None:
             return first_units(source, _FALLBACK_UNITS, "kept") + mark
         return self._cut(first_units(source, _FALLBACK_UNITS, "kept"), mark, limit_tokens - 1) or ""
@@ -116,6 +129,10 @@ class Escalation:
 
     def _cut(self, text: str, mark: str, most_tokens: int) -> str | None:
         """The beginning of a text with the mark behind it, within the tokens; None where the mark alone is too long."""
+        if self.rules == "0.15":
+            room = max(0, most_tokens - self._count(mark))
+            cut = first_tokens(text, room, self.token_estimator) + mark
+            return cut if self._count(cut) <= most_tokens else None
         room = max(0, _UNITS_PER_TOKEN * most_tokens - utf16_length(mark))
         if self._count(cut := first_units(text, room, "kept") + mark) <= most_tokens:
             return cut

@@ -1,18 +1,21 @@
 """The fresh tail: the newest raw messages, which compaction leaves alone; how many may depend on what they say.
 
-Source: the count is lossless-claw's, 0.6.3. To choose a tail by entropy instead of a fixed number of turns is named as
-a refinement in libravdb memory's document of compaction, without a formula; the measure of novelty is ours.
+Source: the count is lossless-claw's, 0.6.3; the bound of tokens and the newest turn are 0.15.3's. To choose a tail by
+entropy instead of a fixed number of turns is named as a refinement in libravdb memory's document of compaction, without
+a formula; the measure of novelty is ours.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import TypeVar
 
-from lcm.compaction.context_totals import totals_of
+from lcm.compaction.context_totals import ContextTotals, totals_of
 from lcm.compaction.lossless.planning import tail_start
 from lcm.protocols.compaction import ContextWindow
+from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry
 from lcm.retrieval.text_index.words import split_words, windows
 from lcm.transcript.rendering.storage_shape import stored_content
@@ -23,6 +26,7 @@ _KNOWN = 1024
 """Messages whose words are remembered, before they are counted anew."""
 
 Words = Counter[str]
+Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +46,27 @@ class FreshTail:
     max_count: int | None = None
     """None = the count alone, and nothing is read."""
     novelty: float = 0.8
+    max_tokens: int | None = None
+    """The tail takes no message, but for the newest, that brings it above; None = it may weigh anything."""
+    keeps_turn: bool = False
+    """Whether it reaches back to the newest message of a user, whatever count and weight say."""
 
     def start(self, window: ContextWindow) -> int:
         """The place of the tail's first entry in the context."""
         totals = totals_of(window.entries)
+        turn = self._newest_turn(window, totals) if self.keeps_turn and self.count > 0 else None
         if self.max_count is None:
-            return tail_start(totals, self.count)
+            return tail_start(totals, self.count, self.max_tokens, turn)
         newest = reversed(totals[-self.max_count :] if self.max_count else [])
         said = list(takewhile(lambda entry: entry.is_message, newest))[::-1]
-        return tail_start(totals, chosen_count(_newest_first(window, said), self.count, self.novelty))
+        count = chosen_count(_newest_first(window, said, _words), self.count, self.novelty)
+        return tail_start(totals, count, self.max_tokens, turn)
+
+    def _newest_turn(self, window: ContextWindow, totals: ContextTotals) -> int | None:
+        """The place of the newest message of a user; None where there is none."""
+        roles = _newest_first(window, totals.said, lambda message: message.role, "role of ")
+        asked = next((entry for entry, role in zip(reversed(totals.said), roles, strict=False) if role == "user"), None)
+        return None if asked is None else totals.place(asked.ordinal)
 
     def grown_tokens(self, window: ContextWindow) -> int:
         """What the messages weigh that stand in the tail before its last `count`."""
@@ -90,15 +106,21 @@ def words_of(text: str) -> Words:
     return Counter([*words, *(pair for run in runs for pair in windows(run, 2))])
 
 
-def _newest_first(window: ContextWindow, said: Sequence[ContextEntry]) -> Iterator[Words]:
-    """The words of messages, read as far back as they are asked for; what an earlier tail looked at is known."""
+def _words(message: Message) -> Words:
+    return words_of(stored_content(message))
+
+
+def _newest_first(
+    window: ContextWindow, said: Sequence[ContextEntry], seen: Callable[[Message], Seen], name: str = ""
+) -> Iterator[Seen]:
+    """What is seen of messages, read as far back as it is asked for; what an earlier tail looked at is known."""
     known = window.turns
     for stop in range(len(said), 0, -_BLOCK):
-        entries = said[max(0, stop - _BLOCK) : stop]
-        if unread := [entry.item_id for entry in entries if entry.item_id not in known]:
+        ids = [entry.item_id for entry in said[max(0, stop - _BLOCK) : stop]]
+        if unread := [one for one in ids if name + one not in known]:
             if len(known) > _KNOWN:
                 known.clear()
-                unread = [entry.item_id for entry in entries]
+                unread = ids
             for message in window.messages(unread):
-                known[message.message_id] = words_of(stored_content(message))
-        yield from [known[entry.item_id] for entry in reversed(entries)]
+                known[name + message.message_id] = seen(message)
+        yield from [known[name + one] for one in reversed(ids)]

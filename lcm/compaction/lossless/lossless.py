@@ -3,14 +3,15 @@
 import logging
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.lossless.breaker import CircuitBreaker
+from lcm.compaction.lossless.decision import decide
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.compaction.lossless.fresh_tail import FreshTail
 from lcm.compaction.lossless.hot_spots import HotSpots
@@ -22,7 +23,7 @@ from lcm.compaction.progress import CompactionProgress, report
 from lcm.compaction.summarizer.target_tokens import LEAF_SHARE
 from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
 from lcm.protocols.models import TokenEstimator
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 from lcm.records.summary import CompactionReport, TriggerReading
 
 _log = logging.getLogger(__name__)
@@ -44,7 +45,8 @@ class Lossless:
     "provider auth failure", "provider auth failure after partial compaction", "circuit breaker open", "time limit",
     or the text of the failure that ended the run.
 
-    Source: lossless-claw 0.6.3 (`rules` original):
+    Source: lossless-claw 0.6.3 (`rules` original), and 0.15.3 (`rules` 0.15), of which `PrefixSweep` and `decide` say
+    how it folds:
 
     | | corrected | original |
     |---|---|---|
@@ -63,7 +65,7 @@ class Lossless:
     summarizer: Summarizer
     token_estimator: TokenEstimator
     guidance: Guidance = field(default_factory=NoGuidance)
-    rules: Rules = "corrected"
+    rules: LosslessRules = "corrected"
     budget_tokens: int = 128000
     max_budget_tokens: int | None = None
     """No budget is larger, whatever the model's context."""
@@ -89,6 +91,16 @@ class Lossless:
     circuit_breaker_cooldown_seconds: float = 1800.0
     sweep_deadline_seconds: float | None = 120.0
     until_under_deadline_seconds: float | None = 300.0
+    fresh_tail_max_tokens: int | None = None
+    """What the fresh tail may weigh, but for its newest message; None = anything."""
+    summary_prefix_target_tokens: int | None = None
+    """That the summaries before the fresh tail are condensed to; None = half of the threshold, at most a leaf chunk."""
+    max_sweep_passes: int | None = None
+    """Summaries that one sweep makes; None = as many as there are."""
+    fallback_max_tokens: int | None = None
+    """Of a cut source with its mark; None = its first 2,048 units, the mark not counted."""
+    injected_context_tags: Sequence[str] = ()
+    """What stands between such tags in a message, a host put there: no summarizer reads it."""
     modes: Modes = field(init=False, repr=False, compare=False)
     breaker: CircuitBreaker = field(init=False, repr=False, compare=False)
     is_off = False
@@ -96,8 +108,11 @@ class Lossless:
     unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "fresh_tail_novelty": {"fresh_tail_max_count": None},
         "hot_spot_heat": {"hot_spot_share": 0.0},
+        "summary_prefix_target_tokens": {"rules": ("corrected", "original")},
+        "max_sweep_passes": {"rules": ("corrected", "original")},
+        "injected_context_tags": {"rules": ("corrected", "original")},
     }
-    """Setting -> the values of others that leave it without effect."""
+    """Setting -> the values of others that leave it without effect; several: each of them does."""
 
     def __post_init__(self) -> None:
         check_range(self, "fresh_tail_count", "min_leaf_tokens", "circuit_breaker_cooldown_seconds", ge=0)
@@ -115,6 +130,9 @@ class Lossless:
             ge=1,
         )
         check_range(self, "max_budget_tokens", ge=1, or_null=True)
+        check_range(self, "summary_prefix_target_tokens", "max_sweep_passes", ge=1, or_null=True, is_whole=True)
+        check_range(self, "fresh_tail_max_tokens", ge=0, or_null=True, is_whole=True)
+        check_range(self, "fallback_max_tokens", ge=64, or_null=True, is_whole=True)
         check_range(self, "fresh_tail_max_count", ge=self.fresh_tail_count, or_null=True, is_whole=True)
         check_range(self, "incremental_max_depth", ge=-1)
         check_range(self, "context_threshold", "fresh_tail_novelty", "hot_spot_share", ge=0, le=1)
@@ -124,7 +142,7 @@ class Lossless:
                 f"min_leaf_tokens must be <= leaf_chunk_tokens ({self.leaf_chunk_tokens}), got {self.min_leaf_tokens}"
             )
         check_range(self, "sweep_deadline_seconds", "until_under_deadline_seconds", gt=0, or_null=True)
-        check_choice(self, rules=Rules)
+        check_choice(self, rules=LosslessRules)
         if zone_named(self.timezone) is None:
             _log.warning("there is no time zone %r: prompts show UTC", self.timezone)
         object.__setattr__(self, "modes", self._modes())
@@ -137,6 +155,8 @@ class Lossless:
         """Make one leaf if a chunk's worth of raw messages waits; then sweep if the context is over the threshold."""
         progress = CompactionProgress(window, now, incidents, self.sweep_deadline_seconds)
         totals = self.modes.begun(progress)
+        if self.rules == "0.15":
+            return (yield from self._decided(progress, live_tokens=live_tokens))
         before = totals.tokens
         leaf = self.modes.leaf_due(progress)
         over = threshold_trigger(totals, self.modes.limits, live_tokens)
@@ -173,6 +193,8 @@ class Lossless:
         over = threshold_trigger(totals, self.modes.limits)
         if not (is_forced or has_target):
             progress.triggers = (_seen(over, SWEEPS), *self.modes.kept_readings(progress))
+        if self.rules == "0.15" and not has_target:
+            return (yield from self._decided(progress, is_manual=is_forced))
         if self.breaker.is_open(now):
             return _report(progress, before, "circuit breaker open")
         if has_target:
@@ -187,6 +209,35 @@ class Lossless:
         yield from self.modes.sweep(progress, is_forced=is_forced)
         self._settle(progress)
         return _report(progress, before, "nothing to compact" if is_forced else "live context still exceeds target")
+
+    def called(
+        self,
+        context_threshold: float | None = None,
+        fresh_tail_count: int | None = None,
+        leaf_chunk_tokens: int | None = None,
+    ) -> Self:
+        """The same for a model or a session that has settings of its own; None = as configured.
+
+        By the rules of 0.15 what is condensed, and how much summaries may take, stays as configured.
+        """
+        called = replace(self)
+        modes = self.modes.called(context_threshold, fresh_tail_count, leaf_chunk_tokens)
+        object.__setattr__(called, "modes", modes)
+        object.__setattr__(called, "breaker", self.breaker)
+        return called
+
+    def _decided(self, progress: CompactionProgress, *, is_manual: bool = False, live_tokens: float = 0) -> Work:
+        before = progress.totals.tokens
+        over = threshold_trigger(progress.totals, self.modes.limits, live_tokens)
+        progress.triggers = () if is_manual else (_seen(over, SWEEPS), *self.modes.kept_readings(progress))
+        if self.breaker.is_open(progress.now):
+            return _report(progress, before, "circuit breaker open")
+        decision = yield from decide(
+            self.modes, progress, to_threshold=not is_manual, is_manual=is_manual, live_tokens=live_tokens
+        )
+        progress.rounds = decision.rounds
+        self._settle(progress)
+        return _report(progress, before, decision.reason, is_reason_final=True)
 
     def _settle(self, progress: CompactionProgress) -> None:
         if progress.has_failed_auth:
@@ -205,13 +256,16 @@ class Lossless:
             condensed_min_fanout_hard=self.condensed_min_fanout_hard,
             condensed_target_tokens=self.condensed_target_tokens,
             rules=self.rules,
+            summary_prefix_target_tokens=self.summary_prefix_target_tokens,
         )
         escalation = Escalation(
             token_estimator=self.token_estimator,
             leaf_target_tokens=self.leaf_target_tokens,
             condensed_target_tokens=self.condensed_target_tokens,
             summary_max_overage_factor=self.summary_max_overage_factor,
-            leaf_share=LEAF_SHARE if self.rules == "original" else _STEPS_SHARE,
+            leaf_share=_STEPS_SHARE if self.rules == "corrected" else LEAF_SHARE,
+            fallback_max_tokens=self.fallback_max_tokens,
+            rules=self.rules,
         )
         passes = Passes(
             limits=limits,
@@ -219,10 +273,17 @@ class Lossless:
             guidance=self.guidance,
             token_estimator=self.token_estimator,
             timezone=self.timezone,
+            injected_tags=self.injected_context_tags,
         )
-        tail = FreshTail(self.fresh_tail_count, self.fresh_tail_max_count, self.fresh_tail_novelty)
+        tail = FreshTail(
+            self.fresh_tail_count,
+            self.fresh_tail_max_count,
+            self.fresh_tail_novelty,
+            self.fresh_tail_max_tokens,
+            keeps_turn=self.rules == "0.15",
+        )
         hot_spots = HotSpots(math.floor(self.hot_spot_share * limits.budget_tokens), self.hot_spot_heat)
-        return Modes(limits, tail, hot_spots, passes, self.incremental_max_depth)
+        return Modes(limits, tail, hot_spots, passes, self.incremental_max_depth, self.max_sweep_passes)
 
 
 def _seen(trigger: CompactionTrigger, what: str) -> TriggerReading:

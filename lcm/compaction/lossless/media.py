@@ -1,6 +1,6 @@
 """Messages with media as words: what a summarizer cannot see is named, what only encodes it is left out.
 
-Source: lossless-claw 0.6.3.
+Source: lossless-claw 0.6.3; `meaningful` and `without_reasoning` 0.15.3.
 """
 
 import json
@@ -18,12 +18,32 @@ BESIDE = " [with media attachment]"
 _MEDIA_PARTS = ("file", "snapshot")
 _MEDIA_TYPES = ("file", "image", "snapshot")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+-]+=[\w.+-]*)*;base64,[A-Za-z0-9+/=_-]+", re.ASCII)
+_DATA_URL_START = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]", re.ASCII)
 _MEDIA_PATH = re.compile(r"MEDIA:/\S+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _LONG_BASE64 = 256
 _WORD_KEYS = ("text", "caption", "alt", "title", "summary")
 _NESTING_KEYS = ("content", "parts", "items", "message", "messages")
 _MAX_DEPTH = 4
+_TOLD_KEYS = (
+    *_WORD_KEYS,
+    *("value", *_NESTING_KEYS, "input", "arguments", "output", "result", "results", "data", "query", "command"),
+)
+_REASONING_TYPES = ("reasoning", "thinking", "redacted_thinking")
+_TOLD_DEPTH = 8
+_REASONING = "|".join(
+    rf"{re.escape(opening)}(?:.*?{re.escape(closing)})"
+    for opening, closing in (
+        *((f"<{tag}>", f"</{tag}>") for tag in ("think", "thinking", "reasoning")),
+        ("<|think|>", "<|/think|>"),
+        ("[thinking]", "[/thinking]"),
+    )
+)
+_OPENING = r"(?:<(?:think|thinking|reasoning)>|<\|think\|>|\[thinking\])"
+_LEADING_REASONING = re.compile(rf"\A\s*(?:(?:{_REASONING})\s*)+", re.IGNORECASE | re.DOTALL)
+_STANDING_REASONING = re.compile(
+    rf"^[ \t]*(?:(?:{_REASONING})[ \t]*$|{_OPENING}[ \t]*$.*\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
 
 
 def has_media(message: Message) -> bool:
@@ -84,3 +104,53 @@ def _walk(value: Any, depth: int) -> Iterator[str]:
         for key in _NESTING_KEYS:
             nested = value.get(key)
             yield from _walk(nested, depth + 1) if isinstance(nested, dict | list) else ()
+
+
+def meaningful(text: str) -> str:
+    """What a text says: without lines that are blank or only encode something; of JSON, the texts that it holds."""
+    value = _json_in(text)
+    if value is not None:
+        return told(value)
+    lines = (line.rstrip() for line in _DATA_URL.sub(OMITTED, text).split("\n"))
+    return trim("\n".join(line for line in lines if not _encodes(trim(line))))
+
+
+def told(value: Any) -> str:
+    """The texts that decoded JSON holds, a line each."""
+    return trim("\n".join(_texts(value, 0)))
+
+
+def without_reasoning(text: str) -> str:
+    """The text without what a model thought to itself: at its beginning, on lines of its own, or never closed."""
+    return _STANDING_REASONING.sub("", _LEADING_REASONING.sub("", text))
+
+
+def _encodes(line: str) -> bool:
+    if not line or _MEDIA_PATH.fullmatch(line) or _DATA_URL_START.match(line):
+        return True
+    return len(line) >= _LONG_BASE64 and len(line) % 4 == 0 and _BASE64.fullmatch(line) is not None
+
+
+def _json_in(text: str) -> Any:
+    """The value of a text that is a JSON object or list; None where it is none."""
+    bare = trim(text)
+    if (bare[:1], bare[-1:]) not in (("{", "}"), ("[", "]")):
+        return None
+    try:
+        return json.loads(bare)
+    except (RecursionError, ValueError):
+        return None
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if depth > _TOLD_DEPTH:
+        return
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, dict) and value.get("type") not in _REASONING_TYPES:
+        keys = _WORD_KEYS if value.get("type") in _MEDIA_TYPES else _TOLD_KEYS
+        for key in keys:
+            yield from _texts(value.get(key), depth + 1)

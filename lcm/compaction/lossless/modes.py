@@ -1,12 +1,13 @@
 """How far one run of compaction goes: one leaf, a sweep, or sweeps until the context is small enough.
 
-Source: lossless-claw 0.6.3.
+Source: lossless-claw 0.6.3; by the rules of 0.15 its sweep is `PrefixSweep`.
 """
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
+from typing import Self
 
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.lossless.fresh_tail import FreshTail
@@ -20,6 +21,7 @@ from lcm.compaction.lossless.planning import (
     leaf_trigger,
     threshold_trigger,
 )
+from lcm.compaction.lossless.prefix_sweep import PrefixSweep
 from lcm.compaction.progress import CompactionProgress
 from lcm.records.summary import SummaryRequest, SummaryResult, TriggerReading
 
@@ -39,6 +41,26 @@ class Modes:
     hot_spots: HotSpots
     passes: Passes
     incremental_max_depth: int
+    max_sweep_passes: int | None = None
+    """Of one sweep by the rules of 0.15; None = as many as there are."""
+    configured: tuple[Limits, FreshTail] | None = None
+    """What decides what is condensed, where `limits` and `tail` are those of a model or a conversation."""
+
+    def called(
+        self,
+        context_threshold: float | None = None,
+        fresh_tail_count: int | None = None,
+        leaf_chunk_tokens: int | None = None,
+    ) -> Self:
+        """As for a model or a conversation that has settings of its own; None = as configured."""
+        limits = replace(
+            self.limits,
+            context_threshold=self.limits.context_threshold if context_threshold is None else context_threshold,
+            leaf_chunk_tokens=leaf_chunk_tokens or self.limits.leaf_chunk_tokens,
+        )
+        tail = replace(self.tail, count=fresh_tail_count or self.tail.count)
+        passes = replace(self.passes, limits=limits)
+        return replace(self, limits=limits, tail=tail, passes=passes, configured=(self.limits, self.tail))
 
     def begun(self, progress: CompactionProgress) -> ContextTotals:
         """The context before anything is done; what is hot in it is settled for the whole run."""
@@ -86,7 +108,14 @@ class Modes:
             if progress.totals.tokens >= before:
                 return
 
-    def sweep(self, progress: CompactionProgress, *, is_forced: bool = False, is_hard: bool = False) -> Going:
+    def sweep(
+        self,
+        progress: CompactionProgress,
+        *,
+        is_forced: bool = False,
+        is_hard: bool = False,
+        stop_at_tokens: int | None = None,
+    ) -> Going:
         """Make leaves of all raw messages before the fresh tail, then condense, shallowest first.
 
         Does nothing unless forced or triggered. Unless forced it ends as soon as the context is below the threshold.
@@ -97,8 +126,11 @@ class Modes:
             progress: the run.
             is_forced: whatever the triggers say, and to the end.
             is_hard: the hard fanout counts.
+            stop_at_tokens: enough by the rules of 0.15, whatever the threshold; more triggers a sweep.
         """
-        if self._is_due(progress, is_forced=is_forced):
+        if self.limits.rules == "0.15":
+            yield from self._prefix_sweep(progress, is_forced, is_hard, stop_at_tokens)
+        elif self._is_due(progress, is_forced=is_forced):
             least = yield from self._leaves(progress, is_forced=is_forced)
             yield from self._condensed(progress, least, is_forced=is_forced, is_hard=is_hard)
 
@@ -130,11 +162,31 @@ class Modes:
             if after <= target or progress.is_late:
                 return after <= target
             is_idle = len(progress.summaries) == made or after >= size
-            if is_idle and (is_hard or self.limits.rules == "original"):
+            if is_idle and (is_hard or self.limits.rules != "corrected"):
                 return False
             is_hard = self.limits.rules == "corrected"
             size = min(size, after)
         return progress.totals.tokens <= target
+
+    def _prefix_sweep(
+        self, progress: CompactionProgress, is_forced: bool, is_hard: bool, stop_at_tokens: int | None
+    ) -> Going:
+        totals = self.passes.weighed(progress)
+        enough = [self.limits.threshold_tokens, *([] if stop_at_tokens is None else [stop_at_tokens])]
+        if totals and (is_forced or totals.tokens > min(enough)):
+            sweep = PrefixSweep(
+                progress,
+                self.passes,
+                self.limits,
+                self.tail,
+                self.configured or (self.limits, self.tail),
+                is_forced,
+                is_hard,
+                self.incremental_max_depth,
+                self.max_sweep_passes,
+                stop_at_tokens,
+            )
+            yield from sweep.run()
 
     def _leaves(
         self, progress: CompactionProgress, *, is_forced: bool

@@ -1,9 +1,9 @@
 """One leaf, or one condensed summary: read, summarised, written. A failure writes nothing.
 
-Source: lossless-claw 0.6.3; `Lossless` names the choices beside its own.
+Source: lossless-claw 0.6.3 and 0.15.3; `Lossless` names the choices beside its own.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals
-from lcm.compaction.harm import rules_of_messages, rules_of_summaries, summary_harm
+from lcm.compaction.harm import rules_found, rules_of_summaries, summary_harm
 from lcm.compaction.lossless.escalation import Escalation, EscalationResult
 from lcm.compaction.lossless.planning import (
     SHRINKABLE_TOKENS,
@@ -69,6 +69,8 @@ class Passes:
     guidance: Guidance
     token_estimator: TokenEstimator
     timezone: str
+    injected_tags: Sequence[str] = ()
+    """What stands between such tags in a message was put there by a host: no summarizer reads it."""
 
     def weighed(self, progress: CompactionProgress) -> ContextTotals:
         """The context, with the words of entries counted whose tokens are not stored."""
@@ -88,6 +90,7 @@ class Passes:
         nothing hot.
 
         A chunk without words takes in what follows, until someone says something; a run without words stays as it is.
+        By the rules of 0.15 it is a chunk as any other.
         """
         totals = self.weighed(progress)
         while (chunk := leaf_chunk(totals, self.limits, tail, start, is_forced=is_forced)) is not None:
@@ -101,7 +104,7 @@ class Passes:
             start = max(begin, chunk.stop)
             while True:
                 messages = _read(progress.window, totals, begin, start)
-                if has_words(messages, self.limits.rules):
+                if self.limits.rules == "0.15" or has_words(messages, self.limits.rules):
                     entries = totals[chunk.start : start]
                     whole = messages if begin == chunk.start else _read(progress.window, totals, chunk.start, start)
                     return LeafChunk(Chunk(chunk.start, entries, sum(map(totals.weight, entries)), 0), whole)
@@ -144,12 +147,14 @@ class Passes:
         return "\n\n".join(text for text in words if text) or None
 
     def leaf(self, progress: CompactionProgress, leaf: LeafChunk, previous: str | None) -> Made:
-        """Summarise raw messages."""
-        source = source_of_messages(leaf.messages, self.limits.rules, self.timezone)
+        """Summarise raw messages; by the rules of 0.15 those without words stay, and nobody is asked."""
+        source = source_of_messages(leaf.messages, self.limits.rules, self.timezone, self.injected_tags)
+        if self.limits.rules == "0.15" and not source.text:
+            return None
         said_at = [message.created_at or EPOCH for message in leaf.messages]
         tokens = sum(max(0, entry.tokens) for entry in leaf.chunk.entries)
         lineage = SummaryLineage(min(said_at), max(said_at), 0, 0, tokens)
-        rules = rules_of_messages(leaf.messages)
+        rules = rules_found(leaf.messages)
         cost = sum(entry.tokens for entry in leaf.chunk.entries)
         return (yield from self._made(progress, leaf.chunk, source, previous, lineage, rules, cost))
 
@@ -170,9 +175,9 @@ class Passes:
         return (yield from self._made(progress, chunk, source, previous, lineage, rules, cost))
 
     def _previous_of_condensed(self, progress: CompactionProgress, chunk: Chunk) -> str | None:
-        """The nearest summary of the same depth as the one to be made. The original has rules for one of depth 1 that
+        """The nearest summary of the same depth as the one to be made. The originals have rules for one of depth 1 that
         never find any: they look for leaves before the oldest leaf."""
-        if self.limits.rules == "original" or chunk.depth != 1:
+        if self.limits.rules != "corrected" or chunk.depth != 1:
             return None
         near = [entry for entry in progress.totals[max(0, chunk.start - _NEAR) : chunk.start] if entry.depth == 1]
         return trim(progress.window.summaries([near[-1].item_id])[0].content) or None if near else None
@@ -184,7 +189,7 @@ class Passes:
         source: ChunkText,
         previous: str | None,
         lineage: SummaryLineage,
-        rules: Sequence[str],
+        rules: Iterable[str],
         cost: int,
     ) -> Made:
         """`cost` is what the sources take in a context."""
@@ -195,7 +200,8 @@ class Passes:
         if self.limits.rules == "corrected":
             bare = self._summary(progress, chunk, source, EscalationResult("", "normal", None), lineage)
             beside = cost - self._costs([bare])[0] - 1
-            limit, room, pressed_for = stored, beside if beside >= SHRINKABLE_TOKENS else stored - 1, rules
+            limit, room = stored, beside if beside >= SHRINKABLE_TOKENS else stored - 1
+            rules = pressed_for = list(dict.fromkeys(rules))
         try:
             pressed = yield from self.escalation.press(source.text, chunk.depth, previous, limit, pressed_for, room)
             progress.update_clock(pressed.result)
@@ -203,7 +209,7 @@ class Passes:
                 progress.refuse(chunk.depth)
                 return None
             summary = self._summary(progress, chunk, source, pressed, lineage)
-            harm = summary_harm(summary.content, source.text, rules, self._costs([summary])[0], cost)
+            harm = summary_harm(summary.content, source.text, rules, self._costs([summary])[0], cost, most_rules=1)
             progress.incidents.update(harm.incidents)
             return progress.make(chunk, summary)
         except LcmError as failure:
@@ -211,8 +217,8 @@ class Passes:
             return None
 
     def _costs(self, summaries: Sequence[Summary]) -> list[int]:
-        """What summaries cost in a context, with what stands around their words; the original counts these alone."""
-        if self.limits.rules == "original":
+        """What summaries cost in a context, with what stands around their words; the originals count these alone."""
+        if self.limits.rules != "corrected":
             return [summary.token_count for summary in summaries]
         zone = zone_named(self.timezone) or ZoneInfo("UTC")
         return self.token_estimator.count([summary_text(summary, zone) for summary in summaries])

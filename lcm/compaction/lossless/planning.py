@@ -5,17 +5,19 @@ Source: lossless-claw 0.6.3; the choices beside its own are named where they dif
 """
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from lcm.compaction.context_totals import ContextTotals
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 from lcm.records.summary import ContextEntry
 
 SHRINKABLE_TOKENS = 16
 """From here on a text cut to its length less one token still has room for the note that says it was cut."""
 
 _CONDENSATION_SHARE = 0.1
+_PREFIX_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Limits:
     condensed_min_fanout: int
     condensed_min_fanout_hard: int
     condensed_target_tokens: int
-    rules: Rules
+    rules: LosslessRules
+    summary_prefix_target_tokens: int | None = None
 
     @property
     def threshold_tokens(self) -> int:
@@ -40,6 +43,13 @@ class Limits:
     def condensation_tokens(self) -> int:
         """Fewer are not worth condensing: a tenth of a leaf chunk, at least the length aimed at."""
         return max(self.condensed_target_tokens, math.floor(_CONDENSATION_SHARE * self.leaf_chunk_tokens))
+
+    def prefix_tokens(self, threshold_tokens: int) -> int:
+        """That the summaries before the fresh tail may have: by default half of the threshold, at most a leaf chunk, at
+        least the length aimed at."""
+        half = math.floor(_PREFIX_SHARE * max(1, threshold_tokens))
+        fitting = max(self.condensed_target_tokens, min(self.leaf_chunk_tokens, half))
+        return self.summary_prefix_target_tokens or fitting
 
     def fanout(self, depth: int, *, is_hard: bool) -> int:
         """How many summaries of a depth are condensed at least."""
@@ -89,16 +99,26 @@ def leaf_trigger(totals: ContextTotals, limits: Limits, tail: int, hot_tokens: i
     return CompactionTrigger(is_over, "leaf" if is_over else "none", tokens, threshold)
 
 
-def tail_start(totals: ContextTotals, fresh_tail_count: int) -> int:
-    """Where the fresh tail begins: at its oldest raw message, at the first one there is where they are fewer."""
-    start = len(totals)
-    missing = fresh_tail_count
-    for place in range(len(totals) - 1, -1, -1) if missing else ():
-        if totals[place].is_message:
-            start = place
-            missing -= 1
-            if not missing:
-                break
+def tail_start(
+    totals: ContextTotals, fresh_tail_count: float, max_tokens: float | None = None, newest_turn: int | None = None
+) -> int:
+    """Where the fresh tail begins: at its oldest raw message, at the first one there is where they are fewer.
+
+    Args:
+        totals: the context.
+        fresh_tail_count: raw messages in the tail; 0 = there is none.
+        max_tokens: what they may weigh, but for the newest; None = anything.
+        newest_turn: the place of a message that is in the tail whatever count and weight say.
+    """
+    start, count, tokens = len(totals), 0, 0
+    for place in range(len(totals) - 1, -1, -1) if fresh_tail_count > 0 else ():
+        if not totals[place].is_message:
+            continue
+        weight = totals.weight(totals[place])
+        is_full = count >= fresh_tail_count or (max_tokens is not None and count and tokens + weight > max_tokens)
+        if is_full and (newest_turn is None or place < newest_turn):
+            break
+        start, count, tokens = place, count + 1, tokens + weight
     return start
 
 
@@ -146,7 +166,14 @@ def cut_chunk(totals: ContextTotals, chunk: Chunk, stop: int) -> Chunk:
 
 
 def condensation(
-    totals: ContextTotals, limits: Limits, tail: int, depth: int = 0, start: int = 0, *, is_hard: bool = False
+    totals: ContextTotals,
+    limits: Limits,
+    tail: int,
+    depth: int = 0,
+    start: int = 0,
+    *,
+    is_hard: bool = False,
+    wordless: Container[str] = (),
 ) -> Chunk | None:
     """Find the shallowest summaries that are worth condensing.
 
@@ -157,34 +184,47 @@ def condensation(
         depth: the shallowest depth to consider.
         start: where to begin to look for summaries of that depth.
         is_hard: the hard fanout counts instead of the others.
+        wordless: ids of summaries that are condensed along with others, and count for nothing.
     """
     for deeper in totals.depths:
         if deeper < depth:
             continue
         begin = start if deeper == depth else 0
-        chunk = condensation_at(totals, limits, tail, deeper, begin, fanout=limits.fanout(deeper, is_hard=is_hard))
+        fanout = limits.fanout(deeper, is_hard=is_hard)
+        chunk = condensation_at(totals, limits, tail, deeper, begin, fanout=fanout, wordless=wordless)
         if chunk is not None:
             return chunk
     return None
 
 
 def condensation_at(
-    totals: ContextTotals, limits: Limits, tail: int, depth: int, start: int = 0, *, fanout: int
+    totals: ContextTotals,
+    limits: Limits,
+    tail: int,
+    depth: int,
+    start: int = 0,
+    *,
+    fanout: int,
+    wordless: Container[str] = (),
 ) -> Chunk | None:
     """Find summaries of one depth to condense into one of the next.
 
     `corrected`: the first run of neighbours that reaches the fanout as a whole; of that what fits into a leaf chunk, at
-    least two, whatever the fanout. `original`: of the first run alone, what fits must reach it.
+    least two, whatever the fanout. Else: of the first run alone, what fits must reach it.
     """
-    is_first_run = limits.rules == "original"
+    is_first_run = limits.rules != "corrected"
     least = 1 if is_first_run else 2
     cap = limits.leaf_chunk_tokens if is_first_run else max(limits.leaf_chunk_tokens, limits.condensation_tokens)
-    while (first := next((place for place in range(start, tail) if totals[place].depth == depth), None)) is not None:
-        run = _run_from(totals, first, tail, fanout, cap)
+    begins = (
+        place for place in range(start, tail) if totals[place].depth == depth and totals[place].item_id not in wordless
+    )
+    while (first := next((place for place in begins if place >= start), None)) is not None:
+        run = _run_from(totals, first, tail, fanout, cap, wordless)
         start = run.stop
-        chunk = _prefix(totals, run, cap, least)
+        chunk = _prefix(totals, run, cap, least, wordless)
         judged = chunk if is_first_run else run
-        is_enough = len(judged.entries) >= max(fanout, least) and judged.tokens >= limits.condensation_tokens
+        count = sum(entry.item_id not in wordless for entry in judged.entries)
+        is_enough = count >= max(fanout, least) and judged.tokens >= limits.condensation_tokens
         if is_enough and can_shrink(chunk, limits):
             return chunk
         if is_first_run:
@@ -192,22 +232,26 @@ def condensation_at(
     return None
 
 
-def _run_from(totals: ContextTotals, first: int, tail: int, fanout: int, cap_tokens: int) -> Chunk:
+def _run_from(
+    totals: ContextTotals, first: int, tail: int, fanout: int, cap_tokens: int, wordless: Container[str]
+) -> Chunk:
     """The run of summaries that begins there; of a long one, as much as needs to be known."""
     depth = totals[first].depth
     assert depth is not None
-    tokens, stop = 0, first
-    while stop < tail and totals[stop].depth == depth and (stop - first < fanout or tokens <= cap_tokens):
-        tokens += totals.weight(totals[stop])
+    tokens, count, stop = 0, 0, first
+    while stop < tail and totals[stop].depth == depth and (count < fanout or tokens <= cap_tokens):
+        if totals[stop].item_id not in wordless:
+            tokens += totals.weight(totals[stop])
+            count += 1
         stop += 1
     return Chunk(first, totals[first:stop], tokens, depth + 1)
 
 
-def _prefix(totals: ContextTotals, run: Chunk, cap_tokens: int, least: int) -> Chunk:
+def _prefix(totals: ContextTotals, run: Chunk, cap_tokens: int, least: int, wordless: Container[str]) -> Chunk:
     """The first entries of a run, as many as weigh no more than the cap together."""
     tokens = count = 0
     for entry in run.entries:
-        weight = totals.weight(entry)
+        weight = 0 if entry.item_id in wordless else totals.weight(entry)
         if count >= least and (tokens >= cap_tokens or tokens + weight > cap_tokens):
             break
         tokens += weight
@@ -216,6 +260,6 @@ def _prefix(totals: ContextTotals, run: Chunk, cap_tokens: int, least: int) -> C
 
 
 def can_shrink(chunk: Chunk, limits: Limits) -> bool:
-    """Say whether some summary could be shorter, in tokens as stored; the original asks whatever comes of it."""
+    """Say whether some summary could be shorter, in tokens as stored; the originals ask whatever comes of it."""
     stored = sum(entry.tokens for entry in chunk.entries)
-    return limits.rules == "original" or stored >= SHRINKABLE_TOKENS
+    return limits.rules != "corrected" or stored >= SHRINKABLE_TOKENS

@@ -1,6 +1,6 @@
 """The form in which summary prompts show instants."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -38,7 +38,7 @@ def prompt_time(instant: datetime, timezone: str = "UTC") -> str:
     """
     zone = zone_named(timezone)
     if zone is None or zone.key in _UTC_NAMES:
-        return f"{instant.astimezone(ZoneInfo('UTC')):%Y-%m-%d %H:%M} UTC"
+        return f"{instant.astimezone(UTC).isoformat(' ')[:16]} UTC"
     local = instant.astimezone(zone)
     return f"{local:%Y-%m-%d %H:%M} {_zone_name(local, zone.key)}"
 

@@ -1,14 +1,17 @@
 """Every result of a tool behind the call that it answers, and every call answered.
 
-Source: the transcript repair of lossless-claw 0.6.3; the corrected rules are ours.
+Source: the transcript repair of lossless-claw, 0.6.3 and 0.15.3; the corrected rules are ours.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from lcm.context.assembly.runtime_message import RuntimeMessage, blocks_in, calls_of, result_id_of
-from lcm.records.rules import Rules
+from lcm.context.assembly.runtime_message import RuntimeMessage, blocks_in, call_id_of, calls_of, result_id_of
+from lcm.javascript import trim
+from lcm.records.rules import LosslessRules
 from lcm.transcript.rendering.blocks import CALL_TYPES
+
+REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 
 NO_RESULT = "No result of this call was recorded; this error stands in its place."
 """What an answer says that was made up."""
@@ -25,7 +28,7 @@ class PairedMessage(NamedTuple):
     turn: str = ""
 
 
-def paired(messages: Sequence[PairedMessage], rules: Rules) -> list[PairedMessage]:
+def paired(messages: Sequence[PairedMessage], rules: LosslessRules) -> list[PairedMessage]:
     """Pair calls with results.
 
     A result without a call is dropped. A call without a result is answered by an error; calls of an assistant that
@@ -34,8 +37,13 @@ def paired(messages: Sequence[PairedMessage], rules: Rules) -> list[PairedMessag
     `corrected`: a result belongs to the nearest message before it that calls its id and has no answer yet; the paired
     messages are given back always. `original`: a result belongs to the last assistant's message before it, and an id is
     answered once; the messages are given back as they were where nothing was dropped, made up or moved past another
-    message, even if results stand in another order than their calls or twice.
+    message, even if results stand in another order than their calls or twice. `0.15`: an id is called once, by its
+    first call, and answered by the first result behind that call which was not made up; an assistant that stopped by an
+    error, or was stopped, loses its calls; the messages are given back as they were where nothing but the order of
+    results beside each other would change.
     """
+    if rules == "0.15":
+        return _called_once(messages)
     return _strict(messages) if rules == "corrected" else _lenient(messages)
 
 
@@ -62,6 +70,74 @@ def _strict(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
         names = dict(reversed(called))  # of two calls under one id the first gives the name
         whole += [answers.get((place, call_id)) or _made_up(call_id, names[call_id]) for call_id in dict(called)]
     return whole
+
+
+def _called_once(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
+    standing = _without_repeated_calls(messages)
+    results: dict[str, list[int]] = {}
+    for place, placed in standing.items():
+        if _is_result(placed):
+            results.setdefault(result_id_of(placed.message), []).append(place)
+    whole: list[PairedMessage] = []
+    for place, placed in standing.items():
+        if _is_result(placed):
+            continue
+        whole.append(placed)
+        for call_id, name in () if _is_broken_off(placed) else calls_of(placed.message):
+            behind = [standing[later] for later in results.get(call_id, ()) if later > place]
+            found = next((one for one in behind if not _is_made_up(one)), behind[0] if behind else None)
+            whole.append(found or _made_up(call_id, name))
+    return list(messages) if _has_only_swapped_results(messages, whole) else whole
+
+
+def _without_repeated_calls(messages: Sequence[PairedMessage]) -> dict[int, PairedMessage]:
+    """By their places the messages that stay: each id is called once, by nobody who was broken off."""
+    called: set[str] = set()
+    standing: dict[int, PairedMessage] = {}
+    for place, recorded in enumerate(messages):
+        placed = _reasoning_first(recorded)
+        blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
+        kept: list[Any] = []
+        for block in blocks:
+            call_id = call_id_of(block) if isinstance(block, dict) and block.get("type") in CALL_TYPES else ""
+            if not call_id or not (_is_broken_off(placed) or call_id in called):
+                kept.append(block)
+                called |= {call_id} if call_id else set()
+        if len(kept) == len(blocks):
+            standing[place] = placed
+        elif says_something(kept):
+            standing[place] = placed._replace(message={**placed.message, "content": kept})
+    return standing
+
+
+def says_something(blocks: Sequence[Any]) -> bool:
+    """Whether there is more among the blocks of an assistant than reasoning and blank text."""
+    return any(
+        not isinstance(block, dict) or (block.get("type") not in REASONING_TYPES and not is_blank(block))
+        for block in blocks
+    )
+
+
+def is_blank(block: Any) -> bool:
+    """Whether it is a block of text that says nothing."""
+    is_text = isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+    return is_text and not trim(block["text"])
+
+
+def _has_only_swapped_results(before: Sequence[PairedMessage], after: Sequence[PairedMessage]) -> bool:
+    """Whether nothing but results beside each other has another place, and nobody speaks behind the first call."""
+    if set(map(id, before)) != set(map(id, after)):
+        return False
+    first = next((place for place, placed in enumerate(before) if calls_of(placed.message)), len(before))
+    return all(
+        (_is_result(one) and _is_result(other)) or (one is other and (place < first or bool(calls_of(one.message))))
+        for place, (one, other) in enumerate(zip(before, after, strict=True))
+    )
+
+
+def _is_made_up(placed: PairedMessage) -> bool:
+    blocks = blocks_in(placed.message) if placed.message.get("isError") is True else ()
+    return any(isinstance(block, dict) and block.get("text") == NO_RESULT for block in blocks)
 
 
 def _lenient(messages: Sequence[PairedMessage]) -> list[PairedMessage]:

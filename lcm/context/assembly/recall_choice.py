@@ -175,7 +175,7 @@ def memory_text(one: Recalled, *, is_guidance: bool = False, is_recovered: bool 
     role = one.role
     if not role and one.kind in _SPOKEN and one.scope_class == "durable":
         role = "user"
-    return MemoryText(context_tier, one.text, role, one.created_at)
+    return MemoryText(context_tier, one.text_with_related, role, one.created_at)
 
 
 def _chosen(ones: Sequence[Recalled], shown: Sequence[MemoryText], prices: Sequence[Price]) -> list[ChosenDocument]:

@@ -1,9 +1,9 @@
 """Messages as an agent's runtime takes them: user, assistant or toolResult.
 
-Source: the assembler of lossless-claw 0.6.3, without the `usage` that a host wants on an assistant's message.
+Source: the assembler of lossless-claw 0.6.3.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lcm.javascript import stringify
@@ -20,13 +20,30 @@ _SPOKEN = {"user": "user", "system": "user", "assistant": "assistant", "tool": "
 
 def runtime_messages(message: Message) -> list[RuntimeMessage]:
     """Give what a model is sent of a message."""
+    if (plain := _plain(message)) is not None:
+        return [plain]
     return [_runtime_message(native, message.message_id) for native in agent_messages(message)]
 
 
-def costed_text(message: RuntimeMessage) -> str:
+def with_usage(message: RuntimeMessage, tokens: int) -> RuntimeMessage:
+    """An assistant's message with the bill that a host wants on it: nothing was spent, so many tokens are shown."""
+    if message["role"] != "assistant":
+        return message
+    spent = {"input": 0, "output": tokens, "cacheRead": 0, "cacheWrite": 0, "totalTokens": tokens}
+    cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
+    return {**message, "usage": {**spent, "cost": cost}}
+
+
+def costed_text(message: Mapping[str, Any]) -> str:
     """The text that the tokens of a message are counted from: its words, or its blocks as JSON."""
     content = message["content"]
-    return content if isinstance(content, str) else stringify(content)
+    if isinstance(content, str):
+        return content
+    if len(content) == 1 and isinstance(content[0], dict) and [*content[0]] == ["type", "text"]:  # most, sooner
+        kind, text = content[0].values()
+        if kind == "text" and isinstance(text, str):
+            return f'[{{"type":"text","text":{stringify(text)}}}]'
+    return stringify(content)
 
 
 def readable_text(message: RuntimeMessage) -> str:
@@ -58,6 +75,20 @@ def result_id_of(message: RuntimeMessage) -> str:
 def blocks_in(message: RuntimeMessage) -> Sequence[Any]:
     content = message.get("content")
     return content if isinstance(content, list) else []
+
+
+def _plain(message: Message) -> RuntimeMessage | None:
+    """The same of a message that is one text of a user or an assistant, as most are, sooner; None of any other."""
+    if len(message.parts) != 1 or message.files or message.envelope.get("slots") != {"content": "value"}:
+        return None
+    (part,), native = message.parts, message.envelope["native"]
+    if part.text is None or part.part_type != "text" or part.metadata != {"slot": "content"}:
+        return None
+    if native == {"role": "user", "content": None}:
+        return {"role": "user", "content": part.text}
+    if native == {"role": "assistant", "content": None}:
+        return {"role": "assistant", "content": [{"type": "text", "text": part.text}]}
+    return None
 
 
 def _runtime_message(native: AgentMessage, message_id: str) -> RuntimeMessage:

@@ -1,9 +1,11 @@
 """The items of a context as they would be shown, each made when it is first asked for."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from lcm.context.assembly.large_results import LargeResults, large_results, referred
 from lcm.context.assembly.pairing import PairedMessage
 from lcm.context.assembly.runtime_message import (
     RuntimeMessage,
@@ -12,9 +14,12 @@ from lcm.context.assembly.runtime_message import (
     readable_text,
     result_id_of,
     runtime_messages,
+    with_usage,
 )
+from lcm.javascript import trim
 from lcm.protocols.models import TakesRecorded, TokenEstimator
-from lcm.records.conversation import Message
+from lcm.records.conversation import LargeFile, Message
+from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.store.context_records import item_ids
 from lcm.transcript.images import without_images
@@ -46,8 +51,18 @@ class ShownItem(NamedTuple):
 class ShownItems:
     """All items of one context, by their place."""
 
-    def __init__(self, items: Sequence[Message | Summary], estimator: TokenEstimator, zone: ZoneInfo) -> None:
+    def __init__(
+        self,
+        items: Sequence[Message | Summary],
+        estimator: TokenEstimator,
+        zone: ZoneInfo,
+        rules: LosslessRules = "corrected",
+        large_results: LargeResults = "reference",
+    ) -> None:
         self.items = items
+        self._rules: LosslessRules = rules
+        self._are_large_whole = large_results != "reference"
+        self._references_before = 0
         self.names = item_ids(items)
         """Their ids."""
         self._estimator = estimator
@@ -58,6 +73,11 @@ class ShownItems:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def refer_before(self, stop: int) -> None:
+        """Show references instead of large results before a place."""
+        self._references_before = stop
+        self._shown = {place: one for place, one in self._shown.items() if place >= stop}
 
     def __getitem__(self, place: int) -> ShownItem:
         if place not in self._shown:
@@ -75,8 +95,12 @@ class ShownItems:
             return
         for place in range(stop - 1, -1, -1):
             item = self.items[place]
-            if isinstance(item, Message) and any(part.tool_call_id in call_ids for part in item.parts):
-                yield place
+            if not isinstance(item, Message):
+                continue
+            for part in item.parts:
+                if part.tool_call_id in call_ids:
+                    yield place
+                    break
 
     def words(self, place: int) -> str:
         """What the item says: the text of a summary, the readable text of a message."""
@@ -92,10 +116,25 @@ class ShownItems:
 
     def _show(self, places: Sequence[int]) -> None:
         messages = [self._placed(place) for place in places]
-        costed = [_costed([placed.message for placed in said]) for said in messages]
+        costed = [self._costed(place, said) for place, said in zip(places, messages, strict=True)]
         counts = self._counted(places, costed)
         for place, said, text, tokens in zip(places, messages, costed, counts, strict=True):
+            if self._rules == "0.15":
+                said = tuple(placed._replace(message=with_usage(placed.message, tokens)) for placed in said)
             self._shown[place] = ShownItem(said, text, tokens)
+
+    def _costed(self, place: int, said: Sequence[PairedMessage]) -> str:
+        if len(said) == 1 and place >= self._references_before:  # most items, sooner
+            return costed_text(said[0].message)
+        results = self._large_results(place) if place < self._references_before else {}
+        return "\n".join(
+            (readable_text if result_id_of(placed.message) in results else costed_text)(placed.message)
+            for placed in said
+        )
+
+    def _large_results(self, place: int) -> Mapping[str, LargeFile]:
+        item = self.items[place]
+        return large_results(item) if self._are_large_whole and isinstance(item, Message) else {}
 
     def _counted(self, places: Sequence[int], costed: Sequence[str]) -> list[int]:
         texts, price = list(costed), self._estimator.image_tokens
@@ -120,11 +159,18 @@ class ShownItems:
     def _placed(self, place: int) -> tuple[PairedMessage, ...]:
         item = self.items[place]
         if isinstance(item, Summary):
-            return (PairedMessage({"role": "user", "content": summary_text(item, self._zone)}, ((place, 0),)),)
-        turn = turn_of(item)
-        return tuple(
-            PairedMessage(said, ((place, number),), turn) for number, said in enumerate(runtime_messages(item))
+            words = summary_text(item, self._zone, is_untrusted=self._rules == "0.15")
+            return (PairedMessage({"role": "user", "content": words}, ((place, 0),)),)
+        if self._rules == "0.15" and not item.parts and item.role == "assistant" and not trim(item.content):
+            return ()
+        results = self._large_results(place) if self._are_large_whole else {}
+        said = runtime_messages(
+            replace(item, files=tuple(file for file in item.files if file not in results.values())) if results else item
         )
+        if place < self._references_before:
+            said = [referred(message, results) for message in said]
+        turn = turn_of(item)
+        return tuple(PairedMessage(message, ((place, number),), turn) for number, message in enumerate(said))
 
 
 def _costed(messages: Sequence[RuntimeMessage]) -> str:

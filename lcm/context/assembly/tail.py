@@ -1,12 +1,13 @@
 """The fresh tail: the newest items, which are always shown, and what they need to make sense.
 
-Source: lossless-claw 0.6.3; a bound in tokens and the protection of calls are ours.
+Source: lossless-claw, 0.6.3 and 0.15.3; the protection of calls is ours, and 0.6.3 knows no bound in tokens.
 """
 
 from typing import NamedTuple
 
 from lcm.context.assembly.shown_items import ShownItems
-from lcm.records.rules import Rules
+from lcm.records.conversation import Message
+from lcm.records.rules import LosslessRules
 
 
 class Tail(NamedTuple):
@@ -21,17 +22,22 @@ class Tail(NamedTuple):
     tokens: int
 
 
-def fresh_tail(shown: ShownItems, count: int, max_tokens: int | None, rules: Rules) -> Tail:
+def fresh_tail(shown: ShownItems, count: int, max_tokens: int | None, rules: LosslessRules) -> Tail:
     """Take the last `count` items, fewer where they cost more than `max_tokens`, but at least the newest; then what
     it needs to make sense.
 
     `corrected`: results that stand before the tail, although their call is in it and has no answer there, behind their
     call; and calls that stand before the tail, where their result is in it. `original`: results of any such call alone.
+    `0.15`: nothing, but messages are counted, not items, and the newest of a user is in it whatever the bounds.
     """
+    if rules == "0.15":
+        start = _start_of_messages(shown, count, max_tokens)
+        order = range(start, len(shown))
+        return Tail(start, (), tuple(order), sum(shown[place].tokens for place in order))
     start = _start(shown, count, max_tokens)
     before = _calls_before(shown, start) if rules == "corrected" else []
-    order = _with_results_before(shown, start, rules)
-    return Tail(start, tuple(before), tuple(order), sum(shown[place].tokens for place in (*before, *order)))
+    whole = _with_results_before(shown, start, rules)
+    return Tail(start, tuple(before), tuple(whole), sum(shown[place].tokens for place in (*before, *whole)))
 
 
 def _start(shown: ShownItems, count: int, max_tokens: int | None) -> int:
@@ -44,6 +50,26 @@ def _start(shown: ShownItems, count: int, max_tokens: int | None) -> int:
         if tokens > max_tokens and place < len(shown) - 1:
             return place + 1
     return first
+
+
+def _start_of_messages(shown: ShownItems, count: int, max_tokens: int | None) -> int:
+    start, taken, tokens = len(shown), 0, 0
+    said = (place for place in range(len(shown) - 1, -1, -1) if isinstance(shown.items[place], Message))
+    asked = next((place for place in range(len(shown) - 1, -1, -1) if _is_of_user(shown, place)), None) if count else 0
+    for place in said if count > 0 else ():
+        if not shown[place].messages:
+            continue
+        is_turn_whole = asked is None or start <= asked
+        is_over = max_tokens is not None and taken > 0 and tokens + shown[place].tokens > max_tokens
+        if is_turn_whole and (taken >= count or is_over):
+            break
+        start, taken, tokens = place, taken + 1, tokens + shown[place].tokens
+    return start
+
+
+def _is_of_user(shown: ShownItems, place: int) -> bool:
+    item = shown.items[place]
+    return isinstance(item, Message) and item.role == "user"
 
 
 def _calls_before(shown: ShownItems, start: int) -> list[int]:
@@ -63,7 +89,7 @@ def _calls_before(shown: ShownItems, start: int) -> list[int]:
     return found[::-1]
 
 
-def _with_results_before(shown: ShownItems, start: int, rules: Rules) -> list[int]:
+def _with_results_before(shown: ShownItems, start: int, rules: LosslessRules) -> list[int]:
     tail = range(start, len(shown))
     calls = {call_id for place in tail for call_id in shown[place].calls}
     if rules == "corrected":

@@ -55,7 +55,8 @@ class TailTurns(Sequence[Turn]):
         if self._shown is None:
             raise TypeError("turns that are shown as entries are no messages of an agent")
         places = range(first, len(self))
-        standing = pruned([placed for place in places for placed in self._shown[place].messages], places)
+        chosen = [placed for place in places for placed in self._shown[place].messages]
+        standing = pruned(chosen, first, self._shown, "corrected")
         messages = cleaned(standing, "corrected")
         kept: set[Piece] = {piece for placed in messages for piece in placed.pieces}
         said: dict[int, list[str]] = {}

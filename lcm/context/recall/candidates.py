@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lcm.context.recall.reader import Reader
 from lcm.errors import StoreError
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 from lcm.store.lineage import deepest, leaves_of
 
 _SHALLOW = 1
@@ -32,7 +32,7 @@ def candidates(
     item_ids: Sequence[str],
     query: str,
     conversation: str | int | None,
-    rules: Rules,
+    rules: LosslessRules,
 ) -> RecallCandidates:
     """Gather where to begin.
 

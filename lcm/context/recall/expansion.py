@@ -13,7 +13,7 @@ from lcm.context.recall.items import named_item
 from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.store.lineage import SourceMessage, depth_first, leaves_of, messages_by_number, source_messages, walk
 from lcm.store.messages import messages_by_key
@@ -194,7 +194,7 @@ def shortened(content: str) -> str:
     return content if utf16_length(content) <= _SNIPPET else f"{first_units(content, _SNIPPET, 'replaced')}..."
 
 
-def distilled_text(expanded: ExpansionResult, rules: Rules) -> str:
+def distilled_text(expanded: ExpansionResult, rules: LosslessRules) -> str:
     """An expansion as a tool tells it.
 
     Args:
@@ -205,9 +205,9 @@ def distilled_text(expanded: ExpansionResult, rules: Rules) -> str:
     lines = [f"## Expansion Results ({len(expanded.roots)} summaries, {expanded.tokens} total tokens)", ""]
     for root in expanded.roots:
         guessed = "condensed" if root.children else "leaf"
-        kind = guessed if rules == "original" else root.kind or "unknown"
+        kind = guessed if rules != "corrected" else root.kind or "unknown"
         lines.append(f"### {root.summary_id} ({kind}, {root.tokens} tokens)")
-        lines += _names(root) if rules == "original" else _words(root)
+        lines += _names(root) if rules != "corrected" else _words(root)
         lines.append("")
     if expanded.cited_ids:
         lines.append(f"Cited IDs for follow-up: {', '.join(expanded.cited_ids)}")

@@ -1,6 +1,6 @@
 """Search by words or by a regular expression, and what a tool tells of it.
 
-Source: lossless-claw 0.6.3.
+Source: lossless-claw, 0.6.3 and 0.15.3.
 """
 
 import re
@@ -17,16 +17,26 @@ from lcm.encoding import well_formed
 from lcm.errors import LimitError
 from lcm.javascript import first_units, utf16_length
 from lcm.limits import PATTERN_STEPS, QUERY_CHARACTERS
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 from lcm.store.search import MessageHit, Order, SummaryHit, find, message_hits, scan, summary_hits
-from lcm.store.search_subject import COVERED, MESSAGES, SUMMARIES, WORDS, SearchBounds, SearchSubject
+from lcm.store.search_subject import COVERED, LATEST, MESSAGES, SUMMARIES, WORDS, SearchBounds, SearchSubject
 
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]
 
+SORTS: dict[Order, str] = {"time": "recency", "relevance": "relevance", "hybrid": "hybrid"}
+"""What hosts call the orders."""
+
 _CALL = re.compile(r"\(\?(?:R|&|P>|[+-]?\d)")
 """A group within which the pattern, or a group of it, is matched again."""
 _NESTED_QUANTIFIERS = re.compile(r"[+*?]\)(?:[+*?]|\{\d)")
+_QUOTED = re.compile(r'"[^"]*"')
+_SYNTAX = re.compile(r"\||\.[*+?]|\[[^\]]+\]|\\[bBdDsSwW]|(?<!\S)\^|\$(?!\S)")
+_SUBJECTS: dict[LosslessRules, dict[Scope, SearchSubject]] = {
+    "corrected": {"messages": MESSAGES, "summaries": COVERED},
+    "original": {"messages": WORDS, "summaries": SUMMARIES},
+    "0.15": {"messages": WORDS, "summaries": LATEST},
+}
 _LINE = 200
 
 
@@ -52,7 +62,7 @@ class GrepSettings:
     """The settings of grep: order, and the bounds of patterns."""
 
     order: Order
-    rules: Rules
+    rules: LosslessRules
     max_pattern_chars: int
     max_regex_rows: int | None
     regex_timeout_seconds: float
@@ -69,25 +79,24 @@ def grep(
 ) -> Grep:
     """Search messages, summaries or both; the limit counts for each."""
     QUERY_CHARACTERS.check("the query", len(pattern))
-    subjects: list[SearchSubject] = []
-    if scope in ("messages", "both"):
-        subjects.append(WORDS if how.rules == "original" else MESSAGES)
-    if scope in ("summaries", "both"):
-        subjects.append(SUMMARIES if how.rules == "original" else COVERED)
-    compiled = None
-    if mode == "regex":
-        refusal = _refusal(pattern, how.max_pattern_chars)
-        if refusal:
-            return Grep((), (), (refusal,), is_refused=True)
-        compiled = regex.compile(pattern)
+    subjects = [subject for kind, subject in _SUBJECTS[how.rules].items() if scope in (kind, "both")]
+    if refusal := _refusal(pattern, mode, how):
+        return Grep((), (), (refusal,), is_refused=True)
+    compiled = regex.compile(pattern) if mode == "regex" else None
     notes: list[str] = []
     messages: list[MessageHit] = []
     summaries: list[SummaryHit] = []
     for subject in subjects:
         if compiled is None:
-            keeps_phrases = how.rules == "corrected"
             found = find(
-                connection, subject, pattern, bounds, how.order, keeps_phrases=keeps_phrases, incidents=incidents
+                connection,
+                subject,
+                pattern,
+                bounds,
+                how.order,
+                keeps_phrases=how.rules != "original",
+                incidents=incidents,
+                order_cjk=how.order if how.rules == "0.15" else "relevance",
             )
         else:
             seen = scan(
@@ -120,6 +129,7 @@ def grep_text(
     max_chars: int,
     *,
     is_noted: bool,
+    sort: str = "",
 ) -> str:
     """What was found as the tool tells it.
 
@@ -133,11 +143,14 @@ def grep_text(
         before: before that instant.
         max_chars: UTF-16 units; what would go beyond is left out, and that is said.
         is_noted: say why something may be missing.
+        sort: the order to be told, and with it the conversation of each hit; empty = neither.
     """
+    hits: list[MessageHit | SummaryHit] = [*found.messages, *found.summaries]
+    where_said = {hit.conversation: f"conv={hit.conversation} " if sort else "" for hit in hits}
     lines = [
         "## LCM Grep Results",
         f"**Pattern:** `{pattern}`",
-        f"**Mode:** {mode} | **Scope:** {scope}",
+        f"**Mode:** {mode} | **Scope:** {scope}" + f" | **Sort:** {sort}" * bool(sort),
         f"**Conversation scope:** {where}",
     ]
     times = [f"{name} {minute(at)}" for name, at in (("since", since), ("before", before)) if at]
@@ -149,11 +162,13 @@ def grep_text(
         return "\n".join([*lines, "No matches found."])
     sections = {
         "### Messages": [
-            f"- [msg#{hit.number}] ({hit.role}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
+            f"- [{where_said[hit.conversation]}msg#{hit.number}] "
+            f"({hit.role}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
             for hit in found.messages
         ],
         "### Summaries": [
-            f"- [{hit.summary_id}] ({hit.kind}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
+            f"- [{where_said[hit.conversation]}{hit.summary_id}] "
+            f"({hit.kind}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
             for hit in found.summaries
         ],
     }
@@ -183,10 +198,13 @@ def one_line(snippet: str) -> str:
     return line if utf16_length(line) <= _LINE else f"{first_units(line, _LINE - 3, 'replaced')}..."
 
 
-def _refusal(pattern: str, max_chars: int) -> str:
+def _refusal(pattern: str, mode: Mode, how: GrepSettings) -> str:
     """Why a pattern is not searched for; empty where it is."""
-    if utf16_length(pattern) > max_chars:
-        return f"the pattern is longer than {max_chars} characters"
+    if mode == "full_text":
+        has_syntax = how.rules == "0.15" and _SYNTAX.search(_QUOTED.sub(" ", pattern))
+        return f"words are searched for, and {pattern!r} is a regular expression: say mode=regex" if has_syntax else ""
+    if utf16_length(pattern) > how.max_pattern_chars:
+        return f"the pattern is longer than {how.max_pattern_chars} characters"
     if _NESTED_QUANTIFIERS.search(pattern):
         return "the pattern repeats a group that ends in a repetition, which may never come to an end"
     if call := _CALL.search(pattern):

@@ -23,7 +23,7 @@ from lcm.store.lineage import (
     messages_by_number,
 )
 from lcm.store.query_text import excerpt
-from lcm.store.search import message_hits, summary_hits
+from lcm.store.search import Order, message_hits, summary_hits
 from lcm.store.store import Store
 from lcm.store.summaries import summaries_by_id
 from lcm.transcript.large_files import file_text
@@ -78,6 +78,8 @@ class Reader:
         since: datetime | None = None,
         before: datetime | None = None,
         limit: int | None = None,
+        order: Order | None = None,
+        now: datetime | None = None,
     ) -> Grep:
         """Search what was said and what was summarised.
 
@@ -90,6 +92,8 @@ class Reader:
             since: not before that instant.
             before: before that instant.
             limit: of messages, and again of summaries.
+            order: of what is found by words; None = the configured one. A regular expression finds the newest first.
+            now: from when a hybrid order counts age; None = from the newest message.
 
         Raises:
             StoreError: if there is no conversation of that id.
@@ -102,8 +106,9 @@ class Reader:
         if limit < 1:
             raise ValueError(f"limit must be >= 1, got {limit}")
         with self.store.reading() as connection:
-            within = replace(bounds.bounds(connection), since=since, before=before, limit=limit)
-            found = grep(connection, pattern, mode, scope, within, self.reading.searching, self.incidents)
+            within = replace(bounds.bounds(connection), since=since, before=before, limit=limit, now=now)
+            how = self.reading.searching if order is None else replace(self.reading.searching, order=order)
+            found = grep(connection, pattern, mode, scope, within, how, self.incidents)
             if mode == "full_text" and self.reading.searching.rules == "corrected":
                 found = self._with_named(connection, found, pattern, scope, bounds)
         return found if self.lease is None else self.lease.afforded(found)

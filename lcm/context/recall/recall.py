@@ -18,7 +18,7 @@ from lcm.context.recall.reader import Reader, ReaderSettings
 from lcm.context.recall.routing import route
 from lcm.errors import GrantError
 from lcm.protocols.models import TokenEstimator
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 from lcm.store.search import Order
 from lcm.store.store import Store
 
@@ -29,26 +29,28 @@ TOOLS = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_query")
 class Recall:
     """The recall tools as configured: grep, describe, expand, and delegated questions over one store.
 
-    Source: lossless-claw 0.6.3 (`rules` original, `order` time, `max_regex_rows` 10000):
+    Source: lossless-claw 0.6.3 (`rules` original, `order` time, `max_regex_rows` 10000) and 0.15.3 (0.15):
 
-    | | corrected | original |
-    |---|---|---|
-    | words between quotation marks | must stand side by side | stand anywhere |
-    | a summary is dated by | what it covers | when it was made |
-    | describe lists | what a summary was made of | what was made of it |
-    | expand tells | all that it read | names, sizes and a snippet |
-    | no summary is found | messages are searched | only where summaries are at most of depth 1 |
-    | a refused pattern, a search cut short | is told | is not |
-    | search of messages | with calls of tools, results and reasoning | their words |
-    | a message that does not fit an expansion | is clipped with a mark | ends it unread |
+    | | corrected | original | 0.15 |
+    |---|---|---|---|
+    | words between quotation marks | must stand side by side | stand anywhere | side by side |
+    | a summary is dated by | what it covers | when it was made | the end of what it covers |
+    | Chinese, Japanese and Korean is sorted by | relevance | likewise | as other words |
+    | words that are a regular expression | are searched for | likewise | are refused |
+    | describe lists | what a summary was made of | what was made of it | likewise |
+    | expand tells | all that it read | names, sizes and a snippet | likewise |
+    | no summary is found | messages are searched | only where summaries are at most of depth 1 | likewise |
+    | a refused pattern, a search cut short | is told | is not | the first alone |
+    | search of messages | with calls of tools, results and reasoning | their words | likewise |
+    | a message that does not fit an expansion | is clipped with a mark | ends it unread | likewise |
     """
 
     answerer: Answerer
     """Who answers the questions of `expand_query`."""
     token_estimator: TokenEstimator
-    rules: Rules = "corrected"
+    rules: LosslessRules = "corrected"
     order: Order = "relevance"
-    """Of what a search for words finds: the best first, or the newest."""
+    """Of what a search for words finds: the best first, the newest, or the best with a discount for age."""
     limit: int = 50
     """Of messages, and again of summaries, that a search gives."""
     max_result_chars: int = 40_000
@@ -71,7 +73,7 @@ class Recall:
     delegations: Delegations = field(default_factory=Delegations, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_choice(self, order=Order, rules=Rules)
+        check_choice(self, order=Order, rules=LosslessRules)
         check_range(self, "limit", "max_result_chars", "max_pattern_chars", "default_depth", "max_expand_tokens", ge=1)
         check_range(self, "max_answer_tokens", ge=1)
         check_range(self, "max_regex_rows", ge=1, or_null=True)

@@ -21,7 +21,7 @@ from lcm.context.recall.describe import (
     summary_text,
 )
 from lcm.context.recall.expansion import distilled_text
-from lcm.context.recall.grep import grep_text
+from lcm.context.recall.grep import SORTS, grep_text
 from lcm.context.recall.lease import Clock
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
@@ -92,9 +92,21 @@ class Tools:
         pattern = parameters["pattern"].strip()
         mode, scope = parameters.get("mode", "regex"), parameters.get("scope", "both")
         limit = int(parameters.get("limit", self.recall.limit))
+        orders = {sort: order for order, sort in SORTS.items()}
+        order = orders.get(parameters.get("sort", ""), self.recall.order) if mode == "full_text" else "time"
         found = self.reader.grep(
-            pattern, mode=mode, scope=scope, conversation=conversation, since=since, before=before, limit=limit
+            pattern,
+            mode=mode,
+            scope=scope,
+            conversation=conversation,
+            since=since,
+            before=before,
+            limit=limit,
+            order=order,
+            now=self.clock(),
         )
+        if found.is_refused and mode == "full_text":
+            raise _RefusedError("; ".join(found.notes))
         text = grep_text(
             found,
             pattern,
@@ -105,6 +117,7 @@ class Tools:
             before,
             self.recall.max_result_chars,
             is_noted=self.recall.rules == "corrected",
+            sort=SORTS[order] if self.recall.rules == "0.15" else "",
         )
         details = {
             "messageCount": len(found.messages),
@@ -119,7 +132,7 @@ class Tools:
             parameters["id"].strip(),
             conversation=self._conversation(parameters),
             token_cap=None if cap is None else int(cap),
-            content=parameters.get("content", False),
+            content=parameters.get("content", False) or parameters.get("expandFile", False),
         )
         if isinstance(described, DescribedMessage):
             said = described.said

@@ -1,6 +1,6 @@
 """The plugin's own settings of admission, read as leniently as the plugin reads them.
 
-Source: memory-lancedb-pro, normalizeAdmissionControlConfig.
+Source: memory-lancedb-pro, normalizeAdmissionControlConfig; batches, veto and models are of 1.1.0-beta.11.
 """
 
 import math
@@ -14,6 +14,8 @@ from lcm.records.document import MEMORY_CATEGORIES
 from lcm.writing.admission.amac import FEATURES, Amac
 from lcm.writing.admission.utility import Utility
 
+MAX_BATCH_SIZE = 50
+BATCH_SIZE = 10
 MAX_POOL_SIZE = 20
 MAX_HALF_LIFE_DAYS = 365
 
@@ -33,7 +35,12 @@ class PluginAdmission:
     recency_half_life_days: int
     type_priors: Mapping[str, float]
     is_enabled: bool = False
-    utility_mode: Literal["standalone", "off"] = "standalone"
+    utility_mode: Literal["standalone", "batch", "off"] = "standalone"
+    utility_veto_threshold: float = 0.0
+    model: str | None = None
+    """Of the utility; None = the plugin's own."""
+    model_affinity: Literal["global", "lane"] | None = None
+    """Whether a lane's own model goes before the plugin's; None: nothing was set."""
     audit_metadata: bool = True
     persist_rejected_audits: bool = True
     rejected_audit_file_path: str | None = None
@@ -43,6 +50,7 @@ class PluginAdmission:
         return Amac(
             weights=self.weights,
             reject_threshold=self.reject_threshold,
+            utility_veto=self.utility_veto_threshold,
             admit_threshold=self.admit_threshold,
             novelty_pool_size=self.novelty_pool_size,
             recency_half_life_days=self.recency_half_life_days,
@@ -84,18 +92,22 @@ def normalised(raw: object) -> PluginAdmission:
     Numbers are bound to their ranges, weights divided by their sum where any are given (a null weight is 0), the admit
     threshold raised to the reject threshold; an unknown preset is "balanced".
     """
-    given: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+    if not isinstance(raw, Mapping):
+        return PRESETS["balanced"]
+    given: Mapping[str, Any] = raw
     name = given.get("preset")
     preset = PRESETS.get(name, PRESETS["balanced"]) if isinstance(name, str) else PRESETS["balanced"]
     reject = _share(given, "rejectThreshold", preset.reject_threshold)
     recency, priors = given.get("recency"), given.get("typePriors")
     days = recency.get("halfLifeDays") if isinstance(recency, Mapping) else None
-    path = given.get("rejectedAuditFilePath")
     mode = given.get("utilityMode")
     return replace(
         preset,
         is_enabled=given.get("enabled") is True,
-        utility_mode=mode if mode in ("off", "standalone") else preset.utility_mode,
+        utility_mode=mode if mode in ("off", "standalone", "batch") else preset.utility_mode,
+        utility_veto_threshold=_share(given, "utilityVetoThreshold", preset.utility_veto_threshold),
+        model=_text(given.get("model")),
+        model_affinity="lane" if given.get("modelAffinity") == "lane" else "global",
         weights=_weights(given.get("weights"), preset.weights),
         reject_threshold=reject,
         admit_threshold=max(reject, _share(given, "admitThreshold", preset.admit_threshold)),
@@ -107,8 +119,14 @@ def normalised(raw: object) -> PluginAdmission:
         },
         audit_metadata=_flag(given.get("auditMetadata"), preset.audit_metadata),
         persist_rejected_audits=_flag(given.get("persistRejectedAudits"), preset.persist_rejected_audits),
-        rejected_audit_file_path=(trim(path) or None) if isinstance(path, str) else None,
+        rejected_audit_file_path=_text(given.get("rejectedAuditFilePath")),
     )
+
+
+def batch_size(raw: object) -> int:
+    """The plugin's reading of `batchChunkSize`: from 1 to 50, rounded down; 10 where it is none of them."""
+    number = math.nan if raw is None else to_number(raw)
+    return _whole(number, BATCH_SIZE, MAX_BATCH_SIZE) if number >= 1 else BATCH_SIZE
 
 
 def _share(given: Mapping[str, Any], key: str, otherwise: float) -> float:
@@ -127,6 +145,10 @@ def _whole(given: object, otherwise: int, most: int) -> int:
     """Positive, rounded down but not to 0."""
     number = to_number(given)
     return min(most, max(1, math.floor(number))) if math.isfinite(number) and number > 0 else otherwise
+
+
+def _text(given: object) -> str | None:
+    return trim(given) or None if isinstance(given, str) else None
 
 
 def _flag(given: object, otherwise: bool) -> bool:

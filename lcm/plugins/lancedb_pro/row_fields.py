@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from lcm.javascript import clamp01, to_number, trim, utf16_length
 from lcm.records.document import MEMORY_CATEGORIES
@@ -18,16 +18,23 @@ from lcm.writing.lifecycle.relations import well_formed
 TIERS = ("core", "working", "peripheral")
 TEMPORAL_TYPES = ("static", "dynamic")
 SOURCES = ("manual", "auto-capture", "reflection", "session-summary", "legacy")
+LATER_SOURCES = (*SOURCES, "dreaming-engine")
+"""Of 1.1.0-beta.11."""
 STATES = ("pending", "confirmed", "archived")
 LAYERS = ("durable", "working", "reflection", "archive")
 
+Version = Literal["beta.10", "beta.11"]
+"""Of the plugin's 1.1.0."""
+MAPPED = "memory-reflection-mapped"
+"""The type of a row that was made of a reflection and stands among the memories."""
+
 COUNTS = ("injected_count", "bad_recall_count", "suppressed_until_turn")
 
+_SUPPRESSED = "suppressed_until_ms"
 _OPTIONAL_TIMES = ("valid_until", "last_injected_at", "last_confirmed_use_at")
 _OPTIONAL_TEXTS = ("supersedes", "superseded_by", "canonical_id")
 _ENUMERATIONS = (
     ("tier", TIERS, "working"),
-    ("source", SOURCES, "legacy"),
     ("state", STATES, "confirmed"),
     ("memory_layer", LAYERS, "working"),
 )
@@ -35,6 +42,7 @@ _ABSENT_WHEN_NONE = frozenset(
     {
         *_OPTIONAL_TIMES,
         *_OPTIONAL_TEXTS,
+        _SUPPRESSED,
         "invalidated_at",
         "memory_temporal_type",
         "fact_key",
@@ -68,7 +76,11 @@ def one_of(value: object, names: tuple[str, ...], otherwise: str) -> str:
     return value if isinstance(value, str) and value in names else otherwise
 
 
-def normal_form(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def source_of(value: object, version: Version) -> str:
+    return one_of(value, SOURCES if version == "beta.10" else LATER_SOURCES, "legacy")
+
+
+def normal_form(given: Mapping[str, Any], defaults: Mapping[str, Any], version: Version) -> dict[str, Any]:
     """Every known field of `given` in normal form, or else its default; unknown keys of both."""
     fields: dict[str, Any] = {**defaults, **given}
     for key in ("l0_abstract", "l2_content"):
@@ -79,8 +91,12 @@ def normal_form(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[s
     fields["memory_category"] = named if isinstance(named, str) else defaults["memory_category"]
     for key, names, otherwise in _ENUMERATIONS:
         fields[key] = one_of(fields[key], names, otherwise)
+    fields["source"] = source_of(fields["source"], version)
     for key in ("access_count", "last_accessed_at", *COUNTS):
         fields[key] = count_or(number_in(given, key), defaults[key])
+    if version == "beta.11":
+        suppressed = next((v for v in (given.get(_SUPPRESSED), defaults.get(_SUPPRESSED)) if v is not None), None)
+        fields[_SUPPRESSED] = None if suppressed is None else count_or(to_number(suppressed), 0)
     fields["confidence"] = clamp01(number_in(given, "confidence"), defaults["confidence"])
     begin = time_or_none(number_in(given, "valid_from"))
     fields["valid_from"] = defaults["valid_from"] if begin is None else begin
@@ -123,10 +139,13 @@ CATEGORY_OF: Mapping[str, str] = MappingProxyType(
 _SELF_DESCRIPTION = re.compile(r"\b(?:my |i am |i'm |name is )\b|叫我|我的|我是", re.ASCII | re.IGNORECASE)
 
 
-def memory_category(legacy: str | None, text: str) -> str:
+def memory_category(legacy: str | None, text: str, version: Version = "beta.10", row_type: object = None) -> str:
     """The memory category of a row that names none: a short self-description among the facts is a profile, any other
-    fact a case, and what is unknown a pattern."""
-    if legacy == "fact":
+    fact a case, and what is unknown a pattern. Since beta.11 a name of the six stays, and a decision that was made of a
+    reflection is a fact."""
+    if version == "beta.11" and legacy in MEMORY_CATEGORIES:
+        return legacy
+    if legacy == "fact" or (version == "beta.11" and legacy == "decision" and row_type == MAPPED):
         is_profile = utf16_length(text) < PROFILE_LENGTH and _SELF_DESCRIPTION.search(text)
         return "profile" if is_profile else "cases"
     return CATEGORY_OF.get(legacy or "", "patterns")

@@ -10,17 +10,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from lcm.javascript import clamp_int, to_number
-from lcm.plugins.lancedb_pro.row_fields import COUNTS, SOURCES, STATES, memory_category, normal_form, one_of
+from lcm.plugins.lancedb_pro.row_fields import (
+    COUNTS,
+    MAPPED,
+    STATES,
+    Version,
+    memory_category,
+    normal_form,
+    one_of,
+    source_of,
+)
+from lcm.records.document import category_named
 
 MAX_ACCESS_COUNT = 10_000
 DEFAULT_CONFIDENCE = 0.7
 DEFAULT_IMPORTANCE = 0.7
+
+_MOST_IN_VAIN = 3
 
 _SOURCE_OF_TYPE = {
     "session-summary": "session-summary",
     "memory-reflection": "reflection",
     "memory-reflection-item": "reflection",
 }
+_SOURCES_OF_TYPES: Mapping[Version, Mapping[str, str]] = {
+    "beta.10": _SOURCE_OF_TYPE,
+    "beta.11": {**_SOURCE_OF_TYPE, MAPPED: "reflection"},
+}
+_REFLECTIONS = ("reflection", "session-summary", "dreaming-engine")
 _DURABLE_CATEGORIES = ("profile", "preferences", "events")
 
 _log = logging.getLogger(__name__)
@@ -33,6 +50,7 @@ def parse(
     category: str | None,
     timestamp_ms: float | None,
     now_ms: float,
+    version: Version = "beta.10",
 ) -> dict[str, Any]:
     """The metadata in normal form, every field filled in that has a default; other keys stay as they are.
 
@@ -42,10 +60,12 @@ def parse(
         category: the row's, of the older vocabulary.
         timestamp_ms: the row's; `now_ms` where it is absent or not finite.
         now_ms: the present.
+        version: whose rules.
     """
     given = object_of(metadata)
     stamp = _instant_or(timestamp_ms, now_ms)
-    mapped = memory_category(category, text)
+    kind = given.get("type") if isinstance(given.get("type"), str) else None
+    mapped = memory_category(category, text, version, kind)
     defaults: dict[str, Any] = {
         "l0_abstract": text,
         "l2_content": text,
@@ -57,13 +77,15 @@ def parse(
         "valid_from": stamp,
         **dict.fromkeys(COUNTS, 0),
     }
-    kind = given.get("type")
-    defaults["source"] = _SOURCE_OF_TYPE.get(kind, "legacy") if isinstance(kind, str) else "legacy"
-    source = one_of(given.get("source", defaults["source"]), SOURCES, "legacy")
+    defaults["source"] = _SOURCES_OF_TYPES[version].get(kind or "", "legacy")
+    source = source_of(given.get("source", defaults["source"]), version)
     defaults["state"] = "archived" if source == "session-summary" else "confirmed"
     state = one_of(given.get("state", defaults["state"]), STATES, "confirmed")
-    defaults["memory_layer"] = _default_layer(source, state, mapped)
-    return normal_form(given, defaults)
+    if version == "beta.11":
+        mapped = category_named(given.get("memory_category")) or mapped
+    is_reflection = source in _REFLECTIONS and not (version == "beta.11" and kind == MAPPED)
+    defaults["memory_layer"] = "reflection" if is_reflection else _default_layer(state, mapped)
+    return normal_form(given, defaults, version)
 
 
 def build(
@@ -74,13 +96,14 @@ def build(
     category: str | None,
     timestamp_ms: float | None,
     now_ms: float,
+    version: Version = "beta.10",
 ) -> dict[str, Any]:
     """The metadata in normal form with a patch over it, read by the same rules; a key that the patch lacks keeps its
     value. A given time that is none clears the field; where the patch says nothing of the last access and none is known
     (0), the row's own instant stands for it, or else the present."""
-    base = parse(metadata, text=text, category=category, timestamp_ms=timestamp_ms, now_ms=now_ms)
+    base = parse(metadata, text=text, category=category, timestamp_ms=timestamp_ms, now_ms=now_ms, version=version)
     last = base["last_accessed_at"] or _instant_or(timestamp_ms, now_ms) or now_ms
-    return normal_form(patch, base | {"last_accessed_at": last})
+    return normal_form(patch, base | {"last_accessed_at": last}, version)
 
 
 def access(metadata: str | Mapping[str, Any] | None) -> tuple[int, float]:
@@ -97,6 +120,51 @@ def reinforced(metadata: str | Mapping[str, Any] | None, delta: int, now_ms: flo
         "access_count": count,
         "lastAccessedAt": now_ms,
         "last_accessed_at": now_ms,
+    }
+
+
+def is_suppressed(fields: Mapping[str, Any], now_ms: float) -> bool:
+    """Say whether automatic recall passes a row over for now. Of 1.1.0-beta.11, as is `injected`."""
+    return bool(now_ms < fields.get("suppressed_until_ms", 0))
+
+
+def injected(
+    fields: Mapping[str, Any],
+    now_ms: float,
+    *,
+    suppresses: bool = True,
+    suppression_ms: float = 1_800_000,
+    forgets_after_ms: float = 86_400_000,
+) -> dict[str, Any]:
+    """What changes in a row that automatic recall puts into a prompt: it counts as accessed, and as recalled in vain
+    where nobody confirmed the time before.
+
+    Args:
+        fields: its metadata; one that lacks `suppressed_until_ms` has counters of another rule, which start anew.
+        now_ms: the present.
+        suppresses: whether the third time in vain suppresses it.
+        suppression_ms: for how long.
+        forgets_after_ms: after so long without an injection none was in vain; 0 = never.
+    """
+    until, last = fields.get("suppressed_until_ms"), fields.get("last_injected_at")
+    in_vain = fields.get("bad_recall_count", 0)
+    is_of_another_rule = until is None and (in_vain > 0 or fields.get("suppressed_until_turn", 0) > 0)
+    is_long_ago = last is None or now_ms - last > forgets_after_ms
+    if is_of_another_rule or (forgets_after_ms > 0 and is_long_ago):
+        in_vain = 0
+    if last and fields.get("last_confirmed_use_at", -math.inf) < last:
+        in_vain += 1
+    until = until or 0
+    return {
+        "access_count": fields.get("access_count", 0) + 1,
+        "last_accessed_at": now_ms,
+        "injected_count": fields.get("injected_count", 0) + 1,
+        "last_injected_at": now_ms,
+        "bad_recall_count": in_vain,
+        "suppressed_until_ms": max(until, now_ms + suppression_ms)
+        if suppresses and in_vain >= _MOST_IN_VAIN
+        else until,
+        "suppressed_until_turn": 0,
     }
 
 
@@ -171,9 +239,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _default_layer(source: str, state: str, mapped: str) -> str:
-    if source in ("reflection", "session-summary"):
-        return "reflection"
+def _default_layer(state: str, mapped: str) -> str:
     if state == "archived":
         return "archive"
     return "durable" if mapped in _DURABLE_CATEGORIES else "working"

@@ -23,6 +23,11 @@ def _of_preset(key: str) -> Callable[[Mapping[str, Any]], Any]:
     return default
 
 
+def _neighbours(document: Mapping[str, Any]) -> Any:
+    """Two beside each answer, where they are switched on."""
+    return 2 if at(document, "retrieval.neighborEnrichment.enabled") is True else ABSENT
+
+
 def _captures_assistant(roles: Any) -> bool:
     if set(roles) == {"user"}:
         return False
@@ -47,10 +52,11 @@ VERSIONS = read_tables(
         ),
         "descriptions": Conversion(_described, _descriptions),
         "milliseconds": Conversion(milliseconds, seconds),
+        "neighbours": Conversion(lambda per_result: per_result or ABSENT),
         "pool_size": Conversion(at_most(20, _POOL), lambda size: min(size, 20)),
         "secret": Conversion(placeholder, variable),
         "stage": Conversion(is_stage, stage),
     },
-    {"preset": _of_preset},
+    {"preset": _of_preset, "neighbours": lambda _: _neighbours},
 )
 """Everything that the plugin's manifest has, by its version."""

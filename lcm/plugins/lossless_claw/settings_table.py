@@ -1,14 +1,15 @@
-"""Settings of lossless-claw, read off the table that resolves them.
+"""Settings of lossless-claw, read off the tables that resolve them.
 
-Source: lossless-claw 0.6.3.
+Source: lossless-claw 0.6.3 and 0.15.3.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lcm.plugins.lossless_claw.settings import FILE, SETTINGS, Setting
-from lcm.plugins.settings.kinds import FLAG, TEXT, TEXTS, milliseconds, number, seconds, unless_null, whole
-from lcm.plugins.settings.table import ABSENT, InexpressibleError, Key, Row, Table, same
+from lcm.plugins.lossless_claw import settings
+from lcm.plugins.lossless_claw.settings import EVICTIONS, FILE, Setting
+from lcm.plugins.settings.kinds import FLAG, TEXT, TEXTS, milliseconds, number, one_of, seconds, unless_null, whole
+from lcm.plugins.settings.table import ABSENT, InexpressibleError, Key, Row, Table, at, same
 
 _KINDS: Mapping[str, Mapping[str, Any]] = {
     "enabled": FLAG,
@@ -17,7 +18,11 @@ _KINDS: Mapping[str, Mapping[str, Any]] = {
     "text": TEXT,
     "path": TEXT,
     "timezone": {"type": "string", "minLength": 1},
+    "objects": {"type": "array", "items": {"type": "object"}},
+    "providers": {"type": "array", "items": {"type": "object"}},
 }
+_UNBOUNDED = ("max_assembly_token_budget", "fresh_tail_max_tokens", "summary_prefix_target_tokens")
+"""Settings without a default, where ours is no bound."""
 
 
 _BY_LEAF_CHUNK = 0
@@ -37,14 +42,22 @@ def _rows(setting: Setting) -> list[Row]:
         environment=setting.environment,
         in_manifest=setting.in_manifest,
     )
-    older = "databasePath"  # the one older name that the manifest knows
-    beside = [Row(older, TEXT, no_key=setting.host_only)] if older in setting.plugin_keys[1:] else []
+    beside = [_older(setting, row, name) for name in setting.manifest_aliases]
     return [row, *beside]
+
+
+def _older(setting: Setting, row: Row, name: str) -> Row:
+    """An older name of a setting: what it says is read where the setting is not given."""
+    if not row.keys:
+        return Row(name, row.schema, no_key=setting.host_only)
+    return Row(name, row.schema, lambda document: at(document, name), environment=setting.older_environment)
 
 
 def _schema(setting: Setting) -> Mapping[str, Any]:
     if setting.kind in _KINDS:
         return _KINDS[setting.kind]
+    if setting.options:
+        return one_of(*setting.options)
     if setting.kind == "float":
         return number(setting.least, setting.most)
     bounds = (None if bound is None else int(bound) for bound in (setting.least, setting.most))
@@ -54,9 +67,15 @@ def _schema(setting: Setting) -> Mapping[str, Any]:
 def _default(setting: Setting) -> Any:
     if setting.name == "bootstrap_max_tokens":
         return _by_leaf_chunk
-    if setting.name == "max_assembly_token_budget":
+    if setting.name in _UNBOUNDED:
         return _unbounded
-    return ABSENT if setting.default is None else setting.default
+    default = ABSENT if setting.default is None else setting.default
+    older = setting.manifest_aliases if setting.yaml_keys else ()
+    return _first_of(older, default) if older else default
+
+
+def _first_of(names: Sequence[str], default: Any) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda document: next((value for name in names if (value := at(document, name)) is not ABSENT), default)
 
 
 def _by_leaf_chunk(document: Mapping[str, Any]) -> int:
@@ -70,6 +89,8 @@ def _unbounded(document: Mapping[str, Any]) -> None:
 def _reading(setting: Setting) -> Callable[[Any], Any]:
     if setting.is_milliseconds:
         return seconds
+    if setting.name == "prompt_aware_eviction":
+        return EVICTIONS.__getitem__
     if setting.kind == "list":
         return _worded
     return _named if setting.name == "summary_model" else same
@@ -86,10 +107,22 @@ def _named(model: str) -> Any:
 
 def _write(setting: Setting) -> Callable[[Any], Any]:
     if setting.is_milliseconds:
-        return milliseconds
+        return _timed
+    if setting.name == "prompt_aware_eviction":
+        return _evicting
     if setting.kind in ("text", "timezone"):
         return _trimmed
     return _bounded if setting.name == "bootstrap_max_tokens" else unless_null
+
+
+def _timed(duration: float | None) -> Any:
+    if duration is None:
+        raise InexpressibleError("the plugin always has a bound of time")
+    return milliseconds(duration)
+
+
+def _evicting(eviction: str) -> bool:
+    return eviction == EVICTIONS[True]
 
 
 def _bounded(tokens: int | None) -> Any:
@@ -103,14 +136,18 @@ def _trimmed(text: str) -> str:
     return text
 
 
-TABLE = Table(
-    name=FILE["name"],
-    plugin=FILE["plugin"],
-    version=FILE["version"],
-    base=tuple(FILE["base"]),
-    rows=tuple(row for setting in SETTINGS for row in _rows(setting)),
-    reasons=FILE["reasons"],
-    absent=tuple(FILE["absent"]),
-    absent_reason=FILE["absent_reason"],
-)
-"""Everything that the plugin's manifest has, and what variables alone can set."""
+def _table(version: str) -> Table:
+    return Table(
+        name=FILE["name"],
+        plugin=FILE["plugin"],
+        version=version,
+        base=tuple(FILE["versions"].get(version, FILE)["base"]),
+        rows=tuple(row for setting in settings.VERSIONS[version] for row in _rows(setting)),
+        reasons=FILE["reasons"],
+        absent=tuple(FILE["absent"]),
+        absent_reason=FILE["absent_reason"],
+    )
+
+
+VERSIONS: Mapping[str, Table] = {version: _table(version) for version in settings.VERSIONS}
+"""By version: everything that the plugin's manifest has, and what variables alone can set."""

@@ -92,7 +92,7 @@ class AgentTools:
         found = memory.recalled(memory.recall([query])).get(query.query_id, ())[: asked.get("limit", _HITS)]
         told = [
             f"{rank}. [{one.document_id}] ({one.kind}, {minute(one.created_at)}, score {one.score:.3f}; "
-            f"of {', '.join(one.source_message_ids) or 'no message'})\n{one.text}"
+            f"of {', '.join(one.source_message_ids) or 'no message'})\n{one.text_with_related}"
             for rank, one in enumerate(found, start=1)
         ]
         return self._cut("\n\n".join(told) or "Nothing was found.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lcm.errors import LcmError
-from lcm.plugins.lossless_claw.settings import SETTINGS, from_environment
+from lcm.plugins.lossless_claw.settings import NEWEST, SETTINGS, from_environment
 from lcm.plugins.settings.table import ABSENT, Table, at
 
 
@@ -29,7 +29,7 @@ def settings(table: Table, text: str, name: str) -> dict[str, Any]:
         LcmError: if a line is no variable, or one of no setting, or has a value that cannot be read.
     """
     known = {row.environment: row for row in table.rows if row.environment}
-    readers = {setting.environment: setting for setting in SETTINGS}
+    readers = {setting.environment: setting for setting in (*NEWEST, *SETTINGS)}
     found = {}
     for variable, value in parsed(text, name).items():
         if variable not in known:

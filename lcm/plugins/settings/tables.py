@@ -10,7 +10,7 @@ from lcm.plugins.settings.table import Table
 
 VERSIONS: Mapping[str, Mapping[str, Table]] = {
     "lancedb_pro": lancedb_pro.VERSIONS,
-    "lossless_claw": {lossless_claw.TABLE.version: lossless_claw.TABLE},
+    "lossless_claw": lossless_claw.VERSIONS,
     "libravdb": libravdb.VERSIONS,
 }
 """Plugin, by our name of it -> the versions of its manifest that are known, and their tables."""

@@ -17,6 +17,7 @@ POOL_ACTED = "pool"
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
 """The names of the stages that every ranking has a place for; a group's null choice leaves the place empty."""
 _ANSWER = ("query_id", "document_id")
+RELATED = pl.List(pl.Struct({"document_id": pl.String(), "score": pl.Float64()}))
 RANKED_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
     "document_id": pl.String(),
@@ -27,10 +28,14 @@ RANKED_SCHEMA: dict[str, pl.DataType] = {
     "scope_class": pl.String(),
     "is_recovered": pl.Boolean(),
     "stands_for": pl.List(pl.String()),
+    "related": RELATED,
 }
 """What a ranking answers with. `cosine` is raw, null where the vector index did not return the document; `index_tier`
 the width that answered, of an index with several; `is_recovered` marks what was fetched because ranking failed, behind
-everything else; `stands_for` the ids of documents that say nearly the same and are left out in its favour."""
+everything else; `stands_for` the ids of documents that say nearly the same and are left out in its favour;
+`related` documents that are shown with it and ranked nowhere, best first."""
+LISTS = ("stands_for", "related")
+"""Of these, the columns of lists, empty where there is nothing to name."""
 TRACE_SCHEMA: dict[str, pl.DataType] = {
     "step": pl.Int32(), "stage": pl.String(), "query_id": pl.String(), "document_id": pl.String(), "rank": pl.Int64(),
     "score": pl.Float64(), "stands_for": pl.List(pl.String()),
@@ -253,8 +258,7 @@ def is_null(stage: object) -> bool:
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
     rows = best_first(frame)
-    names, none = rows.columns, pl.Series("stands_for", [[]], pl.List(pl.String()))
-    stands_for = rows["stands_for"] if "stands_for" in names else none.new_from_index(0, len(rows))
+    names = rows.columns
     return pl.DataFrame(
         [
             rows["query_id"],
@@ -267,6 +271,14 @@ def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
             rows["is_recovered"]
             if "is_recovered" in names
             else pl.Series("is_recovered", [False] * len(rows), pl.Boolean),
-            stands_for.fill_null(pl.lit(none).first()) if stands_for.has_nulls() else stands_for,
+            *(_lists(rows, name) for name in LISTS),
         ]
     )
+
+
+def _lists(rows: pl.DataFrame, name: str) -> pl.Series:
+    """A column of lists, empty ones where there are none."""
+    none = pl.Series(name, [[]], RANKED_SCHEMA[name])
+    if name not in rows.columns:
+        return none.new_from_index(0, len(rows))
+    return rows[name].fill_null(pl.lit(none).first()) if rows[name].has_nulls() else rows[name]

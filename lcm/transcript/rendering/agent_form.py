@@ -13,7 +13,7 @@ from lcm.javascript import parse, stringify
 from lcm.records.conversation import Message, Part
 from lcm.transcript.images import images_in
 from lcm.transcript.large_files import compacted
-from lcm.transcript.parts import read_whole
+from lcm.transcript.parts import is_translated, read_whole
 from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
 
 AgentMessage = dict[str, Any]
@@ -28,7 +28,7 @@ def agent_messages(message: Message) -> list[AgentMessage]:
     What is too large for a context is named by a reference in its place.
     """
     message = compacted(message)
-    native = read_whole(message) if "native" in message.envelope and not _is_translated(message) else None
+    native = read_whole(message) if "native" in message.envelope and not is_translated(message) else None
     if native is not None and _is_agent_message(native):
         return [native]
     if not message.parts:
@@ -46,11 +46,6 @@ def turn_of(message: Message) -> str:
         return str(native.get("id") or "")
     is_item = named in ("message", "agent_message", "reasoning") or named.endswith("_call")
     return "codex" if is_item else ""  # a user's message or a result always stands between two turns
-
-
-def _is_translated(message: Message) -> bool:
-    """Whether its parts are in another notation than its record, which is kept whole."""
-    return not message.envelope["slots"] and any("slot" in part.metadata for part in message.parts)
 
 
 def _is_agent_message(native: Mapping[str, Any]) -> bool:

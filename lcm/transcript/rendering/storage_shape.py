@@ -40,6 +40,8 @@ def blocks_of(native: AgentMessage, message_id: str) -> list[Any]:
     content = native.get("content")
     if isinstance(content, list) and all(map(needs_no_row, content)):
         return content
+    if isinstance(content, str):  # as its one row would be read again, sooner
+        return [{"type": "text", "text": content}]
     return [block_of(part, f"{message_id}_{place}") for place, part in enumerate(stored_parts(native))]
 
 

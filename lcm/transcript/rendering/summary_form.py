@@ -9,20 +9,21 @@ from lcm.clock import EPOCH
 from lcm.records.summary import Summary
 
 
-def summary_text(summary: Summary, zone: ZoneInfo) -> str:
+def summary_text(summary: Summary, zone: ZoneInfo, *, is_untrusted: bool = False) -> str:
     """Give the summary, the ids of the summaries that it was condensed from, and when its sources were said.
 
-    What has no time, which the store dates at the epoch, is told none.
+    What has no time, which the store dates at the epoch, is told none. `is_untrusted`: a model is told not to obey it.
     """
-    return "\n".join(_lines(summary, zone))
+    return "\n".join(_lines(summary, zone, is_untrusted))
 
 
-def _lines(summary: Summary, zone: ZoneInfo) -> Iterator[str]:
+def _lines(summary: Summary, zone: ZoneInfo, is_untrusted: bool) -> Iterator[str]:
     attributes = {
         "id": summary.summary_id,
         "kind": summary.kind,
         "depth": str(summary.depth),
         "descendant_count": str(summary.descendant_count),
+        "trust": "untrusted" if is_untrusted else None,
         "earliest_at": _local(summary.earliest_at, zone),
         "latest_at": _local(summary.latest_at, zone),
     }

@@ -3,12 +3,13 @@
 Source: memory-lancedb-pro, admission-control.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+import numpy as np
 
 from lcm.checks import check_keys, check_range, check_weights
 from lcm.clock import EPOCH, format_instant
@@ -18,9 +19,12 @@ from lcm.protocols.writing import Assessment, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.admission.confidence import support
-from lcm.writing.admission.utility import FixedUtility, Rating, Utility, last_texts
+from lcm.writing.admission.utility import BatchUtility, FixedUtility, Utility, last_texts
 
 VERSION = "amac-v1"
+DECISIONS = {True: "pass_to_dedup", False: "reject"}
+GROUNDING = ("grounding", "conversation_register")
+"""What extraction may say of a candidate in its metadata: whether it is real, and how the conversation was meant."""
 FEATURES = ("utility", "confidence", "novelty", "recency", "type_prior")
 
 
@@ -36,6 +40,10 @@ def _balanced_type_priors() -> dict[str, float]:
 class Amac:
     """score = sum of weight x feature / sum of weights; a candidate is refused where score < reject_threshold.
 
+    Whatever its score, one of too little utility is refused, and unseen one that extraction found constructed rather
+    than real (`grounding` in its metadata). In fiction (`conversation_register`) no category has a higher prior than
+    events.
+
     The features, each in [0, 1]: utility (what it will be good for), confidence (how well the conversation supports
     it), novelty (1 - the highest cosine among the relevant neighbours), recency (1 - 2^(-days / half-life) since the
     newest of them), type_prior (by category). Relevant are the nearest `novelty_pool_size` documents, ended ones
@@ -45,6 +53,8 @@ class Amac:
     weights: Mapping[str, float] = field(default_factory=_balanced_weights)
     """One for each of the five features; only their proportions matter."""
     reject_threshold: float = 0.45
+    utility_veto: float = 0.0
+    """A utility no higher than this refuses the candidate; 0 = none does."""
     admit_threshold: float = 0.6
     """From here on, and unlike anything known, the hint in the audit is "add"; it decides nothing."""
     similar_cosine: float = 0.55
@@ -65,7 +75,7 @@ class Amac:
         check_keys(self, weights=FEATURES, type_priors=MEMORY_CATEGORIES)
         check_weights(self, "weights")
         check_range(self, "type_priors", ge=0, le=1)
-        check_range(self, "reject_threshold", "admit_threshold", "other_prior", ge=0, le=1)
+        check_range(self, "reject_threshold", "utility_veto", "admit_threshold", "other_prior", ge=0, le=1)
         if self.admit_threshold < self.reject_threshold:
             raise ValueError(
                 f"admit_threshold must be >= reject_threshold ({self.reject_threshold}), got {self.admit_threshold}"
@@ -87,6 +97,8 @@ class Amac:
         *,
         incidents: Counter[str],
     ) -> Assessment:
+        if candidate.metadata.get("grounding") == "constructed":
+            return self._refused_unseen(candidate, now)
         near: list[Neighbour] = []
         if vector is not None:
             pool = neighbours.nearest(vector, self.novelty_pool_size, active_only=False)
@@ -98,21 +110,37 @@ class Amac:
             "confidence": support(candidate, last_texts(messages, self.conversation_chars)).confidence,
             "novelty": 1 - similarity,
             "recency": recency_gap(near, now, self.recency_half_life_days),
-            "type_prior": self.type_priors.get(candidate.category, self.other_prior),
+            "type_prior": self._prior(candidate),
         }
         weights = self._shares()
         score = sum(weights[name] * features[name] for name in FEATURES)
-        is_admitted = score >= self.reject_threshold
+        is_vetoed = self.utility_veto > 0 and rating.value <= self.utility_veto
+        is_admitted = score >= self.reject_threshold and not is_vetoed
         is_new = score >= self.admit_threshold and similarity < self.similar_cosine
         hint = ("add" if is_new else "update_or_merge") if is_admitted else None
         bound = "at least" if is_admitted else "below"
-        return Assessment(
-            is_admitted=is_admitted,
-            reason=f"score {score:.3f} is {bound} {self.reject_threshold:.3f}",
-            score=score,
-            features=features,
-            audit=self._audit(is_admitted, hint, rating, near, similarity, now),
-        )
+        reason = f"score {score:.3f} is {bound} {self.reject_threshold:.3f}"
+        if is_vetoed:
+            reason = f"utility {rating.value:.3f} is at most {self.utility_veto:.3f}"
+        audit = self._audit(candidate, hint, rating.reason, near, now)
+        audit["thresholds"]["utility_veto"] = self.utility_veto
+        return Assessment(is_admitted, reason, score, features, {**audit, "decision": DECISIONS[is_admitted]})
+
+    def looked_at(self, candidates: Sequence[Candidate], *, incidents: Counter[str]) -> "Amac":
+        """This gate, its utility having seen them all; where that asks for each alone, the gate itself."""
+        if not isinstance(self.utility, BatchUtility):
+            return self
+        return replace(self, utility=self.utility.looked_at(candidates, incidents=incidents))
+
+    def _refused_unseen(self, candidate: Candidate, now: datetime) -> Assessment:
+        audit = self._audit(candidate, None, None, (), now)
+        features = dict.fromkeys(FEATURES, 0.0)
+        return Assessment(False, "constructed, not real", 0.0, features, {**audit, "decision": DECISIONS[False]})
+
+    def _prior(self, candidate: Candidate) -> float:
+        prior = self.type_priors.get(candidate.category, self.other_prior)
+        is_fiction = candidate.metadata.get("conversation_register") == "fiction"
+        return min(prior, self.type_priors["events"]) if is_fiction else prior
 
     def _shares(self) -> dict[str, float]:
         total = sum(self.weights[name] for name in FEATURES)
@@ -120,24 +148,23 @@ class Amac:
 
     def _audit(
         self,
-        is_admitted: bool,
+        candidate: Candidate,
         hint: str | None,
-        rating: Rating,
+        utility_reason: str | None,
         near: Sequence[Neighbour],
-        similarity: float,
         now: datetime,
     ) -> dict[str, Any]:
         return {
             "version": VERSION,
-            "decision": "pass_to_dedup" if is_admitted else "reject",
             "hint": hint,
-            "utility_reason": rating.reason,
+            "utility_reason": utility_reason,
             "thresholds": {"reject": self.reject_threshold, "admit": self.admit_threshold},
             "weights": self._shares(),
             "matched_existing_memory_ids": [n.document.document_id for n in near if n.cosine >= self.similar_cosine],
             "compared_existing_memory_ids": [n.document.document_id for n in near],
-            "max_similarity": similarity,
+            "max_similarity": max_similarity(near),
             "evaluated_at": format_instant(now),
+            **{key: candidate.metadata[key] for key in GROUNDING if key in candidate.metadata},
         }
 
 
@@ -159,5 +186,8 @@ def recency_gap(neighbours: Sequence[Neighbour], now: datetime, half_life_days: 
     newest = max((near.document.created_at for near in neighbours), default=EPOCH)
     if newest <= EPOCH:
         return 1.0
-    days = max(0.0, (now - newest) / _DAY)
-    return clamp01(1 - math.exp(-math.log(2) / half_life_days * days), 1.0)
+    if now <= newest:
+        return 0.0
+    with np.errstate(divide="ignore", over="ignore"):  # a half-life of 0 forgets at once
+        gone = 1 - np.exp2(-np.divide((now - newest) / _DAY, half_life_days))
+    return clamp01(float(gone), 1.0)

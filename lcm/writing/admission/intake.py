@@ -21,6 +21,7 @@ from lcm.protocols.writing import (
     Deduplication,
     DocumentSort,
     Judgement,
+    LooksAhead,
     Neighbour,
     Neighbours,
 )
@@ -119,6 +120,8 @@ class Intake:
             incidents: counts what is survived.
         """
         twin_of = self._twins(candidates, vectors, context.embed)
+        judged = [candidate for candidate, twin in zip(candidates, twin_of, strict=True) if twin is None]
+        judges = self._looking_at(judged, incidents)
         taken: list[IntakeResult] = []
         made: set[str] = set()
         for candidate, vector, now, twin in zip(candidates, vectors, said_at, twin_of, strict=True):
@@ -127,8 +130,9 @@ class Intake:
                 continue
             last = max(context.places.get(message_id, -1) for message_id in candidate.source_message_ids)
             conversation = Prefix(context.messages, last + 1)
+            one = _IncomingCandidate(candidate, vector, now, context, conversation, made, incidents)
             try:
-                outcome = self._take(_IncomingCandidate(candidate, vector, now, context, conversation, made, incidents))
+                outcome = judges._take(one)
                 context.records.apply(outcome.changes)
             except UnrecordedReplyError:
                 raise
@@ -141,6 +145,11 @@ class Intake:
                 change.document.document_id for change in outcome.changes if isinstance(change, DocumentCreated)
             )
         return taken
+
+    def _looking_at(self, candidates: Sequence[Candidate], incidents: Counter[str]) -> "Intake":
+        if not isinstance(self.admission, LooksAhead):
+            return self
+        return replace(self, admission=self.admission.looked_at(candidates, incidents=incidents))
 
     def _twins(
         self,

@@ -7,15 +7,16 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import NamedTuple, Protocol
+from string import Template
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, UnrecordedReplyError
-from lcm.javascript import clamp01, to_number, trim, utf16_length
+from lcm.javascript import clamp01, is_finite_number, to_number, trim, utf16_length
 from lcm.language_model.json_reply import names, object_in
 from lcm.protocols.models import LanguageModel
 from lcm.records.conversation import Message
@@ -24,7 +25,17 @@ from lcm.records.document import Candidate
 UNKNOWN_UTILITY = 0.5
 """Where nobody could say."""
 
-_SYSTEM = resources.files("lcm.writing.admission").joinpath("utility_prompt.txt").read_text("utf-8")
+_PROMPT = Template(resources.files("lcm.writing.admission").joinpath("utility_prompt.txt").read_text("utf-8"))
+_SYSTEM = _PROMPT.substitute(
+    shown="`conversation`, the last part of what was said, oldest first, and `candidate`, a note that was\n"
+    "drawn from it. The note has",
+    reply='{"utility": <number from 0 to 1>, "reason": "<one short sentence>"}',
+)
+_SYSTEM_OF_BATCH = _PROMPT.substitute(
+    shown="`candidates`, notes that were drawn from one conversation, each with an `index`. A note has",
+    reply='{"results": [{"index": 1, "utility": <number from 0 to 1>, "reason": "<one short sentence>"}, ...]},\n'
+    "with one entry for each note",
+)
 _log = logging.getLogger(__name__)
 
 
@@ -69,39 +80,106 @@ class ModelUtility:
         check_range(self, "conversation_chars", ge=0)
 
     def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
-        try:
-            reply = self.language_model.reply(_SYSTEM, self._prompt(candidate, messages), names("utility"))
-        except UnrecordedReplyError:
-            raise
-        except LcmError as error:
-            _log.warning("utility taken as %s: %s", UNKNOWN_UTILITY, error)
-            incidents["utility_no_reply"] += 1
-            return Rating(UNKNOWN_UTILITY, f"no reply: {error}")
-        found = object_in(reply, "utility")
-        if found is None:
-            _log.warning("utility taken as %s: no JSON object in the reply %.200r", UNKNOWN_UTILITY, reply)
-            incidents["utility_no_reply"] += 1
-            return Rating(UNKNOWN_UTILITY, "no JSON object in the reply")
-        said = found.get("reason")
-        reason = trim(said) or None if isinstance(said, str) else None
-        value = to_number(found["utility"]) if "utility" in found else math.nan
-        if not math.isfinite(value):
-            _log.warning("utility taken as %s: no number in the reply %.200r", UNKNOWN_UTILITY, reply)
-            incidents["utility_no_number"] += 1
-            return Rating(UNKNOWN_UTILITY, reason)
-        return Rating(clamp01(value, UNKNOWN_UTILITY), reason)
+        shown = {"conversation": last_lines(messages, self.conversation_chars), "candidate": _shown(candidate)}
+        found = _asked(self.language_model, _SYSTEM, shown, "utility", incidents)
+        return Rating(UNKNOWN_UTILITY, found) if isinstance(found, str) else _rating(found, incidents)
 
-    def _prompt(self, candidate: Candidate, messages: Sequence[Message]) -> str:
-        shown = {
-            "conversation": last_lines(messages, self.conversation_chars),
-            "candidate": {
-                "category": candidate.category,
-                "abstract": well_formed(candidate.text),
-                "overview": well_formed(candidate.overview),
-                "content": well_formed(candidate.content),
-            },
-        }
-        return json.dumps(shown, ensure_ascii=False, indent=1)
+
+@dataclass(frozen=True, slots=True)
+class BatchUtility:
+    """Rates the candidates of one extraction by a language model that reads several at once, and no conversation.
+
+    One call for each `size` candidates, without those that extraction found constructed. A candidate that the reply
+    leaves out is taken as 0.5; where a call has no reply, each of its candidates is asked for alone.
+
+    Incidents: `utility_no_reply`, `utility_no_number`.
+    """
+
+    language_model: LanguageModel
+    size: int = 10
+    """Candidates a call at most."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "size", ge=1)
+
+    def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
+        return ModelUtility(self.language_model, conversation_chars=0).rate(candidate, (), incidents=incidents)
+
+    def looked_at(self, candidates: Sequence[Candidate], *, incidents: Counter[str]) -> Utility:
+        """What rates each of these candidates, having seen all of them."""
+        rated: list[tuple[Candidate, Rating]] = []
+        for start in range(0, len(candidates), self.size):
+            chunk = candidates[start : start + self.size]
+            sent = [one for one in chunk if one.metadata.get("grounding") != "constructed"]
+            rated += zip(sent, self._rated(sent, incidents), strict=True)
+        return _Rated(tuple(rated))
+
+    def _rated(self, sent: Sequence[Candidate], incidents: Counter[str]) -> list[Rating]:
+        if not sent:
+            return []
+        shown = {"candidates": [{"index": i, **_shown(candidate)} for i, candidate in enumerate(sent, 1)]}
+        found = _asked(self.language_model, _SYSTEM_OF_BATCH, shown, "results", incidents)
+        if isinstance(found, str):
+            return [self.rate(candidate, (), incidents=incidents) for candidate in sent]
+        listed = found.get("results")
+        rows = {row["index"]: row for row in listed if _is_row(row)} if isinstance(listed, list) else {}
+        missing = Rating(UNKNOWN_UTILITY, "the reply leaves it out")
+        incidents["utility_no_number"] += sum(i not in rows for i in range(1, len(sent) + 1))
+        return [_rating(rows[i], incidents) if i in rows else missing for i in range(1, len(sent) + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rated:
+    """Ratings of candidates that were all looked at."""
+
+    ratings: tuple[tuple[Candidate, Rating], ...]
+
+    def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
+        return next(rating for known, rating in self.ratings if known is candidate)
+
+
+def _asked(
+    language_model: LanguageModel, system: str, shown: Mapping[str, Any], key: str, incidents: Counter[str]
+) -> dict[str, Any] | str:
+    """The object of the reply, or why there is none."""
+    try:
+        reply = language_model.reply(system, json.dumps(shown, ensure_ascii=False, indent=1), names(key))
+    except UnrecordedReplyError:
+        raise
+    except LcmError as error:
+        _log.warning("no utility: %s", error)
+        incidents["utility_no_reply"] += 1
+        return f"no reply: {error}"
+    found = object_in(reply, key)
+    if found is None:
+        _log.warning("no utility: no JSON object in the reply %.200r", reply)
+        incidents["utility_no_reply"] += 1
+        return "no JSON object in the reply"
+    return found
+
+
+def _rating(found: Mapping[str, Any], incidents: Counter[str]) -> Rating:
+    said = found.get("reason")
+    reason = trim(said) or None if isinstance(said, str) else None
+    value = to_number(found["utility"]) if "utility" in found else math.nan
+    if not math.isfinite(value):
+        _log.warning("utility taken as %s: no number in %.200r", UNKNOWN_UTILITY, found)
+        incidents["utility_no_number"] += 1
+        return Rating(UNKNOWN_UTILITY, reason)
+    return Rating(clamp01(value, UNKNOWN_UTILITY), reason)
+
+
+def _is_row(row: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(row, dict) and is_finite_number(row.get("index"))
+
+
+def _shown(candidate: Candidate) -> dict[str, str]:
+    return {
+        "category": candidate.category,
+        "abstract": well_formed(candidate.text),
+        "overview": well_formed(candidate.overview),
+        "content": well_formed(candidate.content),
+    }
 
 
 def last_texts(messages: Sequence[Message], max_chars: int) -> list[str]:

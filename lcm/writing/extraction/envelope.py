@@ -5,7 +5,7 @@ Source: memory-lancedb-pro, smart-extractor.
 
 import re
 
-from lcm.javascript import trim
+from lcm.javascript import parse, trim
 
 _CHANNEL_HEADER = re.compile(r"^System:\s*\[[^\]\n]*\]\s+\S+\[[^\]\n]*\].*$", re.MULTILINE)
 """A line that names the channel in brackets; lines about finished commands name none and stay."""
@@ -26,17 +26,57 @@ _ORDERS = "|".join(
     )
 )
 _ORDER = re.compile(rf"(?:{_ORDERS})\.?\s*", re.IGNORECASE)
+_LEADING_ORDERS = re.compile(rf"^(?:{_WRAPPER_START.pattern}|{_ORDER.pattern})+", re.IGNORECASE)
+_JSON_BLOCK = re.compile(
+    r"(?P<label>(?:Conversation info|Sender|Replied message)\s*\(untrusted[^)\n]*\):\s*)?```json\s*(?P<body>.*?)\s*```",
+    re.DOTALL,
+)
+_IDENTIFIERS = {"message_id", "sender_id"}
 
 
-def strip_envelope(text: str) -> str:
+def strip_envelope(text: str, *, is_careful: bool = False) -> str:
     """The words without their envelope.
 
     Taken away: leading lines of an orchestrator, channel headers, labelled JSON blocks, JSON blocks that hold message
     and sender ids; what blank lines are left over become one.
+
+    Args:
+        text: what was said, as the platform hands it on.
+        is_careful: as 1.1.0-beta.11 strips. Orders at the start stay where no line marked by the orchestrator stands
+            before them, and within a marked line behind its first other words; a JSON block goes if it is an object.
     """
-    words = _CHANNEL_HEADER.sub("", _without_lead_in(text))
-    words = _IDENTIFIERS_JSON.sub("", _LABELLED_JSON.sub("", words))
+    if is_careful:
+        words = _JSON_BLOCK.sub(_careful_block, _CHANNEL_HEADER.sub("", _without_marked_lead_in(text)))
+    else:
+        words = _CHANNEL_HEADER.sub("", _without_lead_in(text))
+        words = _IDENTIFIERS_JSON.sub("", _LABELLED_JSON.sub("", words))
     return trim(_BLANK_LINES.sub("\n\n", words))
+
+
+def _careful_block(block: re.Match[str]) -> str:
+    """What is left of a block: nothing, where it is one object that has a label or both ids."""
+    try:
+        found = parse(block["body"])
+    except ValueError:
+        return block[0]
+    is_envelope = isinstance(found, dict) and (block["label"] is not None or found.keys() >= _IDENTIFIERS)
+    return "" if is_envelope else block[0]
+
+
+def _without_marked_lead_in(text: str) -> str:
+    """Drop a lead-in from its first marked line on, keeping what else stands in such a line."""
+    lines = text.split("\n")
+    is_marked = False
+    for place, line in enumerate(lines):
+        words = trim(line)
+        if marker := _WRAPPER.match(words):
+            is_marked = True
+            lines[place] = trim(re.sub(r"\s{2,}", " ", _LEADING_ORDERS.sub("", words[marker.end() :])))
+        elif is_marked and (_ORDER.fullmatch(words) or _WRAPPER_START.match(words)):
+            lines[place] = ""
+        elif words and not _ORDER.fullmatch(words):
+            break
+    return "\n".join(lines)
 
 
 def _without_lead_in(text: str) -> str:

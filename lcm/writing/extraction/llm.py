@@ -14,7 +14,7 @@ from html import escape
 from jinja2 import PackageLoader, StrictUndefined, select_autoescape
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from lcm.checks import check_range
+from lcm.checks import check_choice, check_range
 from lcm.encoding import well_formed
 from lcm.javascript import utf16_length
 from lcm.protocols.models import LanguageModel
@@ -23,7 +23,7 @@ from lcm.records.document import DEFAULT_RATING, Candidate
 from lcm.writing.annotation.temporal import expiry, temporal_type
 from lcm.writing.extraction.chunks import Chunk, Turn, chunks, last_units
 from lcm.writing.extraction.envelope import strip_envelope
-from lcm.writing.extraction.memory_reply import ExtractedMemory, read_reply
+from lcm.writing.extraction.memory_reply import ExtractedMemory, ExtractionRules, read_reply
 from lcm.writing.extraction.wording import check_roles, said_at
 from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE
 
@@ -47,7 +47,8 @@ class Llm:
     A reply without a list of memories counts as one without memories; a model that gives none raises its ModelError.
 
     Incidents: `unreadable_reply`, `invalid_memory`, `noise_memory`, `surplus_memory`, `repeated_memory` (it rests on
-    turns that were read before), `cut_message` (too long to be shown whole), `waiting_messages` (at the end of a call).
+    turns that were read before), `fiction_memory` and `constructed_memory` (since beta.11), `cut_message` (too long to
+    be shown whole), `waiting_messages` (at the end of a call).
     """
 
     language_model: LanguageModel
@@ -61,8 +62,12 @@ class Llm:
     """Of one reply; the first count."""
     expiry: bool = True
     """Let "today", "next week" and the like end a memory's life, as memory-lancedb-pro does."""
+    rules: ExtractionRules = "beta.10"
+    """beta.11: the model also says what is real and what fiction, and the latter is dropped; complaints about the
+    memory are noise; of an envelope less is taken away."""
 
     def __post_init__(self) -> None:
+        check_choice(self, rules=ExtractionRules)
         check_roles(self.roles)
         check_range(self, "max_chars", "min_messages", "max_memories", ge=1)
 
@@ -78,7 +83,9 @@ class Llm:
 
     def _turns(self, messages: Sequence[Message], known: int, incidents: Counter[str]) -> Iterator[Turn]:
         for position, message in enumerate(messages):
-            words = strip_envelope(well_formed(message.content)) if message.role in self.roles else ""
+            words = ""
+            if message.role in self.roles:
+                words = strip_envelope(well_formed(message.content), is_careful=self.rules == "beta.11")
             if utf16_length(words) > self.max_chars:
                 words = last_units(words, self.max_chars)
                 if position >= known:
@@ -105,9 +112,9 @@ class Llm:
             yield self._candidate(memory, [turn.message for turn in sources], batch)
 
     def _memories(self, chunk: Chunk, seen: int, batch: str, incidents: Counter[str]) -> list[ExtractedMemory]:
-        system = _PROMPTS.get_template("system.jinja").render(max_memories=self.max_memories)
+        system = _PROMPTS.get_template("system.jinja").render(max_memories=self.max_memories, rules=self.rules)
         reply = self.language_model.reply(system, _prompt(chunk.turns, seen), _is_readable)
-        checked = read_reply(reply)
+        checked = read_reply(reply, self.rules)
         if checked is None:
             incidents["unreadable_reply"] += 1
             _log.warning("%s: no list of memories in the reply %.200r", batch, reply)
@@ -131,6 +138,7 @@ class Llm:
             valid_until=expiry(statement, said_at(sources[-1])) if self.expiry else None,
             overview=memory.overview,
             content=memory.content,
+            metadata=dict(memory.grounding),
             batch=batch,
         )
 

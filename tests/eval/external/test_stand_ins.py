@@ -18,7 +18,7 @@ from eval.experiment.experiment import Experiment
 from eval.experiment.external_outcome import _of_queries
 from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.external.contract import FaultError, read_found, read_told, read_took_ms
+from eval.external.contract import FaultError, message_told, read_found, read_told, read_took_ms
 from eval.external.line_process import LineProcess
 from eval.external.python_object import PythonObject
 from eval.external.ranking.external import External
@@ -33,6 +33,7 @@ from eval.measures.survival import Survival
 from eval.replay.bulk import Bulk
 from lcm.consent import COMMANDS
 from lcm.errors import LcmError
+from lcm.records.conversation import Message, Part
 from lcm.records.query import Query
 from lcm.redaction import REDACTED
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -236,6 +237,13 @@ def test_texts_are_known_by_their_words(behaviour: str, incident: str | None, ru
     assert answers(outcome) == answers(honest)
 
 
+def test_a_memory_that_never_gives_what_it_is_asked_for_is_told_of(run: Run) -> None:
+    """A memory that cuts its answers at fewer texts has at every cutoff above the numbers of those few."""
+    told = "gave 1 texts at most, never the 5 asked for: what is measured @5 is @1"
+    assert any(told in flag for flag in run("one text").flags)
+    assert not any("texts at most" in flag for flag in (*run("honest").flags, *run("honest", None, 50).flags))
+
+
 def test_contexts_are_measured_where_they_are_offered_and_cut_at_their_budget(run: Run) -> None:
     last = dataset(LINES[7], LINES[0])
     assert values(run("contexts", last), "verbatim@20") == {"other": 0.0, "q0": 0.0, "q1": 0.0}
@@ -263,10 +271,15 @@ VERBATIM = Path(__file__).parents[2] / "support/external/verbatim.py"
 DIGITS = "1" + 400 * "0"
 
 
-def verbatim(monkeypatch: pytest.MonkeyPatch, **replies: str) -> Outcome:
+def verbatim_memory(monkeypatch: pytest.MonkeyPatch, **replies: str) -> Stdio:
     command = [sys.executable, str(VERBATIM), json.dumps(replies)]
     monkeypatch.setenv(COMMANDS, shlex.join(command))
-    return experiments.outcome(dataset(), system(ranking=External(Stdio(command), k=5)), MEASURES)
+    return Stdio(command)
+
+
+def verbatim(monkeypatch: pytest.MonkeyPatch, **replies: str) -> Outcome:
+    memory = verbatim_memory(monkeypatch, **replies)
+    return experiments.outcome(dataset(), system(ranking=External(memory, k=5)), MEASURES)
 
 
 def test_results_that_no_table_could_hold_are_judged_by_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,8 +307,23 @@ def test_what_is_read_of_a_reply_is_finite_and_on_one_line() -> None:
     assert [read_took_ms({"took_ms": one}) for one in (int(DIGITS), -1, float("nan"), 3)] == [None, None, None, 3]
     for score in (int(DIGITS), float("nan")):
         assert read_found({"results": [{"text": "tea", "score": score}]})[0].score is None
-    assert read_told({"ignores": ["a.b\n\x1b[31m"]}).ignores == ("a.b \ufffd[31m",)
+    assert read_told({"ignores": ["a.b\n\x1b[31m"], "notes": ["so\n\x1b"]})[3:] == (("a.b \ufffd[31m",), ("so \ufffd",))
+    with pytest.raises(FaultError, match="notes must be a list of texts, got 'so'"):
+        read_told({"notes": "so"})
     assert str(FaultError("error", "a\n\x1bb", is_end=False)) == "error: a \ufffdb"
+
+
+def test_what_a_memory_notes_stands_in_the_notes_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verbatim(monkeypatch, reset='"name": "slow", "notes": ["two ways in", "no way out"]')
+    assert "external memory slow says: two ways in; no way out" in found.flags
+
+
+def test_pictures_are_told_beside_the_words_and_nothing_else_is() -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    parts = (Part("text", text="look"), Part("file", text="a goat", metadata={"raw": picture}))
+    said = Message("m", "user", "look", "s", parts=parts)
+    assert message_told(said, "talk")["parts"] == [{**picture, "text": "a goat"}]  # type: ignore[index]
+    assert "parts" not in message_told(replace(said, parts=parts[:1]), "talk")  # type: ignore[operator]
 
 
 def told_of(*faults: tuple[str | None, str | None]) -> list[str]:

@@ -1,5 +1,6 @@
 """What is wrong with a summary though it reads like one."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lcm.compaction.harm import is_cut, lost_rules, rules_of_messages, rules_of_summaries, summary_harm
@@ -20,6 +21,7 @@ def test_the_beginning_of_the_source_is_no_summary() -> None:
     notes = (
         *("", "\n[Truncated from 30 tokens]", "\n[Truncated for context management]"),
         "\n[LCM fallback summary; truncated for context management]",
+        "\n[LCM fallback summary; directive-shaped untrusted content omitted]\n[Truncated from 30 tokens]",
     )
     assert all(is_cut(SOURCE[:60] + note, SOURCE) for note in notes)
     for whole in (SOURCE.replace("\n", "  "), "user: Mend the parser.", ""):  # all of it is another harm
@@ -53,6 +55,19 @@ def test_what_a_pasted_program_says_is_no_rule() -> None:
     assert rules_of_messages([message(1, pasted)]) == [RULE]
     listed = f"Mind:\n    - {RULE}\nNever call parse(x, y); use read(x).\nThanks."
     assert len(rules_of_messages([message(1, listed)])) == 2, "indented rules, and code within one, are no program"
+
+
+def test_no_more_rules_are_read_than_must_be_to_find_so_many_lost() -> None:
+    read = []
+
+    def rules() -> Iterator[str]:
+        for number in range(9):
+            read.append(number)
+            yield f"Never push {number} to main."
+
+    assert summary_harm("words", SOURCE, rules(), 1, 9, most_rules=1).lost_rules == ("Never push 0 to main.",)
+    assert read == [0]
+    assert len(summary_harm("words", SOURCE, rules(), 1, 9).lost_rules) == 9
 
 
 def test_each_harm_is_an_incident() -> None:

@@ -28,11 +28,14 @@ def test_settings_of_lossless_compaction_out_of_range_are_refused() -> None:
     assert_refused(folding, "be >= 0", fresh_tail_count=-1)
     assert_refused(folding, "be a whole number >= 64 or null", fresh_tail_max_count=63)
     assert_refused(folding, "be a whole number >= 1", hot_spot_heat=0)
+    assert_refused(folding, "be a whole number >= 0 or null", fresh_tail_max_tokens=-1)
+    assert_refused(folding, "be a whole number >= 1 or null", summary_prefix_target_tokens=0, max_sweep_passes=0.5)
+    assert_refused(folding, "be a whole number >= 64 or null", fallback_max_tokens=63)
     assert_refused(folding, "be >= 1", leaf_min_fanout=0, summary_max_overage_factor=nan)
     assert_refused(folding, "be >= -1", incremental_max_depth=-2)
     assert_refused(partial(folding, leaf_chunk_tokens=9), "be <= leaf_chunk_tokens (9)", min_leaf_tokens=10)
     assert_refused(folding, "be > 0 or null", sweep_deadline_seconds=0)
-    assert_refused(folding, "be one of: corrected, original", rules="1.4.4")
+    assert_refused(folding, "be one of: 0.15, corrected, original", rules="1.4.4")
 
 
 def test_settings_of_clustering_and_guidance_out_of_range_are_refused() -> None:
@@ -53,7 +56,10 @@ def test_settings_of_summarizers_out_of_range_are_refused() -> None:
     assert_refused(llm, "be in [0, 2] or null", normal_temperature=2.1, aggressive_temperature=nan)
     assert_refused(llm, "be >= 1", workers=0)
     assert_refused(llm, "be > 0 or null", timeout_seconds=0)
-    assert_refused(Truncate, "be >= 2", max_units=1, aggressive_max_units=1)
+    assert_refused(Truncate, "be >= 2 or null", max_units=1, aggressive_max_units=1)
+    assert_refused(Truncate, "be a whole number >= 64 or null", max_tokens=63)
+    with pytest.raises(ValueError, match="may be null beside max_tokens alone"):
+        Truncate(max_units=None)
     assert_refused(T5, "be one of: fp32, int8", precision="int4")
     assert_refused(T5, "be >= 1", beams=0, max_new_tokens=0, batch_size=nan)
     assert_refused(T5, "be a finite number", length_penalty=nan)

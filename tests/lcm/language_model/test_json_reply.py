@@ -19,6 +19,7 @@ JSON = st.recursive(
         ('```json\n{"utility": 1}\n```', {"utility": 1}),
         ('Thinking {about it}: {"note": 1} so {"utility": 0.5}.', {"utility": 0.5}),
         ('{"result": {"utility": 2}}', {"utility": 2}),
+        ('{"results": [{"utility": 2}]}', {"results": [{"utility": 2}]}),
         ('{"note": 1} {"other": 2}', {"note": 1}),
         ("no object at all", None),
         ('{"utility": 1', None),

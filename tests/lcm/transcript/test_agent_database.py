@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Transcript
+from lcm.transcript.folders import recorded_files
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
@@ -131,6 +132,55 @@ def test_what_an_archive_holds_is_read_unless_the_session_goes_on_with_it(tmp_pa
     assert spoken(read(made(path, {"s": kept}, archives=archives))[0])["s~c"] == ["left", "too"]
 
 
+def cold(path: Path, name: str) -> Path:
+    """A database with a session that lies in a file of that name."""
+    made(path, {"s": [header("s"), said("a", None, "one")]})
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE session_transcript_cold_archives (session_id TEXT, archive_name TEXT, archive_blob BLOB)"
+        )
+        connection.execute("INSERT INTO session_transcript_cold_archives VALUES ('c', ?, NULL)", [name])
+    return path
+
+
+def test_an_archive_in_a_file_is_read_with_the_database_that_names_it(tmp_path: Path) -> None:
+    agent = tmp_path / "agents" / "main"
+    database = agent / "agent" / "openclaw-agent.sqlite"
+    archive = agent / "sessions" / "cold" / "f00d.jsonl.zst"
+    for folder in (database.parent, archive.parent):
+        folder.mkdir(parents=True)
+    cold(database, archive.name)
+    transcripts, (aside,) = read(database)
+    assert spoken(transcripts) == {"s": ["one"]}
+    assert aside == (
+        "1: session_transcript_cold_archives, session c: cold/f00d.jsonl.zst is not there; "
+        "put it back beside the sessions"
+    )
+    archive.write_bytes(pa.compress(lines(header("c"), said("x", None, "long ago")), "zstd", asbytes=True))
+    assert read(database)[1] == []
+    assert spoken(read(database)[0]) == {"c": ["long ago"], "s": ["one"]}
+    assert [file.path for file in recorded_files([tmp_path])] == [database]
+    database.rename(flat := archive.parent.parent / database.name)
+    assert "c" in spoken(read(flat)[0])
+
+
+def test_an_archive_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    (outside := tmp_path / "outside.jsonl").write_bytes(lines(header("c"), said("x", None, "secret")))
+    (tmp_path / "a" / "cold").mkdir(parents=True)
+    (tmp_path / "a" / "cold" / "linked.jsonl").symlink_to(outside)
+    for name in ("../../outside.jsonl", str(outside), "linked.jsonl", ".."):
+        transcripts, (aside,) = read(cold(tmp_path / "a" / "agent.sqlite", name))
+        assert spoken(transcripts) == {"s": ["one"]}
+        assert "is not there" in aside
+
+
+def test_a_window_that_no_record_can_hold_is_put_aside_alone(tmp_path: Path) -> None:
+    path = made(tmp_path / "agent.sqlite", {"s": [said("a", None, "one")]}, [("s", None, 1, b"\xff")])
+    transcripts, aside = read(path)
+    assert spoken(transcripts) == {"s": ["one"]}
+    assert aside == ["1: session_windows, session s: display_name must be text or a number, got bytes"]
+
+
 def test_a_row_that_cannot_be_read_is_put_aside_with_its_session(tmp_path: Path) -> None:
     bad = ["{broken", None, packed("x")[:-3], packed("y" * 17 * 2**20), "7", {"type": "message"}]
     path = made(tmp_path / "agent.sqlite", {"s": [header("s"), *bad, said("a", None)]})
@@ -155,7 +205,19 @@ def test_a_torn_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     )
     ((transcript,), (aside,)) = read(made(tmp_path / "agent.sqlite", {}, archives={"s": torn[: len(torn) // 2]}))
     assert 0 < len(transcript.messages) < 999
-    assert "session_transcript_archives, from line" in aside
+    assert "session_transcript_archives, session s, from line" in aside
+
+
+def test_an_archive_that_grows_beyond_measure_is_put_aside_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcm.given._ANY_BYTES", 2**16)
+    bomb = bytes(pa.compress(lines(header("b")) * 100_000, "zstd", asbytes=True))
+    path = made(tmp_path / "agent.sqlite", {"s": [said("a", None, "one")]}, archives={"b": bomb})
+    transcripts, aside = read(path)
+    assert spoken(transcripts)["s"] == ["one"]
+    assert "session b, from line" in aside[0]
+    assert "becomes more than" in aside[0]
 
 
 def test_of_a_torn_database_the_sessions_that_can_be_read_are_read(tmp_path: Path) -> None:

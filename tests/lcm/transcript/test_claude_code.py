@@ -99,6 +99,14 @@ def test_everything_else_is_an_event_in_its_place(tmp_path: Path) -> None:
     assert [event.after for event in events] == [0, 1, 1, 1, 1, 1]
 
 
+def test_what_a_compaction_left_of_the_talk_is_an_event(tmp_path: Path) -> None:
+    records = [said("u1"), said("c1", isCompactSummary=True), said("u2", parentUuid="c1")]
+    transcripts, _ = read(write(tmp_path / "s.jsonl", *(record | {"sessionId": "s1"} for record in records)))
+    (transcript,) = transcripts.values()
+    assert [message.content for message in transcript.messages] == ["I am u1", "I am u2"]
+    assert [(event.kind, event.native["uuid"]) for event in transcript.events] == [("compact_summary", "c1")]
+
+
 def test_the_first_session_names_the_conversation_and_each_message_keeps_its_own(tmp_path: Path) -> None:
     records = [{"type": "mode", "mode": "x"}, said("a", sessionId="old"), said("b", sessionId="new"), said("c")]
     transcripts, _ = read(write(tmp_path / "s.jsonl", *records))

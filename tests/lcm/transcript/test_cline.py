@@ -51,6 +51,20 @@ def test_words_are_what_the_user_said_and_the_record_is_whole() -> None:
     assert [(event.kind, event.after) for event in talk.events] == [("reasoning", 3)]
 
 
+def test_what_the_host_puts_in_the_place_of_messages_is_an_event(tmp_path: Path) -> None:
+    history = [
+        said("user", "<task>a</task>", ts=AT, condenseParent="k"),
+        said("user", "What was said before", isSummary=True, condenseId="k", ts=AT + 1),
+        said("assistant", "What was said before", isSummary=True, ts=AT + 2),
+        said("user", "[4 messages hidden]", isTruncationMarker=True, truncationId="t", ts=AT + 3),
+        said("assistant", "b", isSummary=False, ts=AT + 4),
+    ]
+    talk = read_one(write(tmp_path / "t" / HISTORY, history), READER)
+    assert [message.content for message in talk.messages] == ["a", "b"]
+    assert [event.kind for event in talk.events] == ["summary", "summary", "truncation"]
+    assert [event.native for event in talk.events] == history[1:4]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

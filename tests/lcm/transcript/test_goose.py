@@ -163,9 +163,20 @@ def test_a_row_that_is_no_message_is_put_aside_with_its_session(tmp_path: Path) 
         ("s1", None, "user", "[oops", 1, None),
         ("s1", None, "tool", "[]", 1, None),
         ("s1", None, "user", None, 1, None),
+        ("s1", None, "user", b"\xff", 1, None),
     ]
     path = made(tmp_path / "sessions.db", [*bad, ("s1", None, "user", json.dumps([text("List")]), 1767603601, None)])
-    ((transcript,), aside) = read(path, GooseReader())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE messages SET content_json = CAST(content_json AS TEXT)")
+    (transcript, _), aside = read(path, GooseReader())
     assert [message.content for message in transcript.messages] == ["List"]
     assert aside[0].startswith("1: session s1: not JSON")
-    assert [line.partition("a message needs")[0] for line in aside[1:]] == ["2: session s1: ", "3: session s1: "]
+    assert [line.partition("a message needs")[0] for line in aside[1:3]] == ["2: session s1: ", "3: session s1: "]
+    assert aside[3:] == ["4: session s1: content_json must be text or a number, got bytes"]
+
+
+def test_a_session_without_messages_is_an_event(tmp_path: Path) -> None:
+    (found, empty), aside = read(made(tmp_path / "a.db", [("s2", None, "user", "[]", 1, None)]), GooseReader())
+    assert aside == []
+    assert (len(found.messages), empty.conversation_id, empty.title) == (1, "s1", "Files")
+    assert [(event.kind, event.native["id"]) for event in empty.events] == [("session", "s1")]

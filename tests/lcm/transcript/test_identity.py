@@ -65,7 +65,10 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
     [
         NOON.timestamp(),
         int(NOON.timestamp()),
-        NOON.timestamp() * 1000,
+        *(int(NOON.timestamp()) * units for units in (10**3, 10**6, 10**9)),
+        *(f"{int(NOON.timestamp()) * units}" for units in (1, 10**3, 10**6, 10**9)),
+        f"{NOON.timestamp()}",
+        "2026-01-05 12:00:00 UTC",
         "2026-01-05T12:00:00Z",
         "2026-01-05 13:00+01:00",
     ],

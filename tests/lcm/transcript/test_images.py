@@ -70,6 +70,22 @@ def gemini_call(result: list[Block]) -> str:
     return gemini({"type": "gemini", "content": "", "toolCalls": [call]})
 
 
+def goose(*content: Block) -> str:
+    header = {"working_dir": "/w", "description": "Gauges"}
+    return "\n".join(map(json.dumps, (header, {"role": "user", "created": 1789027200, "content": content})))
+
+
+def goose_result(data: str, audience: str) -> str:
+    shown = {"type": "image", "data": data, "mimeType": "image/png", "annotations": {"audience": [audience]}}
+    told = {"type": "text", "text": WORDS}
+    return goose({"type": "toolResponse", "id": "c", "toolResult": {"status": "success", "value": [told, shown]}})
+
+
+def opencode(*parts: Block) -> str:
+    info = {"id": "m", "role": "assistant", "time": {"created": 1789027200000}}
+    return json.dumps({"info": {"id": "ses_1"}, "messages": [{"info": info, "parts": parts}]})
+
+
 FORMS: dict[str, Callable[[str], str]] = {
     "claude_code, said": lambda data: claude_code([{"type": "text", "text": WORDS}, anthropic(data)]),
     "claude_code, result": lambda data: claude_code(
@@ -106,6 +122,12 @@ FORMS: dict[str, Callable[[str], str]] = {
     ),
     "chat, file part": lambda data: chat({"type": "file", "mediaType": "image/png", "url": data_url(data)}),
     "chat, in words": lambda data: json.dumps({"role": "user", "content": f"{WORDS} ![gauge]({data_url(data)})"}),
+    "goose, said": lambda data: goose({"type": "image", "data": data, "mimeType": "image/png"}),
+    "goose, result": lambda data: goose_result(data, "assistant"),
+    "opencode, file": lambda data: opencode({"type": "file", "mime": "image/png", "url": data_url(data)}),
+    "opencode, result": lambda data: opencode(
+        {"type": "tool", "tool": "read", "state": {"attachments": [{"mime": "image/png", "url": data_url(data)}]}}
+    ),
     "sharegpt, in words": lambda data: json.dumps(
         {"id": "s", "conversations": [{"from": "human", "value": f"{WORDS} ![gauge]({data_url(data)})"}]}
     ),
@@ -131,6 +153,13 @@ def test_an_image_costs_its_price_and_not_its_text(tmp_path: Path, form: str) ->
     assert message_tokens(large, rendered, ScriptAware(image_tokens=70)) == [cost - 1130]
     as_text = ScriptAware(image_tokens=None)
     assert message_tokens(large, rendered, as_text) == as_text.count([rendered(message) for message in large])
+
+
+def test_an_image_that_a_tool_showed_the_user_alone_costs_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "goose.jsonl"
+    path.write_text(goose_result("iVBORw0KGgo" * 8000, "user"))
+    [transcript] = read_transcripts(path)
+    assert message_tokens(transcript.messages, rendered, TOKENS)[0] < 30
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -247,6 +247,8 @@ def test_damage_is_put_aside_by_file_and_the_rest_is_read(tmp_path: Path) -> Non
     [
         ("UPDATE part SET data = '{' WHERE id = 'prt_1_1'", "part prt_1_1: not JSON", ["", "b"]),
         ("UPDATE part SET data = NULL WHERE id = 'prt_1_1'", "part prt_1_1: `data` must be JSON text", ["", "b"]),
+        ("UPDATE part SET data = CAST(x'22ff22' AS TEXT) WHERE id = 'prt_1_1'", "part prt_1_1: `data`", ["", "b"]),
+        ("UPDATE session SET title = CAST(x'ff' AS TEXT)", "session ses_1: title must be text", ["a", "b"]),
         ("UPDATE message SET data = '[]' WHERE id = 'msg_1'", "message msg_1: `data` must be a JSON object", ["b"]),
         ("UPDATE message SET data = '{}' WHERE id = 'msg_1'", "message msg_1: expected a message", ["b"]),
         ("UPDATE session SET revert = '{'", "session ses_1: not JSON", ["a", "b"]),
@@ -261,6 +263,15 @@ def test_a_row_that_cannot_be_read_is_put_aside(tmp_path: Path, statement: str, 
     (found,), aside = read(path, READER)
     assert [message.content for message in found.messages] == left
     assert [line.startswith(f"1: {reason}") for line in aside] == [True]
+
+
+def test_what_was_undone_is_left_out_where_the_row_of_its_session_cannot_be_kept(tmp_path: Path) -> None:
+    undone = session(("user", [text("a")]), ("user", [text("b")]), revert={"messageID": "msg_2"})
+    path = database(tmp_path / "a.db", undone)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE session SET title = x'00'")
+    transcripts, _ = read(path, READER)
+    assert [[message.content for message in found.messages] for found in transcripts] == [["a"], ["b"]]
 
 
 def test_messages_whose_session_is_gone_are_put_aside(tmp_path: Path) -> None:

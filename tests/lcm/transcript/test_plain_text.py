@@ -1,5 +1,6 @@
 """Which words of a message are its plain text."""
 
+import json
 from typing import Any
 
 import pytest
@@ -34,6 +35,12 @@ CONTENTS: list[tuple[Any, str]] = [
     ([IMAGE | {"text": "a dog on grass"}], "a dog on grass"),
     ([{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGVsbG8="}}], ""),
     ([IMAGE, {"type": "odd", "number": 7}], '[{"type":"odd","number":7}]'),
+    (json.dumps(IMAGE), ""),
+    (json.dumps([IMAGE, IMAGE]), ""),
+    (json.dumps({"content": [IMAGE], "isError": False}), ""),
+    (json.dumps([{"type": "text", "text": "look"}, IMAGE]), "look"),
+    ({"type": "content", "value": [{"type": "media", "data": "aGVsbG8=", "mediaType": "image/png"}]}, ""),
+    *((text, text) for text in ('[{"type": "file", "name": "a.py"}]', '{"content": []}')),
     # Results of tools are words, calls are not.
     ([CALL], ""),
     ([{"type": "text", "text": "Listing."}, CALL], "Listing."),

@@ -12,6 +12,12 @@ NOISE = {
     "denials": DENIALS,
     "meta_questions": ("So, do you remember?", "have I told you", "你记得那天的事", "只回复  NONE"),
     "boilerplate": ("Hello there", "GREETINGS", "new session", "history of the river"),  # "hi" needs no boundary
+    "complaints": (
+        "So you can't recall it",
+        "why do you keep forget",
+        "did you get what I meant",
+        "What just changed?",
+    ),
     "diagnostics": ("query -> none", "user asked for a code, unknown", "a no explicit solution case"),
 }
 
@@ -26,6 +32,7 @@ _CUED = st.builds(
     denials=st.booleans(),
     meta_questions=st.booleans(),
     boilerplate=st.booleans(),
+    complaints=st.booleans(),
 )
 def test_many_texts_are_judged_as_each_by_itself(texts: list[str], **groups: bool) -> None:
     many = texts + [FACT] * 100

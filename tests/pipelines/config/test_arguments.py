@@ -40,3 +40,13 @@ def test_a_folder_of_a_model_is_trusted_as_a_package_is(tmp_path: Path, monkeypa
     assert consent.refused_pickle(pickled) is not None
     with pytest.raises(LcmError, match="is no package of yours"), consented([f"trust=[{tmp_path / 'none'}]"]):
         pass
+
+
+def test_a_command_below_the_users_folder_may_be_named_with_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for argument in "external.command=[~/py,x,{add:y}]", "system=external external.command=[~/py,x,{add:y}]":
+        with consented([argument]) as (rest,):
+            assert rest == argument.replace("~", str(tmp_path))
+            assert consent.refused_command([f"{tmp_path}/py", "x", "add=y"]) is None

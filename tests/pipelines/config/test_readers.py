@@ -16,6 +16,7 @@ from pipelines.config.building import as_written
 from pipelines.config.composition import composed_whole, quoted, without_hydra
 from pipelines.config.readers import UnreadKey, keys_unread, parts_read
 from pipelines.steps.point import READ
+from tests.conftest import ROOT
 from tests.pipelines.conftest import Lcm
 from tests.support.component_results import outcome
 from tests.support.composing import composed
@@ -46,7 +47,7 @@ def read_by(*overrides: str) -> dict[str, str]:
 
 def leaves(node: Any, path: str = "") -> set[str]:
     if not isinstance(node, dict) or not node:
-        return set() if isinstance(node, str) and node in REFERENCES else {path}
+        return set() if isinstance(node, str) and (node in REFERENCES or node.startswith("${...")) else {path}
     return {
         leaf
         for name, child in node.items()
@@ -56,7 +57,7 @@ def leaves(node: Any, path: str = "") -> set[str]:
 
 
 REFERENCES = {f"${{{group}}}" for group in conf_folder.groups()} | {
-    *("${tracking}", "${...tags}", "${further_embedder}"),
+    *("${tracking}", "${further_embedder}"),
 }
 
 
@@ -82,7 +83,15 @@ def knob_of(key: str, choices: Mapping[str, str]) -> str:
     group, _, path = key.partition(".")
     if group == "measures":
         return f"measures/{path.partition('.')[0]}:{path}"
-    return f"{group}/{choices[group]}:{path}" if group in choices else f"config:{key}"
+    return inherited(group, choices[group], path) if group in choices else f"config:{key}"
+
+
+def inherited(group: str, choice: str, path: str) -> str:
+    """The name of a choice's knob, or of the choice's that it is written upon."""
+    name = f"{group}/{choice}:{path}"
+    above = OmegaConf.load(ROOT / "conf" / group / f"{choice}.yaml").get("defaults", [])
+    parents = [inherited(group, parent, path) for parent in above if isinstance(parent, str) and parent != "_self_"]
+    return next((parent for parent in parents if name not in BY_NAME and parent in BY_NAME), name)
 
 
 @pytest.mark.parametrize("system", SYSTEMS[:1] + [pytest.param(one, marks=pytest.mark.full) for one in SYSTEMS[1:]])

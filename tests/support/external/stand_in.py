@@ -37,6 +37,8 @@ def found(behaviour, said, query, k):
             return [{"text": one["text"].replace("a", "e", 1) + "!"} for one in results[:k]]
         case "invents":
             return [{"text": f"Some invented words, number {i}, that nobody has said."} for i in range(k)]
+        case "one text":
+            return results[:1]
         case "surroundings":
             return [{"text": " ".join(sorted({"LCM_MARK"} & set(os.environ))) or "none"}]
         case "names everything":

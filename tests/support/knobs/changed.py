@@ -17,10 +17,12 @@ from tests.eval.dataset import test_personamem_files as personamem
 from tests.eval.dataset import test_qmsum as qmsum
 from tests.support.external_results import EXTERNALS
 from tests.support.knobs.families import (
+    AMACS,
     ANSWERS,
     AUTHORED,
     CLUSTERINGS,
     CONTINUITIES,
+    FOLDINGS,
     GATES,
     KINDS,
     LOSSLESS,
@@ -84,8 +86,10 @@ CHANGED: Mapping[str, Any] = {
     "config:stages.directory": lambda here: str(here / "stages"),
     **{
         f"admission/{name}:admit_threshold": 0.95  # never below the other
-        for name in ("balanced", "balanced_model", "conservative", "high_recall")
+        for name in AMACS
     },
+    **{f"admission/{name}:utility_veto": 0.9 for name in AMACS},
+    "admission/balanced_batch:utility.size": 1,
     "admission/balanced:reject_threshold": 0.55,  # no candidate scores much less than the default
     "admission/high_recall:reject_threshold": 0.5,  # likewise
     **{
@@ -139,7 +143,7 @@ CHANGED: Mapping[str, Any] = {
     "assembly/lossless_claw:rules": "corrected",
     **{
         f"compaction/{name}:{key}": value
-        for name in LOSSLESS
+        for name in FOLDINGS
         for key, value in {
             "max_budget_tokens": 100,
             "condensed_min_fanout_hard": 3,
@@ -147,6 +151,11 @@ CHANGED: Mapping[str, Any] = {
             "timezone": "Asia/Tokyo",
             "sweep_deadline_seconds": 60.0,
             "until_under_deadline_seconds": 150.0,
+            "fresh_tail_max_tokens": 4000,
+            "summary_prefix_target_tokens": 3000,
+            "max_sweep_passes": 1,
+            "fallback_max_tokens": 100,
+            "injected_context_tags": ["recalled"],
         }.items()
     },
     **{f"compaction/{name}:min_turns": 9 for name in CLUSTERINGS},
@@ -154,10 +163,10 @@ CHANGED: Mapping[str, Any] = {
     "compaction/clustering:rules": "original",
     "compaction/libravdb:rules": "1.4.4",
     "compaction/lossless:rules": "original",
-    **{f"compaction/{name}:fresh_tail_max_count": 200 for name in LOSSLESS},
-    **{f"compaction/{name}:fresh_tail_novelty": 0.0 for name in LOSSLESS},
-    "compaction/lossless_claw:min_leaf_tokens": 2000,
-    "compaction/lossless_claw:rules": "corrected",
+    **{f"compaction/{name}:fresh_tail_max_count": 200 for name in FOLDINGS},
+    **{f"compaction/{name}:fresh_tail_novelty": 0.0 for name in FOLDINGS},
+    **{f"compaction/{name}:min_leaf_tokens": 2000 for name in FOLDINGS[1:]},
+    **{f"compaction/{name}:rules": "corrected" for name in FOLDINGS[1:]},
     **{f"kinds/{name}:{name}.n": 3 for name in ("later_mention", "successor", "tool_result", "written")},
     **{f"kinds/{name}:{name}.most_words": 8 for name in KINDS},
     **{f"kinds/{name}:{name}.least_words": 7 for name in KINDS},
@@ -212,7 +221,10 @@ CHANGED: Mapping[str, Any] = {
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},
     **{f"extraction/{name}:passage_characters": 120 for name in ("passages", "steps")},
     **{f"extraction/{name}:exchange_characters": most for name, most in (("passages", None), ("steps", 120))},
-    **{f"extraction/llm:{key}": value for key, value in (("max_chars", 300), ("min_messages", 20))},
+    **{
+        f"extraction/llm:{key}": value
+        for key, value in (("max_chars", 300), ("min_messages", 20), ("rules", "beta.11"))
+    },
     **{f"fusion/{name}:weights": {"session": 5.0} for name in WEIGHTED},
     "fusion/plain_sum:floor_ratio": 2.0,  # below 1 a floor is never above the sum
     "language_model/openai_compatible:directory": lambda here: str(here / "kept"),
@@ -238,6 +250,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"ranking/lancedb_pro:stages.{name}.threshold": 0.5 for name in ("hard_min_score", "min_score")},
     "ranking/lancedb_pro:tag.source.pool_size": 1,  # few documents carry a tag
     "ranking/lancedb_pro:order": "code",
+    "ranking/lancedb_pro:stages.related.pool_size": 1,
     **{f"ranking/lancedb_pro:hybrid.orders.{name}": ["dense_score", "lexical_score", "fusion"] for name in ORDERS},
     **{f"ranking/lancedb_pro:vector.orders.{name}": ["dense_score", "dense_only"] for name in ORDERS},
     **{f"ranking/lancedb_pro:tag.orders.{name}": ["lexical_score", "lexical_only"] for name in ORDERS},
@@ -326,7 +339,11 @@ CHANGED: Mapping[str, Any] = {
     "summarizer/t5:max_input_tokens": 32,
     "summarizer/t5:prefix": "the garden. ",
     "summarizer/t5:threads": 1,
-    "summarizer/truncate:marker": "[cut]",
+    **{f"summarizer/{name}:marker": "[cut]" for name in ("truncate", "truncate_0_15")},
+    "summarizer/truncate:max_tokens": 100,
+    "summarizer/truncate_0_15:max_units": 100,
+    "summarizer/truncate_0_15:aggressive_max_units": 100,
+    "token_estimator/weighted:rules": "0.15",
     **{f"text_index/{name}:stop_words": "none" for name in ("bm25s", "fts5", "lancedb")},
     **{f"text_index/{name}:stemmer": "none" for name in ("bm25s", "lancedb")},
     "text_index/lancedb:max_token_length": 4,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 GATES = ("gating", "libravdb")
+AMACS = ("balanced", "balanced_batch", "balanced_model", "conservative", "high_recall")
 POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
 ORDERS = ("description", "description_no_engine", "code", "code_no_engine")
 PATHS = ("hybrid", "vector", "tag")
@@ -19,6 +20,7 @@ FURTHER_VECTORS = {
 RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_beta11")
 LOSSLESS = ("lossless", "lossless_claw")
+FOLDINGS = (*LOSSLESS, "lossless_claw_0_15")
 SESSIONS = RECALLS = ("default", "lossless_claw")
 CONTINUITIES = ("continuity", "libravdb")
 KINDS = ("known_item", "successor", "later_mention", "tool_result", "written")

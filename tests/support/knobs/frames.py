@@ -8,6 +8,7 @@ from lcm.records.conversation import ROLES
 from tests.support.external_results import stand_in
 from tests.support.knobs.families import (
     CLUSTERINGS,
+    FOLDINGS,
     FURTHER_VECTORS,
     GATES,
     LANCEDB_PRO,
@@ -59,10 +60,24 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
         for name in CLUSTERINGS
         for key in ("preservation_threshold", "embedding_share", "backend_share")
     },
-    **{f"compaction/{name}:fresh_tail_max_count": {"compaction.fresh_tail_novelty": 0.0} for name in LOSSLESS},
-    **{f"compaction/{name}:fresh_tail_novelty": {"compaction.fresh_tail_max_count": 200} for name in LOSSLESS},
-    **{f"compaction/{name}:hot_spot_share": {"compaction.hot_spot_heat": 1} for name in LOSSLESS},
-    **{f"compaction/{name}:hot_spot_heat": {"compaction.hot_spot_share": 0.2} for name in LOSSLESS},
+    **{f"compaction/{name}:fresh_tail_max_count": {"compaction.fresh_tail_novelty": 0.0} for name in FOLDINGS},
+    **{f"compaction/{name}:fresh_tail_novelty": {"compaction.fresh_tail_max_count": 200} for name in FOLDINGS},
+    **{f"compaction/{name}:hot_spot_share": {"compaction.hot_spot_heat": 1} for name in FOLDINGS},
+    **{f"compaction/{name}:hot_spot_heat": {"compaction.hot_spot_share": 0.2} for name in FOLDINGS},
+    **{
+        f"compaction/{name}:{key}": {"compaction.rules": "0.15"}
+        for name in LOSSLESS
+        for key in ("summary_prefix_target_tokens", "max_sweep_passes", "injected_context_tags")
+    },
+    "compaction/lossless_claw_0_15:condensed_min_fanout_hard": {"compaction.summary_prefix_target_tokens": 1000},
+    **{
+        f"compaction/lossless_claw_0_15:{key}": {
+            "compaction.summary_prefix_target_tokens": 1000,
+            "compaction.condensed_min_fanout_hard": 50,
+            "compaction.incremental_max_depth": -1,
+        }
+        for key in ("leaf_min_fanout", "condensed_min_fanout", "incremental_max_depth")
+    },
     "compaction/lossless_claw:condensed_min_fanout_hard": {"compaction.rules": "corrected"},
     "scheduling/asynchronous": {
         **TINY,
@@ -159,6 +174,10 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
             "ranking.stages.limit.n": 10,
         }
         for key in ("per_result", "most")
+    },
+    **{
+        f"ranking/lancedb_pro:stages.related.{key}": {"ranking.stages.related.per_result": 5}
+        for key in ("pool_size", "containment")
     },
     **{f"ranking/lancedb_pro:{path}.orders.{name}": {"ranking.order": name} for path in PATHS for name in ORDERS},
     "reinforcement/recall": {"decay": "weibull"},

@@ -62,6 +62,11 @@ REASONS: Mapping[str, str] = {
         f"reranker/cross_encoder:blend.{name}": "a cross-encoder returns every document"
         for name in ("unreturned_weight", "strong_floor_unreturned", "fair_floor_unreturned", "weak_floor_unreturned")
     },
+    **{
+        f"ranking/{name}:stages.noise_filter.complaints": "nobody complains about the memory here"
+        for name in ("lancedb_pro", "lancedb_pro_beta11")
+    },
+    "ranking/lancedb_pro:stages.related.containment": "every text of these holds words, which find others first",
     "ranking/unified:source.times": "no question of these names a time in which something was said",
     "recovery/semantic_slots:puts_pair_first": "it seeks no pair",
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",

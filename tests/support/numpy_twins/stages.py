@@ -109,6 +109,7 @@ def _step(stage: Stage, rows: Rows, query: int, places: Places, scores: Numbers)
                     denials=stage.denials,
                     meta_questions=stage.meta_questions,
                     boilerplate=stage.boilerplate,
+                    complaints=stage.complaints,
                 )
                 for place in places.tolist()
             ]

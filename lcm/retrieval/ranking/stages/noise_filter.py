@@ -22,6 +22,8 @@ class NoiseFilter:
     denials: bool = True
     meta_questions: bool = True
     boilerplate: bool = True
+    complaints: bool = False
+    """Complaints about the memory are questions about it too."""
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ids = frame["document_id"]
@@ -31,7 +33,11 @@ class NoiseFilter:
         if texts.has_nulls():  # of what the batch does not see
             ids, texts = ids.filter(texts.is_not_null()), texts.drop_nulls()
         is_noise = are_noise(
-            texts, denials=self.denials, meta_questions=self.meta_questions, boilerplate=self.boilerplate
+            texts,
+            denials=self.denials,
+            meta_questions=self.meta_questions,
+            boilerplate=self.boilerplate,
+            complaints=self.complaints,
         )
         if not is_noise.any():
             return frame

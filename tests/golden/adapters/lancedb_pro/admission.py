@@ -12,8 +12,9 @@ import numpy as np
 from lcm.clock import EPOCH
 from lcm.errors import ModelError
 from lcm.plugins.lancedb_pro.admission_settings import PluginAdmission, normalised
+from lcm.plugins.lancedb_pro.row_fields import memory_category
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Neighbour
+from lcm.protocols.writing import Assessment, Neighbour
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Document
 from lcm.writing.admission.amac import Amac, max_similarity, recency_gap
@@ -70,31 +71,39 @@ def admission_recency_gap(case: dict[str, Any]) -> float:
 
 
 def admission_config(case: dict[str, Any]) -> dict[str, Any]:
-    return _shown(normalised(case["raw"]))
+    return shown(normalised(case["raw"]))
 
 
 def admission_presets(case: dict[str, Any]) -> dict[str, Any]:
     amac: Amac = component(f"admission={CHOICE_OF_PRESET[case['preset']]}", "admission")
     names = "weights reject_threshold admit_threshold novelty_pool_size recency_half_life_days type_priors"
     configured = PluginAdmission(preset=case["preset"], **fields_of(amac, names))
-    return {**_shown(configured), "type_prior_scores": dict(amac.type_priors)}
+    return {**shown(configured), "type_prior_scores": dict(amac.type_priors)}
 
 
 def admission_evaluate(case: dict[str, Any]) -> dict[str, Any]:
-    settings = normalised(case["config"])
     utility: Utility = component("admission=balanced", "admission").utility
     if case["utility"]["mode"] == "standalone":
         utility = component("admission=balanced_model", "admission").utility
         utility = replace(utility, language_model=Replying(case["utility"]["reply"]))
-    amac = settings.component(utility)
-    found = amac.assess(
-        candidate_of(case["candidate"]),
-        np.asarray([case["candidate_vector"]]) if case["candidate_vector"] else None,
-        Listed(compared(case["candidate_vector"], case["raw_matches"])),
+    amac = normalised(case["config"]).component(utility)
+    shown = evaluation(assessed(amac, candidate_of(case["candidate"]), case["candidate_vector"], case))
+    del shown["thresholds"]["utility_veto"]
+    return shown
+
+
+def assessed(amac: Amac, candidate: Candidate, vector: list[Any] | None, case: dict[str, Any]) -> Assessment:
+    return amac.assess(
+        candidate,
+        np.asarray([vector]) if vector else None,
+        Listed(compared(vector or [], case["raw_matches"])),
         [Message("m", "user", case["conversation"], "s")],
         instant(case["now_ms"]),
         incidents=Counter(),
     )
+
+
+def evaluation(found: Assessment) -> dict[str, Any]:
     audit, names = found.audit, ("decision", "hint", "max_similarity", "thresholds", "weights", "version")
     return {
         "score": found.score,
@@ -135,7 +144,8 @@ def compared(vector: list[Any], rows: list[dict[str, Any]]) -> list[Neighbour]:
             document_of(
                 row["id"],
                 row.get("text", ""),
-                row.get("metadata", {}).get("memory_category", "other"),
+                row.get("metadata", {}).get("memory_category")
+                or memory_category(row.get("category"), row.get("text", "")),
                 row.get("timestamp_ms", 0),
             ),
             cosine(vector, row["vector"]),
@@ -170,12 +180,12 @@ def _component(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _shown(settings: PluginAdmission) -> dict[str, Any]:
-    shown = {
-        **fields_of(settings, SHOWN),
+def shown(settings: PluginAdmission, names: str = SHOWN) -> dict[str, Any]:
+    found = {
+        **fields_of(settings, names),
         "weights": dict(settings.weights),
         "recency": {"half_life_days": settings.recency_half_life_days},
         "type_priors": dict(settings.type_priors),
     }
     path = settings.rejected_audit_file_path
-    return shown if path is None else {**shown, "rejected_audit_file_path": path}
+    return found if path is None else {**found, "rejected_audit_file_path": path}

@@ -185,20 +185,23 @@ def _stats(decision: Decision) -> dict[str, int]:
 
 
 def _operations(taken: IntakeResult, rows: dict[str, Any], now_ms: float) -> list[dict[str, Any]]:
-    admission = taken.decision.audit.get("admission")
+    admission, action = taken.decision.audit.get("admission"), taken.decision.action
     audit = {} if admission is None else {"admission_decision": admission["decision"]}
     operations: list[dict[str, Any]] = []
     for change in taken.changes:
         match change:
-            case DocumentCreated(document) if taken.decision.action == "merge":
+            case DocumentCreated(document) if action == "merge":
                 operations += _merged(document, rows[document.supersedes], now_ms)
             case DocumentCreated(document):
                 operations.append(_stored(document, is_related="contexts" in document.metadata))
             case DocumentAnnotated(document_id, patch):
                 operations.append(_updated(rows[document_id], patch, now_ms))
-            case DocumentEnded(document_id, at) if taken.decision.action == "supersede":
+            case DocumentEnded(document_id, at) if action == "supersede":
                 operations.append(_superseded(rows[document_id], operations[-1], at, now_ms))
-    return [{**row, "metadata": {**row["metadata"], **audit}} for row in operations]
+    audited = [row for row in operations if row["op"] == "store" or action in ("merge", "support")]
+    for row in audited:
+        row["metadata"] |= audit
+    return operations
 
 
 def _stored(document: Document, is_related: bool) -> dict[str, Any]:

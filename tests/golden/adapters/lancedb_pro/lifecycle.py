@@ -15,11 +15,11 @@ def access_metadata(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def smart_metadata_parse(case: dict[str, Any]) -> dict[str, Any]:
-    return metadata.parse(case["metadata"], **_row(case))
+    return metadata.parse(case["metadata"], **row_of(case))
 
 
 def smart_metadata_build(case: dict[str, Any]) -> dict[str, Any]:
-    return metadata.build(case["metadata"], case["patch"], **_row(case))
+    return metadata.build(case["metadata"], case["patch"], **row_of(case))
 
 
 def metadata_caps(case: dict[str, Any]) -> dict[str, Any]:
@@ -59,5 +59,5 @@ def validity_window(case: dict[str, Any]) -> dict[str, bool]:
     }
 
 
-def _row(case: dict[str, Any]) -> dict[str, Any]:
+def row_of(case: dict[str, Any]) -> dict[str, Any]:
     return {"now_ms": case["now_ms"], **{key: case["entry"][key] for key in ("text", "category", "timestamp_ms")}}

@@ -283,6 +283,7 @@ def documents(rows: Sequence[dict[str, Any]], case: dict[str, Any]) -> pl.DataFr
         .with_columns(
             pl.col("access_count").cast(pl.Int64),
             kind=pl.Series(["authored" if is_of_corpus(row) else "message" for row in rows], dtype=pl.String),
+            scope=pl.Series([row.get("scope", "global") for row in rows], dtype=pl.String),
             text=pl.Series([row["text"] for row in rows], dtype=pl.String),
             length_utf16=pl.Series([utf16_length(row["text"]) for row in rows], dtype=pl.Int64),
             valid_until=pl.Series(untils, dtype=pl.Int64).cast(pl.Datetime("ms", "UTC")),

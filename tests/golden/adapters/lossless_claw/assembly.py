@@ -26,6 +26,9 @@ ORIGINAL_NOTICE = (
     "inserted synthetic error result for transcript repair."
 )  # fmt: skip
 
+UNSET_TAIL = 8
+"""What the assembler takes where its engine, which always names a count, does not stand above it."""
+
 
 def message_storage(case: dict[str, Any]) -> dict[str, Any]:
     message = recorded(case["message"], 0)
@@ -57,7 +60,7 @@ def message_storage(case: dict[str, Any]) -> dict[str, Any]:
 def assembly(case: dict[str, Any]) -> dict[str, Any]:
     items = [item_of(spec, place) for place, spec in enumerate(case["layout"])]
     params = case["params"]
-    used = assembler(params["fresh_tail_count"])
+    used = assembler(params.get("fresh_tail_count", UNSET_TAIL))
     context = used.assemble(items, [ContextRequest(params["token_budget"], params.get("prompt") or "")])[0]
     shown = ShownItems(items, used.token_estimator, ZoneInfo("UTC"))
     summaries = [item for item in items if isinstance(item, Summary)]

@@ -38,9 +38,15 @@ from tests.golden.components import component, fields_of
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out
 
 DEFAULT_BUDGET = 128000
-NAMES = {"max_assembly_token_budget": "max_budget_tokens"}
+FIRST_MINUTE = {"lossless_claw": 0, "lossless_claw_0_15": 1}
+"""The number of the summary that was made at the first minute."""
+NAMES = {
+    "max_assembly_token_budget": "max_budget_tokens",
+    "max_sweep_iterations": "max_sweep_passes",
+    "sweep_max_depth": "incremental_max_depth",
+}
 """The vectors' name of a setting -> ours, where they differ."""
-CHOICE = Path(__file__).parents[4] / "conf" / "compaction" / "lossless_claw.yaml"
+CHOICES = Path(__file__).parents[4] / "conf" / "compaction"
 
 
 @dataclass
@@ -57,6 +63,8 @@ class Stub:
     def _answer(self, request: SummaryRequest) -> SummaryResult:
         mode = "aggressive" if request.is_aggressive else "normal"
         spec = self.spec[mode] if self.spec["type"] == "by_mode" else self.spec
+        if spec["type"] == "by_call":
+            spec = spec["calls"][min(len(self.calls), len(spec["calls"])) - 1]
         if spec["type"] in ("auth_error", "error"):
             failure = (AuthError if spec["type"] == "auth_error" else ModelError)("stub failure")
             return SummaryResult("", 0.0, "stub", failure=failure)
@@ -201,13 +209,13 @@ def timestamp_format(case: dict[str, Any]) -> dict[str, str]:
     return {"text": prompt_time(parse_instant(case["instant"]), case["timezone"])}
 
 
-def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
+def configured(case: dict[str, Any], budget_tokens: float, preset: str = "lossless_claw") -> Lossless:
     """The preset, with the settings of a case in place of its own."""
-    values = yaml.safe_load(CHOICE.read_text())
+    values = yaml.safe_load((CHOICES / f"{preset}.yaml").read_text())
     del values["_target_"]
     values |= {
         "summarizer": Stub(case.get("stub", {"type": "empty"})),
-        "token_estimator": component("system=lossless_claw", "token_estimator"),
+        "token_estimator": component(f"system={preset}", "token_estimator"),
         "guidance": component("guidance=none", "guidance"),
         "budget_tokens": budget_tokens,
     }
@@ -221,19 +229,21 @@ def configured(case: dict[str, Any], budget_tokens: float) -> Lossless:
     return Lossless(**{**values, **given, **counted_with(given)})
 
 
-def laid_out(case: dict[str, Any]) -> tuple[Lossless, StoredWindow]:
+def laid_out(case: dict[str, Any], preset: str = "lossless_claw") -> tuple[Lossless, StoredWindow]:
     budget = case.get("token_budget", case.get("params", {}).get("token_budget", 100000))
-    tokens = component("system=lossless_claw", "token_estimator")
+    tokens = component(f"system={preset}", "token_estimator")
     items: list[Message | Summary] = []
     for item in case["layout"]:
-        items.append(item_of(item, items, tokens))
+        items.append(item_of(item, items, tokens, preset))
     counts = [one.get("token_count", tokens.count([text_of(one["content"])])[0]) for one in case["layout"]]
     store = Store(opened_at=NOW)
     lay_out(store, items, counts)
-    return configured(case, budget), StoredWindow(store, CONVERSATION)
+    return configured(case, budget, preset), StoredWindow(store, CONVERSATION)
 
 
-def item_of(item: dict[str, Any], before: list[Message | Summary], tokens: Any) -> Message | Summary:
+def item_of(
+    item: dict[str, Any], before: list[Message | Summary], tokens: Any, preset: str = "lossless_claw"
+) -> Message | Summary:
     content = text_of(item["content"])
     if item["type"] == "message":
         seq = 1 + sum(isinstance(one, Message) for one in before)
@@ -248,7 +258,7 @@ def item_of(item: dict[str, Any], before: list[Message | Summary], tokens: Any) 
         depth=item["depth"],
         content=content,
         token_count=item.get("token_count", tokens.count([content])[0]),
-        created_at=datetime(2026, 2, 1, tzinfo=UTC) + timedelta(minutes=number),
+        created_at=datetime(2026, 2, 1, tzinfo=UTC) + timedelta(minutes=number - FIRST_MINUTE[preset]),
         **dates,
         **{name: item.get(name, 0) for name in counted},
         file_ids=tuple(item.get("file_ids", ())),

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.compaction.lossless.fresh_tail import FreshTail, chosen_count, words_of
-from tests.lcm.compaction.contexts import compacted, conversation, head, lossless, window
+from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
+from tests.lcm.compaction.contexts import CONVERSATION, NOW, compacted, conversation, head, lossless, message, window
 
 SAID = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6).map(" ".join), min_size=1, max_size=14)
 COUNT, NOVELTY = st.integers(0, 4), st.floats(0, 1)
@@ -64,3 +66,17 @@ def test_compaction_leaves_what_is_new_and_a_second_run_changes_nothing() -> Non
             for _ in range(2):
                 compacted(store, compaction, is_forced=True)
                 assert sum(entry.is_message for entry in store.context("c")) == left
+
+
+def test_a_tail_reaches_back_to_the_newest_message_of_a_user_whatever_it_weighs() -> None:
+    roles = ["user", "assistant", "user", "assistant", "tool", "assistant"]
+    with Store(opened_at=NOW) as store:
+        said = [message(i, "w" * 40, role) for i, role in enumerate(roles)]
+        store.append(CONVERSATION, said, Utf16Units())
+        kept = window(store)
+        starts = {
+            (count, most): FreshTail(count, max_tokens=most, keeps_turn=True).start(kept)
+            for count, most in [(2, None), (5, None), (5, 40), (9, 55), (1, 0), (0, None)]
+        }
+        assert starts == {(2, None): 2, (5, None): 1, (5, 40): 2, (9, 55): 1, (1, 0): 2, (0, None): 6}
+        assert [FreshTail(4, max_tokens=most).start(kept) for most in (None, 40, 25, 0)] == [2, 2, 4, 5]

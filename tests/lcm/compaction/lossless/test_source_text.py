@@ -6,7 +6,7 @@ from typing import Any
 
 from lcm.clock import EPOCH
 from lcm.compaction.lossless.media import ALONE, BESIDE, OMITTED
-from lcm.compaction.lossless.source_text import has_words, source_of_messages, source_of_summaries
+from lcm.compaction.lossless.source_text import has_words, source_of_messages, source_of_summaries, summary_words
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose
@@ -109,3 +109,33 @@ def test_summaries_show_their_range_or_when_they_were_made() -> None:
         "[2026-01-05 11:00 UTC - 2026-01-05 11:00 UTC]\ntwo"
     )
     assert source.file_ids == (FILE_B, FILE_A)
+
+
+def test_0_15_shows_roles_and_tools_that_stand_alone_and_leaves_out_what_says_nothing() -> None:
+    said = [
+        message(1, "one \n\n" + "A" * 400 + "\ntwo"),
+        called(CALL),
+        message(3, '[{"type": "thinking", "thinking": "secret"}]'),
+        message(4, '{"result": {"text": "three", "data": ["four"]}, "other": "five"}', "tool"),
+    ]
+    text = source_of_messages(said, "0.15", "UTC").text
+    assert text.split("\n\n") == [
+        "[2026-01-05 09:07 UTC | user]\none\ntwo",
+        f"[2026-01-05 09:00 UTC | assistant]\n{CALL['arguments']['command']}",
+        "[2026-01-05 09:28 UTC | tool]\nthree\nfour",
+    ]
+    assert source_of_messages(said[2:3], "0.15", "UTC").text == ""
+
+
+def test_0_15_leaves_out_what_a_host_injected_between_tags() -> None:
+    said = [message(1, 'one <Recalled at="now">\nold\n</recalled> two'), message(2, "<recalled>old</recalled>")]
+    assert source_of_messages(said, "0.15", "UTC", ["recalled"]).text == "[2026-01-05 09:07 UTC | user]\none  two"
+    assert "old" in source_of_messages(said, "0.15", "UTC").text
+
+
+def test_0_15_condenses_summaries_without_their_reasoning() -> None:
+    texts = ["<think>secret</think> kept", "kept\n[thinking]\nsecret", "<reasoning>secret</reasoning>", "say <think>"]
+    made = [Summary(f"s{i}", "c", "leaf", 0, text, 1, BEGIN) for i, text in enumerate(texts)]
+    assert [summary_words(one, "0.15") for one in made] == ["kept", "kept", "", "say <think>"]
+    assert [summary_words(one, "original") for one in made] == texts
+    assert source_of_summaries(made, "0.15", "UTC").text.count("[2026-01-05 09:00 UTC - ") == 3

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lcm.context.assembly.pairing import NO_RESULT, PairedMessage, paired
 from lcm.context.assembly.runtime_message import calls_of, result_id_of
-from lcm.records.rules import Rules
+from lcm.records.rules import LosslessRules
 
 
 def said(*call_ids: str, **more: Any) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def user(text: str = "u") -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def repaired(rules: Rules, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+def repaired(rules: LosslessRules, *messages: dict[str, Any]) -> list[dict[str, Any]]:
     return [placed.message for placed in paired([PairedMessage(message) for message in messages], rules)]
 
 
@@ -37,6 +37,27 @@ def test_what_the_original_leaves_or_loses_the_corrected_rules_pair() -> None:
     twice = [said("a"), answer("a", "first"), user(), said("a"), answer("a", "second")]
     assert repaired("corrected", *twice) == twice
     assert answer("a", "second") not in repaired("original", *twice)
+
+
+def test_by_the_rules_of_0_15_an_id_is_called_once_and_answered_once_by_a_true_result() -> None:
+    late = [said("a"), said("b"), answer("b"), answer("a")]
+    assert repaired("0.15", *late) == [said("a"), answer("a"), said("b"), answer("b")]
+    twice = [said("a"), answer("a"), user(), said("a", "b"), answer("a", "again"), answer("b")]
+    assert repaired("0.15", *twice) == [said("a"), answer("a"), user(), said("b"), answer("b")]
+    assert repaired("0.15", said("a"), answer("a"), said("a")) == [said("a"), answer("a")]
+    assert repaired("0.15", said("a", stopReason="aborted"), said("a"), answer("a")) == [said("a"), answer("a")]
+    made_up = {**answer("a", NO_RESULT), "isError": True}
+    assert repaired("0.15", said("a"), made_up, user(), answer("a")) == [said("a"), answer("a"), user()]
+    assert repaired("0.15", said("a"), made_up, made_up) == [said("a"), made_up]
+    missing = repaired("0.15", answer("x"), said("a"), user())
+    assert [one["role"] for one in missing] == ["assistant", "toolResult", "user"]
+
+
+def test_by_the_rules_of_0_15_swapped_results_stay_so_where_nothing_else_is_wrong() -> None:
+    swapped = [user(), said("a", "b"), answer("b"), answer("a"), said("c"), answer("c")]
+    assert repaired("0.15", *swapped) == swapped
+    in_order = [said("a", "b"), answer("a"), answer("b"), user()]
+    assert repaired("0.15", *swapped[1:4], user()) == in_order
 
 
 def test_by_the_corrected_rules_too_missing_results_are_made_up_and_calls_broken_off_left_alone() -> None:
@@ -75,8 +96,8 @@ def test_strict_puts_each_result_behind_its_call_and_answers_each_call_once(mess
     ]
 
 
-@given(MESSAGES, st.sampled_from(["corrected", "original"]))
-def test_repairing_twice_changes_nothing(messages: list[dict[str, Any]], rules: Rules) -> None:
+@given(MESSAGES, st.sampled_from(["corrected", "original", "0.15"]))
+def test_repairing_twice_changes_nothing(messages: list[dict[str, Any]], rules: LosslessRules) -> None:
     called = [call_id for one in messages for call_id, _ in calls_of(one)]
     if rules == "original" and len(set(called)) < len(called):
         return  # an id that is called again is answered with an error, which the next repair takes for a change

@@ -2,13 +2,16 @@
 
 import resource
 import time
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from lcm.errors import LimitError
 from lcm.limits import PATTERN_STEPS, PATTERN_TEXT_CHARACTERS, QUERY_CHARACTERS
+from lcm.records.conversation import Message, Transcript
 from lcm.store.store import Store
-from tests.lcm.context.recall.dags import recall, talk
+from tests.lcm.context.recall.dags import START, TOKENS, recall, talk
 
 REFUSED = {
     "(?R)": "calls a group by (?R",
@@ -68,3 +71,54 @@ def test_a_query_beyond_the_limit_is_refused_and_one_within_it_is_answered_or_re
             reader.grep((words * longest)[:longest], mode="full_text")
         except LimitError as error:
             assert str(error).endswith("shorten the query")
+
+
+def test_words_are_sorted_as_asked(store: Store) -> None:
+    talk(store, "talk", ["goat goat goat", "a goat " + "and more " * 9, "goat goat"])
+    reader = recall(rules="0.15", order="time").on(store)
+
+    def order(**asked: Any) -> list[str]:
+        return [hit.snippet[:9] for hit in reader.grep("goat", mode="full_text", scope="messages", **asked).messages]
+
+    assert order() == ["goat goat", "a goat an", "goat goat"]
+    assert order(order="relevance")[2] == order(order="hybrid")[2] == "a goat an"
+    first = reader.grep("goat", mode="full_text", scope="messages", order="relevance").messages[0]
+    long_after = first.created_at + timedelta(days=10**5)
+    aged = reader.grep("goat", mode="full_text", scope="messages", order="hybrid", now=long_after).messages
+    assert aged[0].message_id == first.message_id  # all are equally old by then
+    assert [hit.created_at for hit in reader.grep("goat", scope="messages", order="relevance").messages] == sorted(
+        (hit.created_at for hit in aged), reverse=True
+    )
+
+
+def test_age_outweighs_rank_where_a_search_is_hybrid(store: Store) -> None:
+    old, new = START, START + timedelta(days=900)
+    said = [("goat goat", old), ("a goat among others", new), ("kettle", new)]
+    messages = [Message(f"m{n}", "user", text, "s", at) for n, (text, at) in enumerate(said)]
+    store.ingest(Transcript("talk", tuple(messages)), TOKENS)
+    reader = recall().on(store)
+    found = {
+        order: [hit.message_id for hit in reader.grep("goat", mode="full_text", order=order).messages]
+        for order in ("relevance", "hybrid", "time")
+    }
+    assert found == {"relevance": ["m0", "m1"], "hybrid": ["m1", "m0"], "time": ["m1", "m0"]}
+
+
+@pytest.mark.parametrize("pattern", ["a|b", "a.*b", "a.+", "[ab]c", r"\bword", r"\d", "^start", "end$"])
+def test_a_regular_expression_is_no_words_by_the_rules_of_0_15(store: Store, pattern: str) -> None:
+    talk(store, "talk", [pattern])
+    newer = recall(rules="0.15").on(store)
+    assert newer.grep(pattern, mode="full_text").is_refused
+    assert not newer.grep(f'"{pattern}"', mode="full_text").is_refused
+    assert not recall().on(store).grep(pattern, mode="full_text").is_refused
+
+
+@pytest.mark.parametrize("words", ["v1.2 is out", "[]", "$5 or 6", "a^b", "C:\\Users"])
+def test_words_with_a_mark_are_words(store: Store, words: str) -> None:
+    assert not recall(rules="0.15").on(store).grep(words, mode="full_text").is_refused
+
+
+def test_phrases_stay_phrases_by_the_rules_of_0_15(store: Store) -> None:
+    talk(store, "talk", ["a blue kettle", "the kettle is blue"])
+    found = recall(rules="0.15", order="time").on(store).grep('"blue kettle"', mode="full_text")
+    assert [hit.snippet for hit in found.messages] == ["a blue kettle"]

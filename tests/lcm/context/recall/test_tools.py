@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from lcm.context.recall.recall import TOOLS, Recall
 from lcm.context.recall.tools import Tools
 from lcm.store.store import Store
-from tests.lcm.context.recall.dags import START, fold, recall, talk
+from tests.lcm.context.recall.dags import START, TOKENS, fold, holding, recall, talk
 
 VALID: list[tuple[str, dict[str, Any]]] = [
     ("lcm_grep", {"pattern": "x"}),
@@ -46,6 +46,16 @@ def store() -> Store:
 def tools(store: Store, session: str | None = "talk", **settings: object) -> Tools:
     configured = recall(**settings)
     return Tools(configured, configured.on(store), lambda: START, session)
+
+
+def test_a_file_is_had_whole_by_either_word(store: Store) -> None:
+    holder = holding("m", "rows.txt", "row 1\nrow 2\n" * 500, 100, "1000 rows")
+    store.append("talk", [holder], TOKENS)
+    asked = {"id": holder.files[0].file_id}
+    brief, *whole = (
+        tools(store).call("lcm_describe", asked | more).text for more in ({}, {"content": True}, {"expandFile": True})
+    )
+    assert whole[0] == whole[1] != brief
 
 
 def test_the_schemas_are_package_data_and_sound_with_the_defaults_of_the_code() -> None:
@@ -115,3 +125,16 @@ def test_a_long_result_is_cut_and_says_so(store: Store) -> None:
     assert "msg#2" in cut
     assert "msg#1" not in cut
     assert cut.endswith(f"(cut at {len(whole) - 10} characters: narrow the search to see the rest)")
+
+
+def test_a_search_by_the_rules_of_0_15_tells_its_order_and_where_each_hit_was_said(store: Store) -> None:
+    newer = tools(store, rules="0.15", order="time")
+    asked = {"pattern": "kettle", "mode": "full_text"}
+    told = newer.call("lcm_grep", {**asked, "sort": "hybrid"}).text
+    assert "**Mode:** full_text | **Scope:** both | **Sort:** hybrid\n" in told
+    assert "- [conv=1 msg#1] (user, " in told
+    assert "- [conv=1 sum_" in told
+    assert "**Sort:** recency\n" in newer.call("lcm_grep", asked).text
+    assert "**Sort:** recency\n" in newer.call("lcm_grep", {"pattern": "k", "sort": "hybrid"}).text
+    assert "Sort" not in tools(store).call("lcm_grep", asked).text
+    assert newer.call("lcm_grep", {**asked, "pattern": "a|b"}).is_error

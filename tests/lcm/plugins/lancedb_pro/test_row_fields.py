@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.plugins.lancedb_pro.row_fields import memory_category, normalized
+from lcm.plugins.lancedb_pro.row_fields import MAPPED, memory_category, normalized
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,17 @@ from lcm.plugins.lancedb_pro.row_fields import memory_category, normalized
 )
 def test_a_category_of_the_older_vocabulary_has_a_name_among_the_six(older: str, text: str, category: str) -> None:
     assert memory_category(older, text) == category
+
+
+@pytest.mark.parametrize(
+    ("older", "kind", "category"),
+    [("events", None, "events"), ("EVENTS", None, "patterns"), ("decision", None, "events"),
+     ("decision", MAPPED, "profile"), ("fact", MAPPED, "profile"), ("profile", MAPPED, "profile")],
+)  # fmt: skip
+def test_since_beta_11_the_six_stay_and_a_decision_of_a_reflection_is_a_fact(
+    older: str, kind: str | None, category: str
+) -> None:
+    assert memory_category(older, "my name", "beta.11", kind) == category
 
 
 def test_a_category_is_recognised_whatever_its_case_and_white_space() -> None:

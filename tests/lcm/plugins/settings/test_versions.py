@@ -60,3 +60,13 @@ def test_a_version_that_nobody_knows_is_refused_with_those_that_are(named: str) 
     with pytest.raises(LcmError, match="no manifest of it is known; choose of: ") as refusal:
         named_table(named)
     assert all(version in str(refusal.value) for version in VERSIONS[named.partition("@")[0]])
+
+
+def test_what_a_later_version_switches_on_by_itself_is_read_so() -> None:
+    least = {"embedding": {"apiKey": "${EMBED_KEY}"}}
+    older, newer = (read(named_table(f"lancedb_pro@1.1.0-beta.{number}"), least) for number in (10, 11))
+    assert (older.choices["reranker"], newer.choices["reranker"]) == ("none", "cosine")
+    related = "ranking.stages.related.per_result"
+    assert related not in newer.values
+    switched_on = {**least, "retrieval": {"neighborEnrichment": {"enabled": True}}}
+    assert read(named_table("lancedb_pro@1.1.0-beta.11"), switched_on).values[related] == 2

@@ -3,17 +3,17 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from lcm.protocols.models import Vectors
-from lcm.protocols.writing import Assessment
+from lcm.protocols.writing import Assessment, Neighbour
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
-from lcm.writing.admission.amac import FEATURES, Amac
-from lcm.writing.admission.utility import Rating
+from lcm.writing.admission.amac import FEATURES, Amac, recency_gap
+from lcm.writing.admission.utility import FixedUtility, Rating
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.workspaces import minute
@@ -91,6 +91,39 @@ class Unsure:
         return Rating(0.5, "no reply: gone")
 
 
+def test_what_is_newer_than_all_alike_is_no_news_and_a_half_life_of_0_forgets_at_once() -> None:
+    known = [Neighbour(document("d", "x", "events"), 1.0)]
+    said = known[0].document.created_at
+    assert recency_gap(known, said, 14.0) == recency_gap(known, said, 0.0) == 0
+    assert recency_gap(known, said + timedelta(days=14), 14.0) == 1 - 1 / 2
+    assert recency_gap(known, said + timedelta(milliseconds=1), 0.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("veto", "utility", "is_admitted"), [(0.0, 0.0, True), (0.3, 0.3, False), (0.3, 0.31, True), (1.0, 1.0, False)]
+)
+def test_too_little_utility_is_refused_whatever_the_score(veto: float, utility: float, is_admitted: bool) -> None:
+    amac = Amac(reject_threshold=0.0, utility_veto=veto, utility=FixedUtility(utility))
+    found = assessed(amac, candidate("x", "profile"))
+    assert (found.is_admitted, found.audit["hint"]) == (is_admitted, "add" if is_admitted else None)
+    assert found.reason.startswith("score" if is_admitted else "utility")
+    assert found.audit["thresholds"]["utility_veto"] == veto
+
+
+def test_what_is_constructed_is_refused_unseen() -> None:
+    table, one = Table(), replace(candidate("x", "profile"), metadata={"grounding": "constructed"})
+    found = assessed(Amac(reject_threshold=0.0, utility=Unsure()), one, table)
+    assert (found.is_admitted, found.score, set(found.features.values())) == (False, 0, {0})
+    assert (found.audit["grounding"], found.audit["utility_reason"], table.asked) == ("constructed", None, [])
+
+
+def test_in_fiction_no_category_counts_more_than_events() -> None:
+    for category, prior in (("profile", 0.45), ("events", 0.45), ("cases", 0.45), ("other", 0.2)):
+        one = replace(candidate("x", category), metadata={"conversation_register": "fiction"})
+        assert assessed(Amac(other_prior=0.2), one).features["type_prior"] == prior
+    assert assessed(Amac(), candidate("x", "profile")).features["type_prior"] == 0.95
+
+
 def test_what_failed_is_counted_and_its_reason_is_in_the_audit() -> None:
     incidents = Counter[str]()
     found = Amac(utility=Unsure()).assess(candidate("x"), None, Table(), [], minute(0), incidents=incidents)
@@ -112,7 +145,9 @@ def test_settings_out_of_range_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             Amac(**settings)  # type: ignore[arg-type]
-    assert_refused(Amac, "be in [0, 1]", reject_threshold=math.nan, admit_threshold=1.5, other_prior=-0.1)
+    assert_refused(
+        Amac, "be in [0, 1]", reject_threshold=math.nan, utility_veto=2.0, admit_threshold=1.5, other_prior=-0.1
+    )
     assert_refused(Amac, "be >= reject_threshold (0.45)", admit_threshold=0.4)
     assert_refused(Amac, "be in [-1, 1]", similar_cosine=math.nan)
     assert_refused(Amac, "be >= 1", novelty_pool_size=0)

@@ -21,6 +21,7 @@ from lcm.writing.admission.amac import Amac
 from lcm.writing.admission.changes import DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
 from lcm.writing.admission.intake import Intake
 from lcm.writing.admission.none import AdmitAll
+from lcm.writing.admission.utility import BatchUtility
 from lcm.writing.deduplication.batch import TwinsOnly
 from lcm.writing.deduplication.judge_model import ModelJudge
 from lcm.writing.deduplication.judge_rule import RuleJudge
@@ -193,6 +194,21 @@ def test_what_is_refused_changes_nothing_and_the_audit_is_kept_whatever_is_decid
         (taken,) = take_all([one], deciding(decision), known("preferences"), admission=Amac())
         assert taken.decision.action == decision
         assert taken.decision.audit["admission"]["decision"] == "pass_to_dedup"
+
+
+def test_admission_may_look_at_all_candidates_that_are_no_twins_at_once() -> None:
+    model = Replying('{"results": [{"index": 1, "utility": 1}, {"index": 2, "utility": 0.2}]}')
+    gate = Amac(utility_veto=0.2, utility=BatchUtility(model))
+    said = [candidate("Editor: emacs", "preferences"), candidate("Editor: emacs", "preferences", source="m1")]
+    taken = Intake(gate, TwinsOnly()).take_in(
+        [*said, candidate("unlike", "preferences")],
+        [TOWARDS, TOWARDS, at_cosine(0)],
+        [NOW] * 3,
+        around(Table()),
+        incidents=Counter(),
+    )
+    assert [one.decision.action for one in taken] == ["create", "duplicate", "reject"]
+    assert len(model.asked) == 1
 
 
 @dataclass

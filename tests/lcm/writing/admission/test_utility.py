@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.javascript import utf16_length
-from lcm.writing.admission.utility import FixedUtility, ModelUtility, last_chars, last_lines, last_texts
+from lcm.records.document import Candidate
+from lcm.writing.admission.utility import (
+    BatchUtility,
+    FixedUtility,
+    ModelUtility,
+    Rating,
+    last_chars,
+    last_lines,
+    last_texts,
+)
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import candidate, messages
 from tests.support.language_models import Failing, Replying
@@ -47,7 +57,7 @@ def test_a_model_that_fails_leaves_the_utility_at_a_half(caplog: pytest.LogCaptu
     incidents = Counter[str]()
     assert ModelUtility(Failing()).rate(ONE, [], incidents=incidents) == (0.5, "no reply: the model is gone")
     assert incidents == {"utility_no_reply": 1}
-    assert "utility taken as 0.5: the model is gone" in caplog.text
+    assert "no utility: the model is gone" in caplog.text
 
 
 def test_the_prompt_says_what_is_useful_of_the_candidate_and_the_end_of_the_conversation() -> None:
@@ -70,10 +80,45 @@ def test_the_prompt_says_what_is_useful_of_the_candidate_and_the_end_of_the_conv
     assert json.loads(by_default)["conversation"] == "user: " + "x" * 3000
 
 
+def of_several(reply: str, *candidates: Candidate, size: int = 10) -> tuple[list[Rating], Replying, Counter[str]]:
+    """The ratings of candidates that were looked at together."""
+    model, incidents = Replying(reply), Counter[str]()
+    looked = BatchUtility(model, size).looked_at(candidates, incidents=incidents)
+    real = [one for one in candidates if one.metadata.get("grounding") != "constructed"]
+    return [looked.rate(one, [], incidents=incidents) for one in real], model, incidents
+
+
+def test_one_call_rates_several_candidates_and_shows_no_conversation() -> None:
+    others = [candidate(f"other {n}") for n in range(3)]
+    made_up = replace(candidate("a dragon"), metadata={"grounding": "constructed"})
+    reply = """{"results": [null, {"index": "1", "utility": 0.9}, {"index": 2, "utility": 0.1}, {"index": 9},
+        {"index": 2, "utility": "0.3", "reason": " later "}, {"index": 1, "utility": 7}]}"""
+    ratings, model, incidents = of_several(reply, ONE, made_up, *others, size=3)
+    left_out = (0.5, "the reply leaves it out")
+    assert ratings == [(1, None), (0.3, "later"), (1, None), (0.3, "later")]
+    assert incidents == {"utility_no_number": 0}
+    shown = [[one["abstract"] for one in json.loads(prompt)["candidates"]] for _, prompt in model.asked]
+    assert shown == [["User likes tea", "other 0"], ["other 1", "other 2"]]
+    assert "oolong" not in model.asked[1][1].lower()
+    assert "with one entry for each note" in model.asked[0][0]
+    assert of_several("{}", ONE)[0] == of_several('{"results": "x"}', ONE)[0] == [left_out]
+    assert of_several("{}", ONE)[2] == {"utility_no_number": 1}
+
+
+def test_without_a_reply_each_candidate_is_asked_for_alone() -> None:
+    (rating, _), model, incidents = of_several("none", ONE, candidate("other"))
+    assert rating == (0.5, "no JSON object in the reply")
+    assert ["candidates" in json.loads(prompt) for _, prompt in model.asked] == [True, False, False]
+    assert json.loads(model.asked[1][1])["conversation"] == ""
+    assert incidents == {"utility_no_reply": 3}
+    assert of_several("none", replace(ONE, metadata={"grounding": "constructed"}))[1].asked == []
+
+
 def test_a_fixed_utility_asks_nobody_and_settings_out_of_range_are_refused() -> None:
     assert FixedUtility(0.25).rate(ONE, [], incidents=Counter()).value == 0.25
     assert_refused(FixedUtility, "be in [0, 1]", value=[-0.1, 1.1, float("nan")])
     assert_refused(partial(ModelUtility, Failing()), "be >= 0", conversation_chars=-1)
+    assert_refused(partial(BatchUtility, Failing()), "be >= 1", size=0)
 
 
 def test_the_last_messages_fill_the_room_and_the_first_is_cut() -> None:

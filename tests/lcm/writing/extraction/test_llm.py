@@ -51,6 +51,23 @@ def test_a_memory_becomes_a_candidate_with_its_three_levels() -> None:
     ]
 
 
+def test_since_beta_11_the_model_says_what_is_real_and_its_word_stays_with_the_memory() -> None:
+    asked = memories({**GOATS, "sources": [3]}, {**GOATS, "grounding": "constructed"})
+    incidents = Counter[str]()
+    (candidate,) = Llm(asked, rules="beta.11").extract(TALK, incidents=incidents)
+    assert candidate.metadata == {"grounding": "real", "conversation_register": "mixed"}
+    assert incidents["constructed_memory"] == 1
+    Llm(asked).extract(TALK, incidents=incidents)
+    assert ["conversation_register" in system for system, _ in asked.asked] == [True, False]
+
+
+@pytest.mark.parametrize(("rules", "asked"), [("beta.10", 0), ("beta.11", 1)])
+def test_since_beta_11_an_order_that_nothing_marks_is_what_somebody_said(rules: str, asked: int) -> None:
+    model, order = memories(), replace(TALK[0], content="Do not use any memory tools.")
+    Llm(model, rules=rules, min_messages=1).extract([order], incidents=Counter())  # type: ignore[arg-type]
+    assert len(model.asked) == asked
+
+
 def test_a_memory_without_proper_sources_rests_on_the_whole_chunk() -> None:
     for sources in (None, [], "3", [0], [9], [1, 9]):
         (candidate,) = extracted({**GOATS, "sources": sources})

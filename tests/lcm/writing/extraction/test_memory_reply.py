@@ -40,6 +40,31 @@ def test_an_item_that_is_no_memory_is_refused_and_the_others_stay(item: Any, rea
     assert (len(checked.memories), checked.refused) == ((1, [reason]) if reason else (2, []))
 
 
+@pytest.mark.parametrize(
+    ("register", "item", "before", "since"),
+    [
+        ("real", {"grounding": "real"}, None, None),
+        ("real", {"grounding": "constructed"}, None, "constructed_memory"),
+        ("fiction", {"grounding": "real"}, None, "fiction_memory"),
+        (7, {"grounding": "who knows"}, None, None),
+        ("real", {"category": " Event"}, "invalid_memory", None),
+        ("real", {"abstract": "You never remember it"}, None, "noise_memory"),
+    ],
+)
+def test_since_beta_11_what_was_made_up_is_refused(
+    register: object, item: dict[str, str], before: str | None, since: str | None
+) -> None:
+    said = json.dumps({"conversation_register": register, "memories": [{**LAUNCH, **item}]})
+    for rules, refused in (("beta.10", before), ("beta.11", since)):
+        checked = read_reply(said, rules)
+        assert checked is not None
+        assert checked.refused == ([refused] if refused else [])
+        for memory in checked.memories:
+            told = {"grounding": "real", "conversation_register": "mixed" if register == 7 else "real"}
+            assert memory.grounding == (told if rules == "beta.11" else {})
+            assert memory.category == "events"
+
+
 def test_sources_are_turn_numbers_or_nothing() -> None:
     for named in ([2, 1, 2], [], None, "1", [1, "2"], [0], [True], [1.5]):
         checked = read_reply(reply({**LAUNCH, "sources": named}))

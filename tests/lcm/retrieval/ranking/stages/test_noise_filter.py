@@ -15,10 +15,11 @@ TEXTS = {
     "denial": "I don't recall that",
     "question": "do you remember the river",
     "greeting": "hello my friend",
+    "complaint": "you never remember the river",
     "short": "yes",
 }
 BATCH = replace(documents_batch([]), documents=pl.DataFrame({"document_id": list(TEXTS), "text": TEXTS.values()}))
-ONE = rows(document_id=list(TEXTS), score=[0.1, 0.2, 0.3, 0.4, 0.5])
+ONE = rows(document_id=list(TEXTS), score=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 
 
 def kept(stage: NoiseFilter) -> list[str]:
@@ -26,10 +27,11 @@ def kept(stage: NoiseFilter) -> list[str]:
 
 
 def test_noise_is_dropped_and_the_order_stays() -> None:
-    assert kept(NoiseFilter()) == ["fact"]
-    assert kept(NoiseFilter(denials=False)) == ["fact", "denial"]
-    assert kept(NoiseFilter(meta_questions=False)) == ["fact", "question"]
-    assert kept(NoiseFilter(boilerplate=False)) == ["fact", "greeting"]
+    assert kept(NoiseFilter()) == ["fact", "complaint"]
+    assert kept(NoiseFilter(complaints=True)) == ["fact"]
+    assert kept(NoiseFilter(complaints=True, denials=False)) == ["fact", "denial"]
+    assert kept(NoiseFilter(complaints=True, meta_questions=False)) == ["fact", "question", "complaint"]
+    assert kept(NoiseFilter(complaints=True, boilerplate=False)) == ["fact", "greeting"]
 
 
 @given(st.permutations(list(TEXTS)))
@@ -37,4 +39,4 @@ def test_queries_without_a_document_in_common_lose_their_own_noise(order: list[s
     frame = pl.concat(
         [ONE.filter(document_id=name).with_columns(query_id=pl.lit(f"q{place}")) for place, name in enumerate(order)]
     )
-    assert NoiseFilter()(frame, BATCH)["document_id"].to_list() == ["fact"]
+    assert NoiseFilter(complaints=True)(frame, BATCH)["document_id"].to_list() == ["fact"]
