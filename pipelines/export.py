@@ -287,11 +287,11 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         if isinstance(tracking, Mlflow):
             from eval.tracking.registry import logged_run
 
-            run_id = logged_run(tracking.uri, folder)
+            run_id = logged_run(tracking.address, folder)
         return _of_folder(folder, {"kind": "folder", "folder": str(folder), "run_id": run_id}, run_id)
     from eval.tracking.registry import fetch_named
 
-    uri = tracking.uri if isinstance(tracking, Mlflow) else None
+    uri = tracking.address
     run_id, folder = fetch_named(named, uri, scratch, named)
     if _is_sweep(folder):
         raise LcmError(f"{named} is a sweep, whose points are runs of their own: name one, or the sweep's folder")
@@ -337,19 +337,19 @@ def _log(asked: ExportRequest, source: ExportSource, tracking: Mlflow) -> None:
     run_id = source.run_id
     if run_id is None and source.folder is not None:
         tracking.log(source.folder)
-        run_id = logged_run(tracking.uri, source.folder)
+        run_id = logged_run(tracking.address, source.folder)
     if run_id is None:
         tracking.log(asked.to)
-        run_id = logged_run(tracking.uri, asked.to)
+        run_id = logged_run(tracking.address, asked.to)
         assert run_id is not None
     else:
-        attach(tracking.uri, run_id, asked.to, f"presets/{asked.name}")
-    say(f"Logged: with MLflow run {run_id} at {tracking.uri}")
+        attach(tracking.address, run_id, asked.to, f"presets/{asked.name}")
+    say(f"Logged: with MLflow run {run_id} at {tracking.address}")
     if asked.register:
-        number = register(tracking.uri, asked.register, run_id, tags={"preset": asked.name})
+        number = register(tracking.address, asked.register, run_id, tags={"preset": asked.name})
         say(f"Registered: {asked.register} version {number}")
         if asked.alias:
-            promote(tracking.uri, asked.register, number, asked.alias)
+            promote(tracking.address, asked.register, number, asked.alias)
             say(f"Promoted: {asked.register}@{asked.alias} is version {number}")
 
 

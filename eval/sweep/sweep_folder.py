@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
+from eval.experiment.times import BEGAN
 from eval.sweep.changed import equal_points, repeated_notes, why_equal
 from eval.sweep.gain import PAIRED, Gain
 from eval.sweep.gain import markdown as gain_markdown
@@ -73,11 +74,14 @@ def write_sweep(
             swept.setdefault(key, {})[value] = None
     common = set(wanted[0]).intersection(*wanted)
     common_overrides = [override for override in wanted[0] if override in common]
+    runs = [one.summary for one in finished if one.summary is not None]
+    datasets = {one["dataset"]["digest"]: one["dataset"] for one in runs if "dataset" in one}
     label = generated_labels(results).removeprefix("generated questions: ")
     summary = {
         "kind": "sweep",
         "name": "sweep",
         "title": title(_shared(finished), common_overrides, [f"{', '.join(swept)} ({len(results)} points)"]),
+        **({"dataset": dict(*datasets.values())} if len(datasets) == 1 else {}),
         "commit": commit(),
         "metrics": {
             "points": len(results),
@@ -98,7 +102,8 @@ def write_sweep(
         "points": told,
         "best": found and found.record(),
     }
-    write_summary(folder, summary)
+    began = [one["timing"]["seconds"][BEGAN] for one in runs if BEGAN in one.get("timing", {}).get("seconds", {})]
+    write_summary(folder, summary, min(began, default=None))
 
 
 def _shared(finished: Sequence[PointResult]) -> list[str]:
