@@ -105,15 +105,23 @@ def run(arguments: list[str]) -> int:
         logging.getLogger(noisy).setLevel(logging.ERROR)
     try:
         with answering(is_json=is_json, is_quiet=is_quiet):
-            return _answered(arguments, is_json=is_json)
-    except (KeyboardInterrupt, Exception) as error:
-        if ended := interruption(error):
-            code = exit_code(ended)
-            return fail("interrupted" if code == INTERRUPTED else "terminated", code)
-        assert isinstance(error, Exception)
-        if debug:
-            sys.stderr.write(redacted(traceback.format_exc()))
-        return _explained(error)
+            try:
+                return _answered(arguments, is_json=is_json)
+            except (KeyboardInterrupt, Exception) as error:
+                return _failed(error, debug=debug)
+    except (KeyboardInterrupt, Exception) as error:  # of standard output itself
+        return _failed(error, debug=debug)
+
+
+def _failed(error: BaseException, *, debug: bool) -> int:
+    """Say why a command ended; returns the exit code."""
+    if ended := interruption(error):
+        code = exit_code(ended)
+        return fail("interrupted" if code == INTERRUPTED else "terminated", code)
+    assert isinstance(error, Exception)
+    if debug:
+        sys.stderr.write(redacted(traceback.format_exc()))
+    return _explained(error)
 
 
 def _answered(arguments: list[str], *, is_json: bool) -> int:
@@ -184,7 +192,7 @@ def usage() -> str:
             *lines,
             "",
             "`lcm PIPELINE --help` tells more; --version. Every pipeline takes",
-            "  --json   its result as JSON on standard output, and nothing else there",
+            "  --json   its result as JSON on standard output, and nothing else there; an error as error and exit_code",
             "  --quiet  nothing but errors, and where the result lies",
             "  --debug  the traceback of an error",
         ]
@@ -199,7 +207,8 @@ def tell(text: str) -> int:
 
 
 def fail(message: str, code: int = BAD_INPUT) -> int:
-    """Say on one line of stderr what is wrong."""
+    """Say on one line of stderr what is wrong, and to a program as its result."""
+    output().result = {"error": message, "exit_code": code}
     Console(stderr=True, soft_wrap=True).print(printable(redacted(f"lcm: {message}")), highlight=False, markup=False)
     return code
 

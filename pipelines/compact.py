@@ -47,6 +47,7 @@ from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
+from pipelines.config.changed import changed
 from pipelines.ingest import FORMATS, NOTHING_SAID
 from pipelines.steps.point import refuse_absent_model
 from pipelines.views.compaction_table import show_batch
@@ -121,7 +122,12 @@ def main(arguments: Sequence[str]) -> int:
             folder = into / "run"
             incidents = sum((Counter(dict(one.incidents)) for one in outcome.reports), Counter[str]())
             if incidents or not tells_of(folder, whole) or not all(one.was_done for one in outcome.reports):
-                write_compaction_run(folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents)
+                differs = changed(config, command.overrides)
+                if triggers != _OURS["triggers"]:
+                    differs["triggers"] = triggers
+                write_compaction_run(
+                    folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents, differs
+                )
             is_all_done = _tell(outcome, files, paths)
             if is_all_done and all(one.was_done for one in outcome.reports):
                 say(f"Nothing is left to do: all of it is compacted in {into} already")

@@ -70,14 +70,15 @@ def main(arguments: Sequence[str]) -> int:
     request = CompareRequest(
         sides=sides,
         name=told.settings.get("name", _NAME),
-        uri=(settings.get("tracking") or {}).get("uri"),
+        uri=tracking.address,
         overrides=command_line.command([*of_all, *shlex.split(told.settings.get("with", ""))]).overrides,
     )
-    into = command_line.new_folder_of("compare", told.settings.get("into"), datetime.now(UTC))
+    now = datetime.now(UTC)
+    into = command_line.new_folder_of("compare", told.settings.get("into"), now)
     try:
         with tracking.logger() as log:
             found = _compared(request, into, told.settings.get("by"), measures, cluster)
-            record = write_comparison(into, found)
+            record = write_comparison(into, found, now.timestamp())
             if output().is_json:
                 tell_json(record)
             else:

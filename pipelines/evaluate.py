@@ -8,6 +8,8 @@ logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names,
   lcm evaluate system=hybrid fusion.dense_weight=0.5 measures.latency.queries=0
   lcm evaluate ~/sessions questions.jsonl       your own sessions and questions: dataset=own
   lcm evaluate -m text_index=fts5,bm25s         a sweep: every combination, resumable
+  lcm evaluate -m for=lancedb_pro@1.1.0-beta.11 decay=weibull,none
+                                                a sweep that says first which swept keys a plugin's version can take
   report=false                                  write no page
   --cfg job                                     show the composed configuration; --resolve: with references worked out
   --explain                                     show which part reads which key, and which keys nothing reads

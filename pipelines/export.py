@@ -1,9 +1,10 @@
 """lcm export [SOURCE | GROUP=CHOICE KEY=VALUE ...] to=FOLDER [name=NAME] [target=yaml,lancedb_pro,...]
            [for=VERSION] [register=NAME] [alias=champion] [tracking.uri=URI]
 
-Write a configuration down for use elsewhere. SOURCE is the folder of a run, of a sweep (its best point is taken) or of
-an exported preset, a system by its name (lancedb_pro_tuned), the id of an MLflow run, or a registered NAME@ALIAS;
-without one, overrides say what is exported, as for `lcm evaluate`.
+Write a configuration down for use elsewhere. SOURCE is the folder of a run, of a sweep (its best point is taken,
+if it is significantly better than the default; SWEEP/3 is its point 3) or of an exported preset, a system by its name
+(lancedb_pro_tuned), the id of an MLflow run, or a registered NAME@ALIAS; without one, overrides say what is exported,
+as for `lcm evaluate`.
 
   target=yaml          system/NAME.yaml and experiment/NAME.yaml, with files of their own for changed groups; for
                        lcm evaluate system=NAME 'hydra.searchpath=[file://FOLDER]'
@@ -30,16 +31,16 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
+from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
-from eval.sweep.sweep_folder import best_point
+from eval.sweep.sweep_folder import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.plugins.libravdb.daemon_environment import daemon_environment
-from lcm.plugins.settings.differences import differences, reachable
+from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import rendered, variables
-from lcm.plugins.settings.reading import read
 from lcm.plugins.settings.table import ABSENT, Table, at, check
 from lcm.plugins.settings.tables import TABLES, named_table
 from lcm.plugins.settings.writing import written
@@ -51,12 +52,12 @@ from pipelines.config.preset_config import (
     composed_of,
     hash_of,
     override,
-    plugin_default,
     restored_choices,
     system_groups,
     with_references,
 )
 from pipelines.config.preset_folder import check_name, write_choices, write_summary
+from pipelines.steps.plugin_reach import keys_of_memory, lost_keys, not_expressible, reach
 from pipelines.views.terminal import kept, say, show_table
 
 YAML = "yaml"
@@ -87,6 +88,9 @@ class ExportSource:
     folder: Path | None = None
     """Of a run on disk."""
     run_id: str | None = None
+    tuned: tuple[str, ...] = ()
+    """The keys of the memory that a sweep or a study varied, or that overrides set by name; empty where that is not
+    known."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,6 +102,8 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         source = source_of(asked.source, asked.overrides, tracking, Path(scratch))
         told = export(source, asked.to, asked.name, asked.targets)
+        for line in filter(None, (entry["tuned"] for entry in told["targets"].values())):
+            say(line)
         for target, entry in told["targets"].items():
             _show(target, entry)
         kept(asked.to, f" ({', '.join(asked.targets)})", "Exported")
@@ -184,7 +190,7 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
         "interval": source.summary.get("interval"),
         "overrides_beside": beside,
         "targets": {
-            table.name: _write_plugin(table, to, name, source.config, preset, choices)
+            table.name: _write_plugin(table, to, name, source.config, preset, choices, source.tuned)
             for table in (named_table(target) for target in targets if target != YAML)
         },
     }
@@ -219,9 +225,15 @@ def _beside(config: Mapping[str, Any]) -> list[str]:
 
 
 def _write_plugin(
-    table: Table, to: Path, name: str, config: Mapping[str, Any], preset: RestoredConfig, choices: Choices
+    table: Table,
+    to: Path,
+    name: str,
+    config: Mapping[str, Any],
+    preset: RestoredConfig,
+    choices: Choices,
+    tuned: Sequence[str],
 ) -> dict[str, Any]:
-    """Write a plugin's files, and tell what they do not say."""
+    """Write a plugin's files, and tell what they do not say, of the keys that were tuned in a line."""
     told = written(table, config, preset.config, choices)
     check(told.document, table.schema(), table.plugin)
     write_json(to / f"{table.name}.json", told.document)
@@ -233,28 +245,17 @@ def _write_plugin(
         files.append(f"{table.name}.env")
         what = f"{name}: {table.plugin} {table.version}"
         write_text(to / files[-1], rendered(lines, what))
-    again = read(table, told.document, told.by_variable)
-    theirs, _ = plugin_default(table, again)
-    taken_up = [*reachable(preset.config), *([RECALL] if RECALL in config else [])]
-    absent = [group for group in taken_up if group in table.absent]
-    missing = [_missing(", ".join(absent), table.absent_reason)] if absent else []
-    for group in (group for group in taken_up if group not in absent):
-        for found in differences(group, preset.config[group], theirs.get(group)):
-            reason = told.refused.get(found.key) or table.reason(found.key)
-            missing.append(_missing(found.key, reason, found.ours, found.theirs))
-    missing += [_missing(key, f"written, without effect: {why}") for key, why in told.without_effect.items()]
+    missing = not_expressible(table, config, preset, told)
+    lost = lost_keys(tuned, config, preset, missing)
     return {
         "plugin": table.plugin,
         "version": table.version,
         "files": files,
+        "tuned": reach(table, tuned, lost, "tuned settings") if tuned else None,
         "not_expressible": missing,
         "refused_by_version": list(table.refuses),
         "taken_from_version": table.taken_from or None,
     }
-
-
-def _missing(key: str, reason: str, here: Any = None, there: Any = None) -> dict[str, Any]:
-    return {"key": key, "value": here, "plugin_value": there, "reason": reason}
 
 
 def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratch: Path) -> ExportSource:
@@ -274,8 +275,10 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         resolved = building.resolved(config)
         if searching := [override for override in command.overrides if _group(override) == RECALL]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]
-        return ExportSource(resolved, {"kind": "overrides", "overrides": list(overrides)})
-    folder = Path(named)
+        tuned = keys_of_memory(command.overrides, resolved)
+        return ExportSource(resolved, {"kind": "overrides", "overrides": list(overrides)}, tuned=tuned)
+    numbered = numbered_point(Path(named))
+    folder = Path(named) if numbered is None else numbered[0]
     if folder.is_dir():
         run_id = None
         if _is_sweep(folder):
@@ -284,11 +287,11 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         if isinstance(tracking, Mlflow):
             from eval.tracking.registry import logged_run
 
-            run_id = logged_run(tracking.uri, folder)
+            run_id = logged_run(tracking.address, folder)
         return _of_folder(folder, {"kind": "folder", "folder": str(folder), "run_id": run_id}, run_id)
     from eval.tracking.registry import fetch_named
 
-    uri = tracking.uri if isinstance(tracking, Mlflow) else None
+    uri = tracking.address
     run_id, folder = fetch_named(named, uri, scratch, named)
     if _is_sweep(folder):
         raise LcmError(f"{named} is a sweep, whose points are runs of their own: name one, or the sweep's folder")
@@ -308,7 +311,15 @@ def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Expo
     if summary.get("kind") == "preset":
         kept = _provenance(folder / "provenance.json")
         summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}
-    return ExportSource(config, origin, summary, folder, run_id)
+    return ExportSource(config, origin, summary, folder, run_id, keys_of_memory(_tuned(folder, summary), config))
+
+
+def _tuned(folder: Path, summary: Mapping[str, Any]) -> list[str]:
+    """What tells a point from the others of its sweep, what a study searched, else what a run was asked for."""
+    if summary.get("kind") == "study":
+        return [key.removeprefix("best.") for key in summary.get("params", {}) if key.startswith("best.")]
+    label = str(point_record(folder).get("label", ""))
+    return label.split(" ") if "=" in label else list(summary.get("overrides", ()))
 
 
 def _provenance(path: Path) -> dict[str, Any]:
@@ -326,19 +337,19 @@ def _log(asked: ExportRequest, source: ExportSource, tracking: Mlflow) -> None:
     run_id = source.run_id
     if run_id is None and source.folder is not None:
         tracking.log(source.folder)
-        run_id = logged_run(tracking.uri, source.folder)
+        run_id = logged_run(tracking.address, source.folder)
     if run_id is None:
         tracking.log(asked.to)
-        run_id = logged_run(tracking.uri, asked.to)
+        run_id = logged_run(tracking.address, asked.to)
         assert run_id is not None
     else:
-        attach(tracking.uri, run_id, asked.to, f"presets/{asked.name}")
-    say(f"Logged: with MLflow run {run_id} at {tracking.uri}")
+        attach(tracking.address, run_id, asked.to, f"presets/{asked.name}")
+    say(f"Logged: with MLflow run {run_id} at {tracking.address}")
     if asked.register:
-        number = register(tracking.uri, asked.register, run_id, tags={"preset": asked.name})
+        number = register(tracking.address, asked.register, run_id, tags={"preset": asked.name})
         say(f"Registered: {asked.register} version {number}")
         if asked.alias:
-            promote(tracking.uri, asked.register, number, asked.alias)
+            promote(tracking.address, asked.register, number, asked.alias)
             say(f"Promoted: {asked.register}@{asked.alias} is version {number}")
 
 

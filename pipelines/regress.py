@@ -1,7 +1,7 @@
 """lcm regress BASELINE [CANDIDATE] [into=FOLDER] [name=NAME] [GROUP=CHOICE] [KEY=VALUE]
 
 Has the candidate become better or worse than the baseline? Both are compared query by query: a permutation test and a
-bootstrap interval for each measure, over all queries and in each category, corrected for their number (Holm). What is
+bootstrap interval for each measure, over all queries, and in each category, corrected for their number (Holm). What is
 tolerated stands in conf/regress.yaml: regress.measures.recall@10.tolerance=0.02, and for another measure
 regress.measures={MRR:{tolerance:0.01,detectable:0.05}}. Costs, such as tokens@10, are told and fail nothing unless they
 are named so. docs/regress.md tells more.
@@ -16,7 +16,8 @@ Without a candidate, what the overrides describe is evaluated now, on the baseli
 into=FOLDER takes report.html, report.md, report.xml (JUnit), report.json and verdict.parquet; logged to MLflow as
 tracking says; report=false writes no page.
 --cfg job shows every key.
-Exit code 0: fine; 1: regressed; 2: it cannot be told, or the two cannot be compared."""
+Exit code 0: fine; 1: regressed; 3: inconclusive, too few queries to tell; 2: nothing was compared, as after a typo,
+without the baseline or its server, or of sides that cannot be compared."""
 
 import re
 from collections.abc import Sequence
@@ -27,16 +28,18 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from eval.comparison.side import read_side
+from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import leaves
 from eval.regression.gate import GatedComparison
 from eval.regression.limit import limit_of
 from eval.regression.regression import Regression
 from eval.regression.regression_folder import MARKDOWN, write_regression
+from eval.regression.words import with_words
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, new_folder_of
-from pipelines.steps.reporting import reported
+from pipelines.steps.reporting import dataset_at_hand, reported
 from pipelines.steps.sides import RegressRequest, two_sides
 from pipelines.views.progress import progress
 from pipelines.views.regression_table import show_regression
@@ -65,17 +68,17 @@ def main(arguments: Sequence[str]) -> int:
         baseline=ours["baseline"],
         candidate=ours.get("candidate"),
         name=ours.get("name", _NAME),
-        uri=(config.get("tracking") or {}).get("uri"),
+        uri=tracking.address,
         overrides=command.overrides,
     )
     try:
         with tracking.logger() as log:
-            comparison = _compared(compared, regression, into)
+            comparison, dataset = _compared(compared, regression, into)
             write_regression(
                 into, comparison, _flat(config), building.resolved_text(building.resolved(_judging(config))), now
             )
             show_regression(comparison, into / MARKDOWN)
-            page = _page(into) if config.report else ""
+            page = _page(into, dataset) if config.report else ""
             log_and_report(log, into)
         if page:
             say(page)
@@ -85,16 +88,21 @@ def main(arguments: Sequence[str]) -> int:
     return comparison.exit_code
 
 
-def _compared(request: RegressRequest, regression: Regression, into: Path) -> GatedComparison:
+def _compared(request: RegressRequest, regression: Regression, into: Path) -> tuple[GatedComparison, Dataset | None]:
+    """What the gate says, and the dataset where words of it are shown."""
     with progress() as show:
         found = two_sides(request, into, show)
     baseline, candidate = (read_side(side.folder, side.name) for side in found)
-    return regression.compare(baseline, candidate)
+    comparison = regression.compare(baseline, candidate)
+    if not comparison.shows_rankings:
+        return comparison, None
+    dataset, missing = dataset_at_hand(baseline.folder)
+    return (with_words(comparison, dataset) if dataset else comparison.noting(missing)), dataset
 
 
-def _page(into: Path) -> str:
+def _page(into: Path, dataset: Dataset | None) -> str:
     with progress() as show:
-        return reported(into, show, asks_memories=True)
+        return reported(into, show, dataset, asks_memories=True)
 
 
 def _regression(config: DictConfig) -> Regression:

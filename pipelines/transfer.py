@@ -91,7 +91,8 @@ def main(arguments: Sequence[str]) -> int:
     """`lcm transfer PRESET target=PLUGIN external.command=[...] [KEY=VALUE ...]`."""
     asked = read_command(arguments)
     tracking = building.build(composition.composed(asked.tracking), "tracking")
-    into = new_folder_of("transfer", asked.into, datetime.now(UTC))
+    now = datetime.now(UTC)
+    into = new_folder_of("transfer", asked.into, now)
     try:
         with tracking.logger() as log, tempfile.TemporaryDirectory() as scratch:
             sources = [
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
                 _exported(source, Path(scratch) / f"preset-{name}", f"transfer_{name}", asked.target)
                 for name, source in zip(("default", "tuned"), sources, strict=True)
             ]
-            record = _transferred(asked, exported, into, Path(scratch))
+            record = _transferred(asked, exported, into, Path(scratch), now)
             if output().is_json:
                 tell_json(record)
             else:
@@ -183,7 +184,9 @@ def _exported(source: ExportSource, folder: Path, name: str, target: str) -> Exp
     return Exported(source, (searched(folder), f"system={name}"), settings, told)
 
 
-def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Path, scratch: Path) -> dict[str, Any]:
+def _transferred(
+    asked: TransferRequest, exported: Sequence[Exported], into: Path, scratch: Path, began: datetime
+) -> dict[str, Any]:
     _require_told(asked, *exported)
     here, there, memory = [], [], Told()
     with progress() as show:
@@ -219,7 +222,8 @@ def _transferred(asked: TransferRequest, exported: Sequence[Exported], into: Pat
     }
     for name in ("default", "tuned"):
         shutil.copytree(scratch / f"preset-{name}", into / name, dirs_exist_ok=True)
-    return write_transfer(into, f"{asked.preset} to {asked.target}", found, told, here[0].summary["dataset"])
+    name, dataset = f"{asked.preset} to {asked.target}", here[0].summary["dataset"]
+    return write_transfer(into, name, found, told, dataset, began.timestamp())
 
 
 def _require_told(asked: TransferRequest, default: Exported, tuned: Exported) -> None:

@@ -12,6 +12,7 @@ The same command goes on where the last one stopped, and may run several times a
   lcm tune 'study.objectives=[{measure: recall@10, direction: maximize, within: 0.01},
                               {measure: tokens@10, direction: minimize}]'
   lcm tune study.pruner=halving study.trials=1000   stop poor trials at a share of the queries
+  lcm tune for=lancedb_pro@1.1.0-beta.11        say first which of the searched keys a plugin's version can take
   lcm tune executor=local executor.workers=4    make trials in several processes
   lcm tune study.storage=postgresql://HOST/DB   share a study between machines
   --cfg job                                     show the composed configuration
@@ -43,11 +44,13 @@ from eval.tuning.space import Space, space
 from eval.tuning.study import DEFAULT, TRIAL_FOLDERS, Study
 from lcm.errors import LcmError
 from lcm.faults import refused
+from lcm.plugins.settings.tables import named_table
 from pipelines.config import building, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
 from pipelines.config.trust import check_settable
+from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.points_apart import shares_points
 from pipelines.steps.reporting import reported
@@ -72,10 +75,15 @@ _LOCK = "report.lock"
 def main(command: Command) -> int:
     """`lcm tune [GROUP=CHOICE ...] [KEY=VALUE ...]`."""
     config = command.config
+    plugin = named_table(command.own["for"]) if "for" in command.own else None
     settings: Study = building.build(config, "study")
     searched = _space(config)
     configs = TrialConfigs([one for one in command.overrides if not _OURS.match(one)])
     parts = _checked(config, settings, searched, configs, command.overrides)
+    if plugin is not None:
+        points = [building.resolved(configs.config(assignment)) for _, assignment in searched.extremes()]
+        keys = keys_of_memory([dimension.key for dimension in searched.dimensions], points[0])
+        say(reach_of_swept(plugin, points, keys))
     dataset = dataset_of(parts)
     folds = folds_of(dataset, settings.folds)
     rungs = () if settings.pruner == "none" else rungs_of(dataset, settings.seed)

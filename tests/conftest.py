@@ -15,6 +15,8 @@ settings.register_profile("fast", settings.get_profile("all"), max_examples=10)
 settings.load_profile("all")
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_NAME"):
+    os.environ.pop(variable, None)  # which name where a user's own runs go
 os.environ["LCM_TRUST"] = "tests"  # stand-ins for models
 os.environ["LCM_ALLOWED_HOSTS"] = "127.0.0.1,localhost"  # servers of tests, and the keys that they are shown
 os.environ["LCM_ALLOWED_KEYS"] = f"ANOTHER,ANOTHER_KEY,MODEL_KEY,RERANK_KEY,UNSET,{tempfile.gettempdir()}"

@@ -64,14 +64,16 @@ def refused_row(shard: int, reading: SourceReader) -> dict[str, Any]:
 
 
 def read_rows(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read what ledgers hold as rows of `REPORT_SCHEMA`; the last one that tells a conversation of a source counts."""
+    """Read what ledgers hold as rows of `REPORT_SCHEMA`: of each conversation of a store, and of each source that was
+    refused, the last that was told. So a file that has grown counts once, as it stands now."""
     rows = pl.DataFrame(
         [row for path in paths for row in Ledger(path).read().rows], schema=REPORT_SCHEMA, infer_schema_length=None
-    )
-    newest = rows.unique(["source", "digest", "conversation_id"], keep="last", maintain_order=True)
-    done = newest.filter(pl.col("refused").is_null()).select("source", "digest").unique()
-    refused = newest.filter(pl.col("refused").is_not_null()).join(done, ["source", "digest"], "anti")
-    return pl.concat([newest.filter(pl.col("refused").is_null()), refused])
+    ).with_row_index("told")
+    is_refused = pl.col("refused").is_not_null()
+    newest = rows.filter(~is_refused).unique(["shard", "conversation_id"], keep="last", maintain_order=True)
+    last = rows.group_by("shard", "source").agg(pl.col("told").max())
+    refused = rows.filter(is_refused).join(last, ["shard", "source", "told"], "semi", maintain_order="left")
+    return pl.concat([newest, refused]).drop("told")
 
 
 def contexts_note(rows: pl.DataFrame) -> str:

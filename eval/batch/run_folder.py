@@ -1,5 +1,6 @@
 """A batch as a run folder: what tracking logs, and `lcm log` later where it could not."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ def write_compaction_run(
     config_text: str,
     seconds: float,
     incidents: Mapping[str, int],
+    changed: Mapping[str, Any],
 ) -> None:
     """Write every file of the folder and, last, its summary; a batch that goes on writes it anew.
 
@@ -45,6 +47,7 @@ def write_compaction_run(
         config_text: the configuration as YAML.
         seconds: that this run of the batch took.
         incidents: what it survived, by name and times.
+        changed: what of the configuration is not the default.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, config_text)
@@ -73,7 +76,9 @@ def write_compaction_run(
         "dataset": {"name": source["name"], "protocol": "compact", "digest": source["digest"]},
         "title": title([f"compaction into {source['name']}"], [], [contexts]),
         "config_hash": identity,
+        "changed": dict(changed),
         "commit": commit(),
+        "tags": {"mlflow.source.name": "lcm compact"},
         "counts": counts,
         "incidents": dict(sorted(survived.items())),
         "flags": [contexts_note(rows)],
@@ -82,7 +87,7 @@ def write_compaction_run(
         "categories": {},
         "timing": {"latency_ms": {}, "seconds": {"compact": seconds}},
     }
-    write_summary(folder, summary)
+    write_summary(folder, summary, time.time() - seconds)
 
 
 def tells_of(folder: Path, source: Mapping[str, str]) -> bool:

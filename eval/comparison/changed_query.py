@@ -14,6 +14,11 @@ class RankedDocument:
 
     document_id: str
     covers_evidence: bool
+    workspace_id: str
+    message_ids: tuple[str, ...]
+    """Of the messages that it was made of."""
+    text: str | None = None
+    """What those say; None where the dataset is not at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,6 @@ def _ranked(
     best = ranking.filter((pl.col("query_id") == query_id) & (pl.col("rank") <= depth)).sort("rank")
     relevant = set(evidence)
     return tuple(
-        RankedDocument(document, not relevant.isdisjoint(sources or ()))
-        for document, sources in best.select("document_id", "source_message_ids").iter_rows()
+        RankedDocument(document, not relevant.isdisjoint(sources or ()), workspace, tuple(sources or ()))
+        for workspace, document, sources in best.select("workspace_id", "document_id", "source_message_ids").iter_rows()
     )

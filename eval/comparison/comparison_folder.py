@@ -32,15 +32,19 @@ _AGAIN = "run `lcm compare` again"
 
 
 @private()
-def write_comparison(folder: Path, comparison: Comparison) -> dict[str, Any]:
-    """Write every file of a comparison and, last, its summary; returns what it found as plain data."""
+def write_comparison(folder: Path, comparison: Comparison, began_unix_s: float | None = None) -> dict[str, Any]:
+    """Write every file of a comparison and, last, its summary; returns what it found as plain data.
+
+    Args:
+        began_unix_s: when the command began; None: nobody needs to know.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     is_drawn = draw(comparison, folder / PICTURE)
     write_frame(folder / ROWS, comparison.rows)
     write_text(folder / MARKDOWN, markdown(comparison, PICTURE if is_drawn else None))
     told = report(comparison)
     write_json(folder / JSON, told)
-    write_summary(folder, _summary(comparison))
+    write_summary(folder, _summary(comparison), began_unix_s)
     return told
 
 
@@ -77,6 +81,7 @@ def _summary(comparison: Comparison) -> dict[str, Any]:
     return {
         "kind": "comparison",
         "name": comparison.title,
+        "dataset": dict(baseline.summary["dataset"]),
         "commit": commit(),
         "metrics": {
             f"{row['side'] + 1}/{row['measure']}.{name}": row[name]

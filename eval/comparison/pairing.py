@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from eval.significance import bootstrap_means, holm, least_p_value, sign_flip_p_
 from lcm.checks import check_choice, check_range
 from lcm.errors import LcmError
 
-Verdict = Literal["better", "worse", "same", "cannot tell"]
+Verdict = Literal["better", "worse", "same", "cannot tell", "not tested"]
 _TAKEN = re.compile("(category )*all")
 _Floats = npt.NDArray[np.float64]
 
@@ -39,17 +39,18 @@ PAIRED_SCHEMA: dict[str, pl.DataType] = {
 }
 """A row for each side, group of queries and measure: n queries judged by both, how many `units` they are for the
 statistics (workspaces, where these are drawn as one), `changed` of them with another value, the means of both, their
-difference (candidate minus baseline) with its interval, p before and after Holm's correction over all rows (null: too
-few queries to test), the verdict."""
+difference (candidate minus baseline) with its interval, p before and after Holm's correction over its family
+(null: not tested, or too few queries for it), the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
     """How sides are held against a baseline: the one way of it.
 
-    A row is `better` or `worse` if the permutation test, corrected over all rows by Holm, has p < alpha; `same` if no
-    query has another value; else `cannot tell`. So the chance that any row at all is called better or worse where
-    nothing differs is below alpha, and a side may be chosen for its row without a further correction.
+    A row is `better` or `worse` if the permutation test, corrected by Holm over its family, has p < alpha; `same` if no
+    query has another value; else `cannot tell`, or `not tested`. The rows over all queries are a family, those of
+    categories another. So the chance that any row of a family is called better or worse where nothing differs is below
+    alpha, and a side may be chosen for its row without a further correction.
     """
 
     alpha: float = 0.05
@@ -77,6 +78,7 @@ class Pairing:
         queries: pl.DataFrame | None = None,
         *,
         by_category: bool = False,
+        untested: Collection[str] = (),
     ) -> pl.DataFrame:
         """Rows of `PAIRED_SCHEMA`, `side` being the place among the candidates.
 
@@ -84,6 +86,7 @@ class Pairing:
             measures: one that the baseline and a candidate do not both have gives no row.
             queries: those of the baseline that are compared; None = all.
             by_category: whether each category is a group beside all queries.
+            untested: of the measures those that are told without a test, and ask nothing of the others.
         Raises:
             LcmError: if the draws are too few for so many tests.
         """
@@ -97,18 +100,13 @@ class Pairing:
             of_group = None if clusters is None else clusters[members]
             found += self._group(group, measures, before[members], [one[members] for one in after], of_group)
         rows = pl.DataFrame(found, schema=PAIRED_SCHEMA, orient="row", strict=False).with_columns(
-            lower_is_better=pl.col("measure").is_in(list(costs))
+            lower_is_better=pl.col("measure").is_in(list(costs)),
+            p=pl.when(pl.col("measure").is_in(list(untested))).then(float("nan")).otherwise(pl.col("p")),
         )
-        tests = int(rows["p"].is_not_nan().sum())
-        if tests / (1 + self.resamples) >= self.alpha:
-            raise LcmError(
-                f"resamples={self.resamples} is too few: with {tests} tests, Holm's correction asks for at "
-                f"least {math.ceil(tests / self.alpha)}"
-            )
         rows = rows.with_columns(
-            p_holm=pl.Series(holm(rows["p"].to_numpy()), dtype=pl.Float64).fill_nan(None), p=pl.col("p").fill_nan(None)
+            p_holm=pl.Series(self._corrected(rows), dtype=pl.Float64).fill_nan(None), p=pl.col("p").fill_nan(None)
         )
-        verdicts = [self._verdict(row) for row in rows.iter_rows(named=True)]
+        verdicts = [self._verdict(row, is_tested=row["measure"] not in untested) for row in rows.iter_rows(named=True)]
         return rows.with_columns(verdict=pl.Series(verdicts, dtype=pl.String))
 
     def means(self, side: Side, queries: pl.DataFrame, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
@@ -197,9 +195,29 @@ class Pairing:
             )
         return low, high
 
-    def _verdict(self, row: Mapping[str, Any]) -> Verdict:
+    def _corrected(self, rows: pl.DataFrame) -> _Floats:
+        """Holm's correction of p, over the rows of each family.
+
+        Raises:
+            LcmError: if the draws are too few for so many tests.
+        """
+        p_values, is_whole = rows["p"].to_numpy(), rows["group"].to_numpy() == ALL
+        corrected = np.full(len(rows), np.nan)
+        for family in (is_whole, ~is_whole):
+            tests = int((~np.isnan(p_values[family])).sum())
+            if tests / (1 + self.resamples) >= self.alpha:
+                raise LcmError(
+                    f"resamples={self.resamples} is too few: with {tests} tests, Holm's correction asks for at "
+                    f"least {math.ceil(tests / self.alpha)}"
+                )
+            corrected[family] = holm(p_values[family])
+        return corrected
+
+    def _verdict(self, row: Mapping[str, Any], *, is_tested: bool) -> Verdict:
         if row["changed"] == 0:
             return "same"
+        if not is_tested:
+            return "not tested"
         if row["p_holm"] is None or row["p_holm"] >= self.alpha:
             return "cannot tell"
         return "better" if (row["difference"] < 0) == row["lower_is_better"] else "worse"

@@ -111,8 +111,8 @@ def read_side(folder: Path, name: str, *, has_config: bool = True) -> Side:
 
 
 def ranking_of(side: Side) -> pl.DataFrame | None:
-    """What a side's system ranked: query_id, document_id, rank, source_message_ids; None where only the summary and the
-    values are at hand.
+    """What a side's system ranked: query_id, workspace_id, document_id, rank, source_message_ids; None where only the
+    summary and the values are at hand.
 
     Raises:
         LcmError: if a file is damaged.
@@ -126,7 +126,7 @@ def ranking_of(side: Side) -> pl.DataFrame | None:
     return (
         run.filter(arm=SYSTEM_ARM)
         .join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
-        .select("query_id", "document_id", "rank", "source_message_ids")
+        .select("query_id", "workspace_id", "document_id", "rank", "source_message_ids")
     )
 
 

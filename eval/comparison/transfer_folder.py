@@ -16,13 +16,19 @@ _OF_A_ROW = ("baseline", "candidate", "difference", "low", "high", "p_holm", "ve
 
 @private()
 def write_transfer(
-    folder: Path, name: str, found: Transfer, told: Mapping[str, Any], dataset: Mapping[str, Any]
+    folder: Path,
+    name: str,
+    found: Transfer,
+    told: Mapping[str, Any],
+    dataset: Mapping[str, Any],
+    began_unix_s: float | None = None,
 ) -> dict[str, Any]:
     """Write transfer.json and, last, the summary; returns what was found as plain data.
 
     Args:
         told: where it went and what was lost: further keys of transfer.json.
         dataset: its identity.
+        began_unix_s: when the command began; None: nobody needs to know.
     """
     record = {
         "name": name,
@@ -37,13 +43,14 @@ def write_transfer(
     summary = {
         "kind": "transfer",
         "name": name,
+        "dataset": dict(dataset),
         "commit": commit(),
         "metrics": dict(_metrics(found.gains)),
         "params": {"target": told["target"], "dataset": dataset["name"]},
         "tags": dataset_tags(dataset),
         "notes": list(found.notes),
     }
-    write_summary(folder, summary)
+    write_summary(folder, summary, began_unix_s)
     return record
 
 

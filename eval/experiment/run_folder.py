@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -20,6 +21,7 @@ import yaml
 from eval.dataset.dataset import Dataset
 from eval.experiment.outcome import Outcome
 from eval.experiment.summary_shape import SUM_NAMES, check_summary, sums_of
+from eval.experiment.times import with_times
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
@@ -51,7 +53,7 @@ the workspace that a query comes from, be it pooled with others or not."""
 _KEYS = {
     "title", "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "served",
     "decisions", "incidents", "notes", "flags", "interval", "measures", "arms", "categories", "timing", "sha256",
-    "timing_sha256",
+    "timing_sha256", "tags",
 }  # fmt: skip
 """Of every run's summary; its other keys are names of measures."""
 _SOUND: set[bytes] = set()
@@ -162,12 +164,16 @@ def write_run(
             "seconds": {**outcome.seconds, **seconds},
         },
     }
-    return write_summary(folder, summary)
+    return write_summary(folder, summary, time.time() - seconds.get("total", 0.0))
 
 
-def write_summary(folder: Path, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these."""
-    told = redacted_record(summary)
+def write_summary(folder: Path, summary: Mapping[str, Any], began_unix_s: float | None = None) -> dict[str, Any]:
+    """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these.
+
+    Args:
+        began_unix_s: when the work began that it tells of, which ends now; None: as the summary says, if it does.
+    """
+    told = redacted_record(summary if began_unix_s is None else with_times(summary, began_unix_s))
     kept = {**told, **sums_of(told)}
     write_json(folder / SUMMARY, kept)
     return kept

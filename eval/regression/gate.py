@@ -1,6 +1,6 @@
 """What the gate found of a candidate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import polars as pl
@@ -10,7 +10,8 @@ from eval.comparison.pairing import PAIRED_SCHEMA
 from eval.comparison.side import Side
 
 Gate = Literal["fine", "regressed", "cannot tell"]
-EXIT_CODES: dict[Gate, int] = {"fine": 0, "regressed": 1, "cannot tell": 2}
+EXIT_CODES: dict[Gate, int] = {"fine": 0, "regressed": 1, "cannot tell": 3}
+"""2 is that of a command that could not compare at all."""
 
 GATED_SCHEMA: dict[str, pl.DataType] = {
     **{name: kind for name, kind in PAIRED_SCHEMA.items() if name != "side"},
@@ -44,6 +45,14 @@ class GatedComparison:
     confidence: float
     notes: tuple[str, ...] = ()
     """What else a reader must know: the queries that could not be paired."""
+
+    @property
+    def shows_rankings(self) -> bool:
+        return any(query.baseline or query.candidate for query in (*self.worse, *self.better))
+
+    def noting(self, note: str) -> "GatedComparison":
+        """The same, with one more note."""
+        return replace(self, notes=(*self.notes, note))
 
     @property
     def exit_code(self) -> int:

@@ -8,8 +8,10 @@ from eval.comparison.changed_query import ChangedQuery, RankedDocument
 from eval.comparison.wording import changes
 from eval.dataset.dataset import generated_label
 from eval.regression.gate import GatedComparison
-from eval.regression.wording import cells, headline, run_in_words
+from eval.regression.wording import cells, explained, headline, run_in_words
 
+_LONGEST_TEXT = 70
+"""Letters of a document: 20 queries with 10 ranks of two sides fit into a comment, which takes 65,536."""
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 
 
@@ -46,10 +48,7 @@ def _lines(comparison: GatedComparison) -> Iterator[str]:
         told = [f"**{cell}**" if cell in ("regressed", "cannot tell") else cell for cell in cells(row)]
         yield f"| {' | '.join([_text(row['group']), row['measure'], *told])} |"
     yield ""
-    yield (
-        "Paired by query; p: permutation test, corrected over all rows (Holm); better, worse: p < "
-        f"{comparison.alpha:g}; regressed: worse, beyond the tolerance."
-    )
+    yield f"Paired by query; {explained(comparison)}."
     for word, queries in (("worse, worst", comparison.worse), ("better, best", comparison.better)):
         if queries:
             yield ""
@@ -77,7 +76,9 @@ def _document(ranking: tuple[RankedDocument, ...], i: int) -> str:
     if i >= len(ranking):
         return ""
     found = ranking[i]
-    return f"{_text(found.document_id)}{' **evidence**' if found.covers_evidence else ''}"
+    shown = " ".join((found.text or found.document_id).split())
+    shown = shown if len(shown) <= _LONGEST_TEXT else f"{shown[: _LONGEST_TEXT - 1]}…"
+    return f"{_text(shown)}{' **evidence**' if found.covers_evidence else ''}"
 
 
 def _text(text: str) -> str:

@@ -31,10 +31,10 @@ class Regression:
     """Judges a candidate against a baseline: which measures count, and by what limits.
 
     A row is a measure in a group of queries: all of them, or one category; what it says of better and worse is told by
-    `Pairing`. The gate adds limits to a row. With d the mean of candidate minus baseline, turned so that more is
-    better, a row is
+    `Pairing`, of whose tests the gated rows over all queries are one family and those of categories another. The gate
+    adds limits to a row. With d the mean of candidate minus baseline, turned so that more is better, a row is
 
-    - `regressed` if the permutation test, corrected over all rows by Holm, has p < alpha, and d < -tolerance;
+    - `regressed` if the permutation test, corrected over its family by Holm, has p < alpha, and d < -tolerance;
     - else `cannot tell` if the interval of d goes below -detectable, if fewer than `least_queries` were judged and
       any of them changed, or if d < -tolerance and the test could not have found that whatever it was; over all queries
       also if those that the candidate, an external memory, leaves without a value could hide a loss of `detectable`;
@@ -48,7 +48,8 @@ class Regression:
     """Measure -> its `tolerance` and `detectable`, in its units or as a share of the baseline's mean; null leaves it
     out. A measure that neither run has is passed over."""
     told: Sequence[str] = ("tokens@10",)
-    """Measures that are told beside those, and fail nothing: what a gain costs. Named with limits, one is gated."""
+    """Measures that are told beside those, without a test, and fail nothing: what a gain costs. Named with limits, one
+    is gated."""
     alpha: float = 0.05
     resamples: int = 10_000
     confidence: float = 0.95
@@ -79,11 +80,16 @@ class Regression:
         """
         gated = require_comparable(baseline, candidate, list(self._gated()))
         known = set(baseline.measures) & set(candidate.measures) & {*baseline.directions, *candidate.directions}
-        measures = [*gated, *(name for name in self._told() if name in known)]
-        rows = self._pairing().rows(baseline, [candidate], measures, by_category=self.by_category)
-        tests = rows["p"].count()
+        told = [name for name in self._told() if name in known]
+        measures = [*gated, *told]
+        rows = self._pairing().rows(baseline, [candidate], measures, by_category=self.by_category, untested=told)
+        family = pl.col("group") == ALL
+        tests = {is_whole: rows.filter(family if is_whole else ~family)["p"].count() for is_whole in (True, False)}
         unpaired = {measure: Unpaired.of(baseline, candidate, measure) for measure in measures}
-        judged = [self._judged(row, tests, unpaired[row["measure"]]) for row in rows.iter_rows(named=True)]
+        judged = [
+            self._judged(row, tests[row["group"] == ALL], unpaired[row["measure"]])
+            for row in rows.iter_rows(named=True)
+        ]
         rows = pl.DataFrame(judged, schema=GATED_SCHEMA, orient="row")
         costs = frozenset(rows.filter("lower_is_better")["measure"])
         worse, better = changed_queries(baseline, candidate, measures, costs, self.changed_queries, self.depth)
@@ -114,7 +120,11 @@ class Regression:
         return [name for name in self.told if name not in named]
 
     def _judged(self, row: Mapping[str, Any], tests: int, unpaired: Unpaired) -> dict[str, Any]:
-        """A paired row, with its limits and what the gate says."""
+        """A paired row, with its limits and what the gate says.
+
+        Args:
+            tests: in the row's family.
+        """
         settings = self._gated().get(row["measure"])
         if settings is None:
             return {**row, "tolerance": None, "detectable": None, "gate": None}

@@ -42,7 +42,7 @@ def write_regression(
 
     Args:
         settings: how it was judged: flat, by key.
-        now: written into the JUnit report.
+        now: when the command began.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, config_text)
@@ -50,9 +50,7 @@ def write_regression(
     write_text(folder / MARKDOWN, markdown(comparison))
     write_text(folder / JUNIT, junit(comparison, now.isoformat(timespec="seconds").partition("+")[0]))
     write_json(folder / JSON, report(comparison, settings))
-    summary = summary_of(comparison, settings)
-    write_summary(folder, summary)
-    return summary
+    return write_summary(folder, summary_of(comparison, settings), now.timestamp())
 
 
 def report(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,14 +117,17 @@ def summary_of(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict
     baseline, candidate = comparison.baseline, comparison.candidate
     return {
         "kind": "regression",
+        "gate": comparison.gate,
+        "exit_code": comparison.exit_code,
         "name": f"{candidate.name} against {baseline.name}",
+        "dataset": dict(baseline.summary["dataset"]),
         "commit": commit(),
         "metrics": metrics,
         "params": {
             "baseline": baseline.name,
             "candidate": candidate.name,
             "dataset": baseline.summary["dataset"]["name"],
-            **{metric_name(key): str(value) for key, value in settings.items()},
+            **{metric_name(key): value for key, value in settings.items()},
         },
         "tags": {
             "gate": comparison.gate,

@@ -14,20 +14,31 @@ _EXPLAINED = {
 }
 
 
+CORRECTED = (
+    "p: permutation test of what is gated, corrected by Holm over the rows over all queries, and over those of "
+    "categories apart from them"
+)
+"""What p in a table of the gate is."""
+
+
+def explained(comparison: GatedComparison) -> str:
+    """What p, verdict and gate in a table are."""
+    return f"{CORRECTED}; better, worse: p < {comparison.alpha:g}; regressed: worse, beyond the tolerance"
+
+
 def headline(found: GatedComparison) -> str:
-    """What got better and what got worse over all queries, and what the gate says of it, in a line."""
+    """What got better and what got worse over all queries, what else changed, and what the gate says, in a line."""
     rows = list(found.rows.filter(group=ALL).iter_rows(named=True))
     moved = [
         f"{verdict}: {', '.join(_moved(row) for row in rows if row['verdict'] == verdict)}"
-        for verdict in ("better", "worse")
+        for verdict in ("better", "worse", "not tested")
         if any(row["verdict"] == verdict for row in rows)
     ]
     return f"{found.gate}: {_EXPLAINED[found.gate]} ({'; '.join(moved) or 'no measure told better or worse'})"
 
 
 def _moved(row: Mapping[str, Any]) -> str:
-    told = f"{row['measure']} {signed(row['difference'], row['lower_is_better'])}"
-    return told if row["gate"] is not None else f"{told} (not gated)"
+    return f"{row['measure']} {signed(row['difference'], row['lower_is_better'])}"
 
 
 def allowed(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
-from eval.regression.wording import cells, headline, run_in_words
+from eval.regression.wording import cells, explained, headline, run_in_words
 from eval.report.column import Column
 from eval.report.comparison_page import categories, curves, dataset, differences, section_of_notes, systems, told_of
 from eval.report.figure import Interval, intervals
@@ -75,9 +75,6 @@ def _gate(comparison: GatedComparison, first: str | None) -> Section:
     if drawn:
         words = f"{first}: what the candidate changes, over all questions and by kind"
         parts.append(Figure(words, intervals(drawn, f"{words}; the table tells the numbers", zero=0.0)))
-    caption = (
-        "Paired by question; p: permutation test, corrected over all rows (Holm); better, worse: p < "
-        f"{comparison.alpha:g}; regressed: worse, beyond the tolerance"
-    )
+    caption = f"Paired by question; {explained(comparison)}"
     parts.append(Table(caption, headings, rows, frozenset({0, 1, 9, 11})))
     return Section("gate", "What the gate says", parts)

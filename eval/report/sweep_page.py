@@ -17,7 +17,7 @@ from eval.report.plain import sentence
 from eval.report.run_page import survived
 from eval.sweep.changed import repeated_notes
 from eval.sweep.gain import next_commands, with_baseline
-from eval.sweep.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, marked, numbers
+from eval.sweep.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, numbers
 
 _MOST_MEASURES = 9
 _MOST_LINES = 8
@@ -61,35 +61,37 @@ def _headline(folder: Path, summary: Mapping[str, Any]) -> list[str]:
     if best is None:
         return ["No point is best: none finished, or all are equal."]
     told = best.get("told") or summary["tags"]["best_point"]
-    export, compare = next_commands(folder)
-    return [f"{sentence(told)}.", f"Its folder: {best['folder']}.", f"Next: {export}", f"Or: {compare}"]
+    is_better = best.get("verdict") == "better"
+    commands = zip(("Next", "Or"), next_commands(folder, is_better=is_better), strict=False)
+    its_folder = [f"Its folder: {best['folder']}."] if is_better else []
+    return [f"{sentence(told)}.", *its_folder, *(f"{word}: {command}" for word, command in commands)]
 
 
 def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mapping[str, Any] | None) -> Section:
-    tops = {name: marked(results, name) for name in measures}
+    stars = {} if best is None else best.get("stars", {})
     costs = {name for name in measures if is_cost(results, name)}
     rows: list[Row] = []
     for number, result in enumerate(results):
-        is_best = best is not None and result.name == best["folder"]
+        is_best = best is not None and best.get("verdict") == "better" and result.name == best["folder"]
         is_default = best is not None and best["is_default"] and result.name == best["baseline"]
-        values = [_value(result, name, tops[name], name in costs) for name in measures]
+        values = [_value(result, name, number in stars.get(name, ()), name in costs) for name in measures]
         rows.append(
             (Cell(f"{number} {result.label}", "own" if is_best else "", "the default" if is_default else ""), *values)
         )
+    starred = "; * is the best, and significantly better than the baseline" if stars else ""
     return Section(
         "points",
         "The points",
-        [Table(f"Means over {_DRAWN[drawn(results)]}; * is the best", ("point", *measures), rows)],
+        [Table(f"Means over {_DRAWN[drawn(results)]}{starred}", ("point", *measures), rows)],
     )
 
 
-def _value(result: PointResult, measure: str, top: float | None, is_cost: bool) -> Cell:
+def _value(result: PointResult, measure: str, is_starred: bool, is_cost: bool) -> Cell:
     entry = result.told.get(measure) if result.summary is not None else None
     if entry is None or entry["value"] is None:
         return Cell("–", "quiet")
-    is_top = entry["value"] == top
     note = "" if entry["low"] is None else f"{written(entry['low'], is_cost)} – {written(entry['high'], is_cost)}"  # type: ignore[arg-type]
-    return Cell(f"{written(entry['value'], is_cost)}{'*' if is_top else ''}", "own" if is_top else "", note)
+    return Cell(f"{written(entry['value'], is_cost)}{'*' if is_starred else ''}", "own" if is_starred else "", note)
 
 
 def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequence[PointResult]) -> Section | None:

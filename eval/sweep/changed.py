@@ -1,12 +1,14 @@
 """What the swept keys of a sweep change: the measures that show it, and why it may be that none does."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from eval.experiment.conversation_means import conversation_means
-from eval.experiment.run_folder import sections
-from eval.measures.names import kind_of
+from eval.experiment.run_folder import read_table, sections
+from eval.measures.names import SYSTEM_ARM, kind_of
 from eval.sweep.results import CONFIDENCE, DECIDED, PointResult
 
 FOLDING = ("compaction", "scheduling", "summarizer", "guidance", "summary_documents")
@@ -16,6 +18,7 @@ SEARCHING = ("vector_index", "source", "embedder", "replay")
 PRESETS = ("system", "experiment", "replay")
 """Of many parts at once: what they change is told by what became of the points."""
 
+_VALUES = "per_query.parquet"
 _RETAINED, _EXPANSIONS = "retained", "expansions"
 
 
@@ -49,6 +52,18 @@ def changed_measures(results: Sequence[PointResult]) -> list[str]:
     return found
 
 
+_MOST_EQUAL = 5
+"""Groups of equal points that are named."""
+_MAKES_ACT = {
+    "decay": "no document is old or used enough here for decay to tell: reinforcement=recall, "
+    "decay.recency_lifts=true, a lower floor, or a dataset over more time makes it act",
+    "reinforcement": "use acts where fusion or decay reads it, as fusion=two_pass or decay=weibull, and queries come "
+    "after each other",
+    "deduplication": "no two candidates are alike enough here: a lower threshold makes it act",
+}
+"""Group -> what makes it act."""
+
+
 def why_equal(results: Sequence[PointResult]) -> list[str]:
     """That all finished points are equal by everything that was measured, and why that may be; empty where they are
     not, or fewer than two finished."""
@@ -61,6 +76,37 @@ def why_equal(results: Sequence[PointResult]) -> list[str]:
         f"{told}: {', '.join(swept)} changed nothing here",
         *_reasons(swept, [result.summary or {} for result in finished]),
     ]
+
+
+def equal_points(folder: Path, results: Sequence[PointResult]) -> list[str]:
+    """Which finished points are equal query by query, though others are not, and what would make their settings act.
+
+    Args:
+        folder: of the sweep; a point whose folder is not in it is left out.
+    """
+    alike: dict[str, list[PointResult]] = {}
+    for result in results:
+        if result.summary is not None and (folder / result.name / _VALUES).is_file():
+            alike.setdefault(_values(folder / result.name / _VALUES), []).append(result)
+    groups = [group for group in alike.values() if len(group) > 1]
+    if len(alike) < 2:
+        return []
+    told = []
+    for group in groups[:_MOST_EQUAL]:
+        swept = dict.fromkeys(key for one in group for key in one.settings)
+        between = [key for key in swept if len({one.settings.get(key) for one in group}) > 1]
+        reasons = "; ".join(_reasons(between, [one.summary or {} for one in group]))
+        labels = ", ".join(one.label for one in group)
+        told.append(f"equal for every query: {labels}: {', '.join(between)} changed nothing between them ({reasons})")
+    if (more := len(groups) - _MOST_EQUAL) > 0:
+        told.append(f"{more} more groups of points are equal for every query")
+    return told
+
+
+def _values(path: Path) -> str:
+    """What tells the values that the system has in a run from those of another."""
+    rows = read_table(path).filter(arm=SYSTEM_ARM).select("query_id", "measure", "value").sort("query_id", "measure")
+    return hashlib.sha256(rows.write_csv().encode()).hexdigest()
 
 
 def repeated_notes(results: Sequence[PointResult]) -> list[str]:
@@ -88,7 +134,8 @@ def _reasons(swept: Iterable[str], summaries: Sequence[Any]) -> list[str]:
     flags = [summary.get("flags") or [] for summary in summaries]
     of_all = [flag for flag in flags[0] if all(flag in other for other in flags[1:])]
     reasons += [f"each point notes: {flag}" for flag in of_all if any(group in flag for group in groups)]
-    return reasons or ["no run notes why"]
+    reasons += [told for group, told in _MAKES_ACT.items() if group in groups]
+    return reasons or ["no run notes why; `lcm evaluate --explain` with these settings shows which part reads them"]
 
 
 def _budget(measure: str) -> int:

@@ -1,8 +1,9 @@
 """The best point of a sweep, and what it gains over the default beyond chance."""
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from eval.sweep.changed import changed_measures
 from eval.sweep.results import PointResult, drawn, is_cost, marked
 
 PAIRED = "paired.parquet"
-CONFIDENCE = 0.95
+ALPHA = 0.05
+CONFIDENCE = 1 - ALPHA
 _RESAMPLES = 10_000
 _FIRST = ("recall@10", "nDCG@10")
 """Of the measures that every table has, those that decide before the others."""
@@ -32,17 +34,23 @@ POINTS_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The best point of a sweep beside its baseline: the default, unless that cannot be measured."""
+    """What a sweep found beside its baseline: the default, unless that cannot be measured."""
 
     measure: str
-    """By which the point is best, and all are held against the baseline."""
+    """By which all are held against the baseline."""
     point: int
+    """The highest of those that are significantly better; the highest of all where none is."""
     best: PointResult
+    """That point."""
     baseline: PointResult
     is_default: bool
     """Whether the baseline is what the command describes without what is swept."""
+    others: int
+    """Points that finished, but for the baseline."""
     rows: pl.DataFrame
     """Of `POINTS_SCHEMA`: each point against the baseline; empty where none can be paired with it."""
+    stars: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Measure -> the points that are best by it, and significantly better than the baseline."""
 
     @property
     def against(self) -> str:
@@ -52,6 +60,11 @@ class Gain:
     def row(self) -> Mapping[str, Any] | None:
         """That of the best point; None where it is the baseline, or cannot be paired with it."""
         return next(self.rows.filter(point=self.point).iter_rows(named=True), None)
+
+    @property
+    def is_better(self) -> bool:
+        """Whether any point is significantly better than the baseline."""
+        return self.row is not None and self.row["verdict"] == "better"
 
     @property
     def drawn(self) -> str:
@@ -70,23 +83,30 @@ class Gain:
         return f"; its contexts overspend their budget: {costs}"
 
     def _told(self) -> str:
-        best = f"best by {self.measure}: {self.point} {self.best.label}"
+        highest = f"{self.point} {self.best.label}"
+        if self.is_better:
+            return f"best by {self.measure}: {highest}: {self._difference()}"
+        settings = f"none of {self.others} settings" if self.others != 1 else "the one other setting"
+        verb = "is" if self.others != 1 else "is not"
+        keep = f"Keep {self.against}: {settings} {verb} significantly better by {self.measure}"
         if self.best.name == self.baseline.name:
-            return f"{best}, {'the default' if self.is_default else 'the first point'}: no point is better"
-        row = self.row
-        if row is None:
+            return keep
+        if self.row is None:
             asked = "asked other questions" if self.drawn == "query" else "read on other conversations"
-            return f"{best}; it was {asked} than {self.against}, and cannot be held against that"
-        chosen = f"corrected for having chosen among {len(self.rows)}"
+            return f"{keep}; the highest, {highest}, was {asked}, and cannot be held against it"
+        return f"{keep}; the highest is {highest}: {self._difference()}"
+
+    def _difference(self) -> str:
+        """Of the best point, which is paired."""
+        row = self.row
+        assert row is not None
         p = (
-            f"p {probability(row['p_holm'])}, {chosen}"
+            f"p {probability(row['p_holm'])}, corrected for having chosen among {len(self.rows)}"
             if row["p_holm"] is not None
             else f"no p of so few: n {row['n']}"
         )
-        return (
-            f"{best}: {signed(row['difference'], row['lower_is_better'])} {interval(row)} against {self.against}, "
-            f"{row['verdict']} ({p})"
-        )
+        difference = f"{signed(row['difference'], row['lower_is_better'])} {interval(row)}"
+        return f"{difference} against {self.against}, {row['verdict']} ({p})"
 
     def record(self) -> dict[str, Any]:
         """For the summary of the sweep."""
@@ -99,6 +119,7 @@ class Gain:
             "value": self.best.value(self.measure),
             "baseline": self.baseline.name,
             "is_default": self.is_default,
+            "stars": {name: list(points) for name, points in self.stars.items()},
             **{name: None if self.row is None else self.row[name] for name in told},
         }
 
@@ -110,10 +131,10 @@ def with_baseline(rows: pl.DataFrame) -> list[Mapping[str, Any] | None]:
     return [*told[:better], None, *told[better:]]
 
 
-def next_commands(folder: Path) -> list[str]:
-    """What is asked of a finished sweep: export its best point, compare its points."""
+def next_commands(folder: Path, *, is_better: bool) -> list[str]:
+    """What is asked of a finished sweep: to export its best point, where that is better, and to compare its points."""
     export, compare = ["lcm", "export", str(folder), f"to=presets/{folder.name}"], ["lcm", "compare", str(folder)]
-    return [shlex.join(export), shlex.join(compare)]
+    return [shlex.join(one) for one in ([export, compare] if is_better else [compare])]
 
 
 def deciding_measure(results: Sequence[PointResult], measures: Sequence[str]) -> str | None:
@@ -128,7 +149,7 @@ def deciding_measure(results: Sequence[PointResult], measures: Sequence[str]) ->
 def gain(
     folder: Path, results: Sequence[PointResult], default: PointResult | None, measures: Sequence[str]
 ) -> Gain | None:
-    """The best point of those that finished, and each of them against the default, paired by query.
+    """Each point that finished against the default, paired by query, and the best of those that are better.
 
     All points are tested by one measure, and Holm corrects over them; intervals hold for all of them together
     (Bonferroni). So the best may be chosen by these very queries: the chance that it is called better than the default
@@ -149,11 +170,33 @@ def gain(
     }
     if measure is None or not values:
         return None
-    point = max(values, key=lambda number: values[number])  # the first of equals
     is_default = default is not None and default.summary is not None
     baseline = default if default is not None and is_default else next(iter(finished.values()))
     rows = rows_against(folder, baseline, {number: finished[number] for number in values}, [measure])
-    return Gain(measure, point, results[point], baseline, is_default, rows)
+    better = rows.filter(verdict="better")["point"].to_list()  # best first
+    point = better[0] if better else max(values, key=lambda number: values[number])  # the first of equals
+    others = {number: result for number, result in finished.items() if result.name != baseline.name}
+    stars = {measure: better[:1]} if better else {}
+    for name in measures:
+        if name != measure and (starred := _starred(folder, baseline, results, others, name)):
+            stars[name] = starred
+    return Gain(measure, point, results[point], baseline, is_default, len(others), rows, stars)
+
+
+def _starred(
+    folder: Path,
+    baseline: PointResult,
+    results: Sequence[PointResult],
+    others: Mapping[int, PointResult],
+    measure: str,
+) -> list[int]:
+    """The points that are best by a measure, and better than the baseline, corrected for the number of points that they
+    are the best of (Bonferroni)."""
+    top = marked(results, measure)
+    best = {number: one for number, one in others.items() if top is not None and one.value(measure) == top}
+    if not best:
+        return []
+    return list(rows_against(folder, baseline, best, [measure], ALPHA / len(others)).filter(verdict="better")["point"])
 
 
 def markdown(found: Gain | None) -> str:
@@ -191,13 +234,18 @@ def _rank(measure: str) -> int:
 
 
 def rows_against(
-    folder: Path, baseline: PointResult, points: Mapping[int, PointResult], measures: Sequence[str]
+    folder: Path,
+    baseline: PointResult,
+    points: Mapping[int, PointResult],
+    measures: Sequence[str],
+    alpha: float = ALPHA,
 ) -> pl.DataFrame:
     """Each point against the baseline, paired by query; Holm corrects over all rows, and so do the intervals
     (Bonferroni).
 
     Args:
         folder: in which the folders of all lie.
+        alpha: below which the corrected p of a point that is better lies.
     Returns:
         Rows of `POINTS_SCHEMA`; none of a point that is the baseline, that another machine keeps, or that was asked
         other queries.
@@ -215,7 +263,8 @@ def rows_against(
     if not sides:
         return pl.DataFrame(schema=POINTS_SCHEMA)
     tests = len(sides) * len(measures)
-    pairing = Pairing(resamples=max(_RESAMPLES, 40 * tests), confidence=1 - (1 - CONFIDENCE) / tests)
+    resamples = max(_RESAMPLES, math.ceil(2 * tests / alpha))
+    pairing = Pairing(alpha=alpha, resamples=resamples, confidence=1 - alpha / tests)
     rows = pairing.rows(base, list(sides.values()), measures).with_columns(
         point=pl.col("side").replace_strict(dict(enumerate(sides)), return_dtype=pl.Int64)
     )

@@ -1,8 +1,9 @@
-"""The results of a sweep: a row for each point, and for each measure the point that is best by it."""
+"""The results of a sweep: a row for each point, and the best value of each measure."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -169,8 +170,18 @@ def numbers(texts: Sequence[str | None]) -> list[float] | None:
     return found if len(found) == len(texts) and all(map(math.isfinite, found)) else None
 
 
-def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str, notes: Sequence[str] = ()) -> str:
-    """The table of a sweep; the best of each measure in bold; `notes` stand below it."""
+def markdown(
+    results: Sequence[PointResult],
+    measures: Sequence[str],
+    title: str,
+    notes: Sequence[str] = (),
+    stars: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> str:
+    """The table of a sweep; what is best by a measure, and significantly better, in bold; `notes` stand below it.
+
+    Args:
+        stars: measure -> those points.
+    """
     label = generated_labels(results)
     lines = [
         f"# {title}",
@@ -179,12 +190,12 @@ def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str
         f"| | point | {' | '.join(measures)} |",
         f"|--:|---|{'--:|' * len(measures)}",
     ]
-    tops = {name: marked(results, name) for name in measures}
     for i, result in enumerate(results):
         if result.measures is None:
             cells = ["-"] * len(measures)
         else:
-            cells = [_cell(result.value(name), tops[name], is_cost(results, name)) for name in measures]
+            told = ((result.value(name), i in stars.get(name, ()), is_cost(results, name)) for name in measures)
+            cells = [_cell(*one) for one in told]
         lines.append(f"| {i} | `{_in_a_cell(result.label)}` | {' | '.join(cells)} |")
     failed = [(i, result) for i, result in enumerate(results) if result.error is not None]
     lines += ["", *(f"- {_in_a_cell(note)}" for note in notes)]
@@ -192,11 +203,11 @@ def markdown(results: Sequence[PointResult], measures: Sequence[str], title: str
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _cell(value: float | None, top: float | None, is_cost: bool) -> str:
+def _cell(value: float | None, is_starred: bool, is_cost: bool) -> str:
     if value is None:
         return "-"
     text = written(value, is_cost)
-    return f"**{text}**" if value == top else text
+    return f"**{text}**" if is_starred else text
 
 
 def _in_a_cell(text: str) -> str:

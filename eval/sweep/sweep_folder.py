@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
-from eval.sweep.changed import repeated_notes, why_equal
+from eval.experiment.times import BEGAN
+from eval.sweep.changed import equal_points, repeated_notes, why_equal
 from eval.sweep.gain import PAIRED, Gain
 from eval.sweep.gain import markdown as gain_markdown
 from eval.sweep.plot import plot
@@ -43,7 +44,7 @@ def write_sweep(
         measures: the columns of the table; of these the plot shows what is no cost.
         wanted: the overrides of each point.
         incidents: what was found damaged and made again, by name and times; those of earlier runs of the sweep stay.
-        found: which point is best, and what it gains.
+        found: which point is best, if any is, and what it gains.
     """
     told = [{"folder": result.name, "label": result.label, "error": result.error} for result in results]
     table = frame(results)
@@ -56,10 +57,9 @@ def write_sweep(
     seal(folder, (POINTS, PAIRED))
     finished = [result for result in results if result.summary is not None]
     heading = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
-    equal = why_equal(results)
-    write_text(
-        folder / TABLE, markdown(results, measures, heading, [*repeated_notes(results), *equal]) + gain_markdown(found)
-    )
+    equal = why_equal(results) or equal_points(folder, results)
+    table_text = markdown(results, measures, heading, [*repeated_notes(results), *equal], found.stars if found else {})
+    write_text(folder / TABLE, table_text + gain_markdown(found))
     of_queries = {name for result in finished for name in result.measures or {}}
     shares = sorted(
         (name for name in measures if name in of_queries and not is_cost(results, name)),
@@ -74,11 +74,14 @@ def write_sweep(
             swept.setdefault(key, {})[value] = None
     common = set(wanted[0]).intersection(*wanted)
     common_overrides = [override for override in wanted[0] if override in common]
+    runs = [one.summary for one in finished if one.summary is not None]
+    datasets = {one["dataset"]["digest"]: one["dataset"] for one in runs if "dataset" in one}
     label = generated_labels(results).removeprefix("generated questions: ")
     summary = {
         "kind": "sweep",
         "name": "sweep",
         "title": title(_shared(finished), common_overrides, [f"{', '.join(swept)} ({len(results)} points)"]),
+        **({"dataset": dict(*datasets.values())} if len(datasets) == 1 else {}),
         "commit": commit(),
         "metrics": {
             "points": len(results),
@@ -99,7 +102,8 @@ def write_sweep(
         "points": told,
         "best": found and found.record(),
     }
-    write_summary(folder, summary)
+    began = [one["timing"]["seconds"][BEGAN] for one in runs if BEGAN in one.get("timing", {}).get("seconds", {})]
+    write_summary(folder, summary, min(began, default=None))
 
 
 def _shared(finished: Sequence[PointResult]) -> list[str]:
@@ -120,16 +124,44 @@ def point_of(folder: Path, name: str) -> Path:
     return folder / name
 
 
+def numbered_point(path: Path) -> tuple[Path, str] | None:
+    """The folder of a point that is named by its number, SWEEP/3, and what it is called; None of another path.
+
+    Raises:
+        LcmError: if the sweep has no such point, or it did not finish.
+    """
+    folder = path.parent
+    if path.exists() or not path.name.isdecimal() or not (folder / SUMMARY).is_file():
+        return None
+    summary = read_summary(folder)
+    if summary.get("kind") != "sweep":
+        return None
+    points, number = summary["points"], int(path.name)
+    if number >= len(points):
+        raise LcmError(f"{folder} has points 0 to {len(points) - 1}, no point {number}")
+    if points[number]["error"] is not None:
+        raise LcmError(f"{folder}: point {number}, {points[number]['label']}, did not finish; name another")
+    return point_of(folder, points[number]["folder"]), points[number]["label"]
+
+
 def best_point(folder: Path) -> tuple[Path, str]:
     """The folder of the best point of a sweep, and what it is called.
 
     Raises:
-        LcmError: if no point is best, or its folder is not there.
+        LcmError: if no point is significantly better than what the sweep is held against, or its folder is not there.
     """
-    best = read_summary(folder).get("best")
+    summary = read_summary(folder)
+    best = summary.get("best")
     if not best:
-        raise LcmError(f"{folder}: no point of this sweep is best; name the folder of one of its points")
+        raise LcmError(f"{folder}: no point of this sweep is best; name one by its number, as {folder}/0")
     point = point_of(folder, best["folder"])
+    if best.get("verdict") != "better":
+        against = "the default" if best["is_default"] else "the first point"
+        number = [one["folder"] for one in summary["points"]].index(best["folder"])
+        raise LcmError(
+            f"{folder}: no setting is significantly better than {against}, so none is taken by itself; name the point, "
+            f"as {folder}/{number} ({best['label']}, the highest by {best['measure']})"
+        )
     if not (point / SUMMARY).is_file():
         raise LcmError(f"{point}, the best point of the sweep, is not there: repeat the sweep, or name another point")
     return point, f"{best['label']}, best by {best['measure']}"

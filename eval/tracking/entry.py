@@ -24,8 +24,19 @@ def measure_name(metric: str) -> str:
     return metric.replace("_at_", "@")
 
 
+_SOURCES = {
+    "run": "lcm evaluate", "sweep": "lcm evaluate -m", "study": "lcm tune", "comparison": "lcm compare",
+    "regression": "lcm regress", "transfer": "lcm transfer", "preset": "lcm export",
+}  # fmt: skip
+"""Kind of a summary -> the command that makes it."""
+
+
 def tags(summary: Mapping[str, Any]) -> dict[str, str]:
-    told = {"kind": summary.get("kind", "run"), **summary.get("tags", {})}
+    kind = summary.get("kind", "run")
+    told = {"kind": kind, "mlflow.source.name": _SOURCES.get(kind, "lcm"), "mlflow.source.type": "LOCAL"}
+    told |= summary.get("tags", {})
+    if commit := summary.get("commit"):
+        told["mlflow.source.git.commit"] = commit.removesuffix("+")
     if "config_hash" in summary:
         told["config_hash"] = summary["config_hash"]
     if "dataset" in summary:

@@ -1,16 +1,15 @@
 """MLflow: a folder is logged from what lies in it, so it can be logged again later."""
 
+import getpass
 import hashlib
 import json
 import multiprocessing
 import os
 import secrets
 import shlex
-import shutil
 import signal
-import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,27 +22,31 @@ from filelock import FileLock
 
 from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import SUMMARY, read_summary
+from eval.experiment.times import times_ms
 from eval.ladder.retrievals import Retrieval
 from eval.tracking import entry, naming
+from eval.tracking.artifacts import keep_files
+from eval.tracking.environment import SQLITE, VARIABLES, of_environment, place_of, quieten, whole_uri
 from eval.tracking.mlflow_traces import log_retrievals
-from eval.tracking.receipts import RECEIPT, keep_receipts, receipts_of
-from eval.tracking.tables import FOLDER, TAG, tables, tag
+from eval.tracking.receipts import keep_receipts, receipts_of
+from eval.tracking.refusal import is_silence, reason_of
+from eval.tracking.tables import TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.faults import refuse_emptied
 from lcm.faults import told as told_fault
-from lcm.files import write_text
 from lcm.given import plain_bytes
 from lcm.redaction import redacted
 
-_REASON_LENGTH = 160
-SQLITE = "sqlite:///"
 _LOCK = "mlflow.lock"
+_KIND, _OF_RUNS = "mlflow.experimentKind", "custom_model_development"
+"""Of what kind MLflow's viewer takes an experiment: one without is asked about, or taken for traces of an application.
+"""
 _RUNS = "mlruns"
 """The folder of the files of runs, beside a local database."""
-_PARENT = "mlflow.parentRunId"
+_PARENT, _USER = "mlflow.parentRunId", "mlflow.user"
 _BELOW: dict[str, dict[str, str]] = {}
 """Run of a sweep or study -> digest of a summary -> the run below it whose logging was begun by an earlier process."""
 _MOST_METRICS, _MOST_PARAMS = 1000, 100
@@ -54,39 +57,54 @@ GROWING = ("sweep", "study")
 
 @dataclass(frozen=True, slots=True)
 class Mlflow:
-    """Logs to a SQLite file or a server. The same folder is logged once to a place, however often it is asked."""
+    """Logs to a SQLite file or a server. The same folder is logged once to a place, however often it is asked.
 
-    uri: str = "sqlite:///mlflow.db"
-    experiment: str = "lcm"
+    What is null is what MLflow's own variable of the environment says, `VARIABLES`, and else the usual.
+    """
+
+    uri: str | None = None
+    experiment: str | None = None
+    run_name: str | None = None
     timeout_s: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("uri", "experiment"):
-            if not getattr(self, name):
+        for name in VARIABLES:
+            if getattr(self, name) == "":
                 raise ValueError(f"{name} must not be empty")
         check_range(self, "timeout_s", ge=1)
-        if redacted(self.experiment) != self.experiment:
+        if redacted(self.experiment_name) != self.experiment_name:
             raise ValueError("experiment holds what looks like a key: give it another name")
-        address = urlsplit(self.uri)
-        is_users = self.uri == os.environ.get("MLFLOW_TRACKING_URI")
-        if address.hostname and not is_users and (why := refused_host(self.uri)):  # it is shown MLFLOW_TRACKING_TOKEN
+        is_users = self.address == of_environment("uri")
+        is_server = urlsplit(self.address).hostname
+        if is_server and not is_users and (why := refused_host(self.address)):  # it is shown MLFLOW_TRACKING_TOKEN
             raise ValueError(f"uri: {why}")
+
+    @property
+    def address(self) -> str:
+        return self.uri or of_environment("uri") or f"{SQLITE}mlflow.db"
+
+    @property
+    def experiment_name(self) -> str:
+        return self.experiment or of_environment("experiment") or "lcm"
 
     def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str:
         """Raises TrackingError if MLflow cannot be reached or refuses; what was logged before that stays."""
         folders = [folder] if isinstance(folder, Path) else folder
         summaries = {one: summary for one in folders if (summary := read_summary(one)) and self._receipt(one) is None}
+        place = None
         if summaries:
             first = next(iter(summaries))
-            elsewhere = "" if self.uri == type(self)().uri else f" {shlex.quote(f'tracking.uri={self.uri}')}"
-            later = f"it is whole in {first}, log it later with: lcm log {shlex.quote(str(first))}{elsewhere}"
+            usual = type(self)()
+            named = {"uri": (self.address, usual.address), "experiment": (self.experiment_name, usual.experiment_name)}
+            elsewhere = [f"tracking.{key}={ours}" for key, (ours, theirs) in named.items() if ours != theirs]
+            later = f"it is whole in {first}, log it later with: {shlex.join(['lcm', 'log', str(first), *elsewhere])}"
             with self._refusals_told(later), self._alone():
-                place = self._place(parent)
+                place = self._place(parent, _first(summaries.values()))
                 for one, summary in summaries.items():
                     self._log_one(one, summary, place)
         known = self._receipt(folders[-1])
         assert known is not None, "it was logged"
-        return self._where(str(known["run_id"]))
+        return self._where(str(known["run_id"]), place)
 
     def _log_one(self, folder: Path, summary: Mapping[str, Any], place: "_Place") -> None:
         here, digest, receipts = self._here(), _summary_digest(folder), receipts_of(folder)
@@ -106,7 +124,7 @@ class Mlflow:
 
     def _log_retrievals(self, run_id: str, retrievals: Sequence[Retrieval]) -> int:
         with self._refusals_told("the same command logs the traces that are missing"), self._alone():
-            return log_retrievals(whole_uri(self.uri), run_id, retrievals)
+            return log_retrievals(whole_uri(self.address), run_id, retrievals)
 
     @contextmanager
     def _refusals_told(self, remedy: str) -> Iterator[None]:
@@ -119,8 +137,10 @@ class Mlflow:
         try:
             yield
         except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
-            reason = told_fault(err, self._database()) or _shortened(err)
-            raise TrackingError(f"tracking.uri={self.uri}: MLflow did not take the run ({reason}); {remedy}") from err
+            reason = told_fault(err, self._database()) or reason_of(err)
+            raise TrackingError(
+                f"tracking.uri={self.address}: MLflow did not take the run ({reason}); {remedy}"
+            ) from err
 
     def has(self, folder: Path) -> bool:
         return self._receipt(folder) is not None
@@ -132,6 +152,7 @@ class Mlflow:
         Importing MLflow and opening its tables takes as long as a whole run whose embeddings are cached, so it begins
         now, on another core.
         """
+        quieten(self.timeout_s)  # for runs that are fetched in this process, too
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside:
             with uninterrupted():  # the process starts with the first work
@@ -144,18 +165,24 @@ class Mlflow:
 
         if self._database() is not None:  # a server that is away would keep the run waiting twice
             with self._alone():
-                MlflowClient(tracking_uri=whole_uri(self.uri)).get_experiment_by_name(self.experiment)
+                MlflowClient(tracking_uri=whole_uri(self.address)).get_experiment_by_name(self.experiment_name)
 
-    def _place(self, parent: Path | None) -> "_Place":
-        """Where folders go: found out once for all that are logged together."""
+    def _place(self, parent: Path | None, first_began_ms: int | None) -> "_Place":
+        """Where folders go: found out once for all that are logged together.
+
+        Args:
+            first_began_ms: when the first of them began, and so the sweep or study that they belong to.
+        """
         from mlflow.tracking import MlflowClient
 
-        client = MlflowClient(tracking_uri=whole_uri(self.uri))
-        found = client.get_experiment_by_name(self.experiment)
+        client = MlflowClient(tracking_uri=whole_uri(self.address))
+        found = client.get_experiment_by_name(self.experiment_name)
         experiment_id = found.experiment_id if found else self._create(client)
+        if found and _KIND not in found.tags:
+            client.set_experiment_tag(experiment_id, _KIND, _OF_RUNS)
         if parent is None:
             return _Place(client, experiment_id)
-        parent_id = self._parent(client, experiment_id, parent)
+        parent_id = self._parent(client, experiment_id, parent, first_began_ms)
         if parent_id not in _BELOW:  # only this process adds to it from now on
             _BELOW[parent_id] = dict(_runs_below(client, experiment_id, parent_id))
         return _Place(client, experiment_id, parent_id)
@@ -163,31 +190,36 @@ class Mlflow:
     def _log(self, folder: Path, summary: Mapping[str, Any], digest: str, place: "_Place") -> str:
         client, experiment_id, parent_id = place
         told = tables(summary)
-        tags = {**entry.tags(summary), "summary_sha256": digest, naming.NOTE: naming.note(summary, folder, [*told])}
+        tags = {**entry.tags(summary), _USER: _user(), "summary_sha256": digest}
+        tags[naming.NOTE] = naming.note(summary, folder, [*told])
         if told:
             tags[TAG] = tag([*told])
         if parent_id is not None:
             tags[_PARENT] = parent_id
         name = naming.run_name(summary, folder, is_nested=parent_id is not None)
+        if parent_id is None:
+            name = redacted(self.run_name or of_environment("run_name") or name)
+        began_ms, ended_ms = times_ms(summary)
         run_id = self._begun(place, folder, digest, grows=summary.get("kind") in GROWING)
         there: Collection[str] = ()
         if run_id is None:
-            run_id = str(client.create_run(experiment_id, run_name=name, tags=tags).info.run_id)
+            run_id = str(client.create_run(experiment_id, began_ms, tags, name).info.run_id)
         else:
             client.update_run(run_id, status="RUNNING", name=name)
             there = client.get_run(run_id).data.params  # which MLflow lets nobody change, as where a study has grown
             _send(client, run_id, tags=tags)
-        status = "FAILED"
         try:
             objectives = point_record(folder).get("objectives", ())
             params = {key: value for key, value in entry.params(folder, summary) if key not in there}
             _send(client, run_id, dict(entry.metrics(summary, objectives)), params)
             if "dataset" in summary:
                 _use_dataset(client, run_id, summary)
-            _keep_files(client, run_id, folder, summary, told)
-            status = "FINISHED"
-        finally:
-            client.set_terminated(run_id, status=status)
+            keep_files(client, run_id, folder, summary, told)
+        except Exception as error:
+            if not is_silence(error):
+                client.set_terminated(run_id, "FAILED", ended_ms)
+            raise
+        client.set_terminated(run_id, "FINISHED", ended_ms)
         return run_id
 
     def _begun(self, place: "_Place", folder: Path, digest: str, *, grows: bool) -> str | None:
@@ -202,7 +234,7 @@ class Mlflow:
         cut_short = place.client.search_runs([place.experiment_id], wanted, max_results=1)
         return str(cut_short[0].info.run_id) if cut_short else None
 
-    def _parent(self, client: Any, experiment_id: str, folder: Path) -> str:
+    def _parent(self, client: Any, experiment_id: str, folder: Path, began_ms: int | None) -> str:
         """The run of a sweep or study, begun here where it is not there yet."""
         with FileLock(folder / _LOCK):
             receipts = receipts_of(folder)
@@ -215,7 +247,7 @@ class Mlflow:
                 run_id = str(begun[0].info.run_id)
             else:
                 name = redacted(folder.resolve().name)
-                run = client.create_run(experiment_id, run_name=name, tags={"folder": place})
+                run = client.create_run(experiment_id, began_ms, {"folder": place, _USER: _user()}, name)
                 run_id = str(run.info.run_id)
             keep_receipts(folder, [*receipts, {**self._here(), "summary_sha256": None, "run_id": run_id}])
             return run_id
@@ -226,12 +258,12 @@ class Mlflow:
         return next((known for known in receipts_of(folder) if told.items() <= known.items()), None)
 
     def _here(self) -> dict[str, str | None]:
-        return {"uri": place_of(self.uri), "experiment": self.experiment}
+        return {"uri": place_of(self.address), "experiment": self.experiment_name}
 
     def _create(self, client: Any) -> str:
         local = self._database()
         location = None if local is None else (local.parent / _RUNS).absolute().as_uri()
-        return str(client.create_experiment(self.experiment, artifact_location=location))
+        return str(client.create_experiment(self.experiment_name, location, {_KIND: _OF_RUNS}))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -248,10 +280,15 @@ class Mlflow:
             yield
 
     def _database(self) -> Path | None:
-        return Path(self.uri.removeprefix(SQLITE)) if self.uri.startswith(SQLITE) else None
+        return Path(self.address.removeprefix(SQLITE)) if self.address.startswith(SQLITE) else None
 
-    def _where(self, run_id: str) -> str:
-        return f"MLflow run {run_id} in experiment {self.experiment!r} at {self.uri}"
+    def _where(self, run_id: str, place: "_Place | None") -> str:
+        used = [variable for key, variable in VARIABLES.items() if getattr(self, key) is None and of_environment(key)]
+        of = f", as {', '.join(used)} {'say' if len(used) > 1 else 'says'}" if used else ""
+        page = ""
+        if place is not None and urlsplit(self.address).scheme in ("http", "https"):
+            page = f": {self.address.rstrip('/')}/#/experiments/{place.experiment_id}/runs/{run_id}"
+        return f"MLflow run {run_id} in experiment {self.experiment_name!r} at {self.address}{of}{page}"
 
 
 class _Place(NamedTuple):
@@ -260,6 +297,19 @@ class _Place(NamedTuple):
     client: Any
     experiment_id: str
     parent_id: str | None = None
+
+
+def _user() -> str:
+    """Who logs; a container may run under a number that has no name."""
+    try:
+        return redacted(getpass.getuser())
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _first(summaries: Iterable[Mapping[str, Any]]) -> int | None:
+    """When the first of them began, in milliseconds."""
+    return min((began for began, _ in map(times_ms, summaries) if began is not None), default=None)
 
 
 def _runs_below(client: Any, experiment_id: str, parent_id: str) -> Iterator[tuple[str, str]]:
@@ -309,63 +359,8 @@ def _use_dataset(client: Any, run_id: str, summary: Mapping[str, Any]) -> None:
     client.log_inputs(run_id, datasets=[DatasetInput(dataset=dataset, tags=[tag])])
 
 
-def _keep_files(client: Any, run_id: str, folder: Path, summary: Mapping[str, Any], told: Mapping[str, str]) -> None:
-    """All files of a folder, and the tables, by one call: each finds out anew where artifacts lie."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".mlflow.") as beside:
-        place = Path(beside)
-        for file in folder.iterdir():
-            if file.is_file() and not _is_ours(file):
-                _put(file, place / file.name)
-        if summary.get("kind") == "preset":  # whose choices lie in a folder for each group
-            for below in folder.iterdir():
-                if below.is_dir() and below != place:
-                    shutil.copytree(below, place / below.name, copy_function=_put)
-        for name, text in told.items():
-            write_text(place / FOLDER / name, text)
-        client.log_artifacts(run_id, str(place))
-
-
-def _put(file: str | Path, to: str | Path) -> None:
-    """Into another folder, without a copy where the disk allows it."""
-    try:
-        os.link(file, to)
-    except OSError:
-        shutil.copyfile(file, to)
-
-
-def _shortened(error: Exception) -> str:
-    reason = " ".join(str(error).split())
-    return reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
-
-
 def _summary_digest(folder: Path) -> str:
     return hashlib.sha256(plain_bytes(folder / SUMMARY)).hexdigest()
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file of a folder says nothing but that it is being worked on, or was logged."""
-    return path.name == RECEIPT or path.suffix == ".lock"
-
-
-def quieten(timeout_s: int = 10) -> None:
-    """Settings that MLflow reads from the environment when it is imported."""
-    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"
-    os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(timeout_s)
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-
-
-def whole_uri(uri: str) -> str:
-    """The URI, with the whole path where it names a file of the current folder: MLflow keeps what it has opened by the
-    URI, whichever folder is the current one by then."""
-    return f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}" if uri.startswith(SQLITE) else uri
-
-
-def place_of(uri: str) -> str:
-    """The whole URI, without what is secret in it."""
-    return whole_uri(uri) if uri.startswith(SQLITE) else redacted(uri)
 
 
 def _live_with(caller: int) -> None:

@@ -34,7 +34,7 @@ def run_name(summary: Mapping[str, Any], folder: Path, *, is_nested: bool) -> st
     if "title" in summary:
         return _shortened(redacted(str(summary["title"])))
     place = folder.resolve()
-    what = summary["dataset"]["name"] if "dataset" in summary else summary["name"]
+    what = summary["name"] if "name" in summary else summary["dataset"]["name"]
     return _shortened(redacted(f"{what} {place.parent.name} {place.name}"))
 
 

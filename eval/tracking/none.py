@@ -13,6 +13,10 @@ from eval.tracking.tracking import Log
 class NoTracking:
     """Logs nothing: the run folder on disk is all."""
 
+    @property
+    def address(self) -> None:
+        return None
+
     def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str | None:
         return None
 

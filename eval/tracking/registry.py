@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from eval.experiment.run_folder import SUMMARY
-from eval.tracking.mlflow_log import SQLITE, place_of, quieten, whole_uri
+from eval.tracking.environment import SQLITE, place_of, quieten, whole_uri
 from eval.tracking.receipts import receipts_of
+from eval.tracking.refusal import reason_of
 from lcm.errors import LcmError
 
-_REASON_LENGTH = 160
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 _ALIAS = re.compile(r"(?:(?P<name>[^@/\\]+)@)?(?P<alias>[^@/\\.]+)")
 _PREFIX = re.compile(r"\A(mlflow:|runs:/|models:/)+")
@@ -156,6 +156,4 @@ def _client(uri: str, wanted: str) -> Iterator[Any]:
     try:
         yield MlflowClient(tracking_uri=whole_uri(uri), registry_uri=whole_uri(uri))
     except (MlflowException, SQLAlchemyError, CommandError, OSError) as error:
-        reason = " ".join(str(error).split())
-        reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."
-        raise LcmError(f"tracking.uri={uri}: {wanted}: {reason}") from error
+        raise LcmError(f"tracking.uri={uri}: {wanted}: {reason_of(error)}") from error

@@ -30,6 +30,11 @@ class Log(Protocol):
 class Tracking(Protocol):
     """A `tracking` choice: logs complete run folders to a server."""
 
+    @property
+    def address(self) -> str | None:
+        """The URI of what runs are logged to and found at; None where nothing is logged."""
+        ...
+
     def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str | None:
         """`Log`, now and here."""
         ...

@@ -44,9 +44,8 @@ def write_study(
     write_text(folder / BEST, _best(report, best))
     plots = write_plots(folder, study, report)
     write_text(folder / PAGE, study_page(report, best, plots, found))
-    summary = summary_of(report, settings, found)
-    write_summary(folder, summary)
-    return summary
+    began = [trial.datetime_start.timestamp() for trial in report.trials if trial.datetime_start is not None]
+    return write_summary(folder, summary_of(report, settings, found), min(began, default=None))
 
 
 def trials_table(report: StudyReport) -> pl.DataFrame:
@@ -120,12 +119,13 @@ def summary_of(report: StudyReport, settings: Mapping[str, Any], found: Worth | 
         "kind": "study",
         "name": report.name,
         "title": f"{report.dataset['name']} · study {report.name}",
+        "dataset": dict(report.dataset),
         "commit": commit(),
         "metrics": metrics,
         "params": {
             "dataset": report.dataset["name"],
-            **{key: str(value) for key, value in settings.items()},
-            **{f"best.{key}": str(value) for key, value in report.picked.assignment.items()},
+            **settings,
+            **{f"best.{key}": value for key, value in report.picked.assignment.items()},
         },
         "tags": {
             **dataset_tags(report.dataset),

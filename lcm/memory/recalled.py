@@ -17,7 +17,7 @@ from lcm.store.store import Store
 
 _COLUMNS = (
     "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
-    "scope_class", "confidence", "index_tier", "is_recovered",
+    "scope_class", "confidence", "index_tier", "is_recovered", "tokens",
 )  # fmt: skip
 _RELATED_UNITS = 80
 """UTF-16 units that are shown of a related document, as memory-lancedb-pro shows them."""

@@ -354,7 +354,8 @@ class Recovery(Protocol):
         ...
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
-        """Judge an answer without what was recovered; `has_session`: turns of the asker's own session are at hand."""
+        """Judge an answer without what was recovered; `has_session`: something of the asker's own session is at hand,
+        a turn or what was made of turns."""
         ...
 
     def reserve_tokens(self, prompt: str, signals: Signals, budget_tokens: int) -> int:

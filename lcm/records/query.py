@@ -26,6 +26,8 @@ class Recalled:
     """The width that answered, of an index with several."""
     is_recovered: bool = False
     """Fetched because ranking failed: the raw words, in the order of their cosine."""
+    tokens: int = 0
+    """As they were counted when it was stored; 0 = they were not."""
     related: tuple[str, ...] = ()
     """The beginnings of documents that are shown with it, and with no better one."""
 

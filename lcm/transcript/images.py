@@ -69,10 +69,8 @@ def _recorded(part: Part) -> Any:
 
 
 def _may_hold(value: Any) -> bool:
-    """Whether some text in a value names an image, as a type, a media type or a data URL does: most do not."""
-    if isinstance(value, str):
-        return "image" in value
-    return any(map(_may_hold, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
+    """Whether something in a value names an image, as a type, a media type or a data URL does: most do not."""
+    return "image" in repr(value)
 
 
 def _bare(value: Any) -> tuple[Any, int]:

@@ -47,8 +47,11 @@ def changed(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
         and _group(group) not in _LEFT_OUT
     }
     searched = [one for one in choosing if _group(one) == SEARCH_PATH]
-    alone = [f"{'' if group in usual else '+'}{group}={choice}" for group, choice in choices.items()]
-    plain = _composed((*searched, *(one for one in alone if _group(one) not in _PRESETS)))[1]
+    alone = {group: choice for group, choice in choices.items() if group not in _PRESETS}
+    first = (*searched, *(f"{group}={choice}" for group, choice in alone.items() if group in usual))
+    there = _composed(first)[0]  # among them slots of what was chosen, which are no addition
+    rest = (f"{'' if group in there else '+'}{group}={choice}" for group, choice in alone.items() if group not in usual)
+    plain = _composed((*first, *rest))[1]
     before = dict(leaves({key: node for key, node in plain.items() if key not in _LEFT_OUT}))
     now = leaves({key: node for key, node in as_written(config).items() if key not in _LEFT_OUT})
     missing = object()

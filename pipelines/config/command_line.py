@@ -32,6 +32,11 @@ _OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params", "hydra.l
 """The settings of Hydra's own that act here; it runs no job by itself."""
 
 
+_FOR = "for="
+_OF_MANY = (EVALUATE, "tune")
+"""Pipelines that take `for=PLUGIN`, to say which swept keys a plugin can take."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """What a command line asks for; options and overrides may come in any order."""
@@ -77,6 +82,8 @@ def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str
         raise LcmError(f"`lcm {pipeline}` makes one run at a time: leave -m out")
     if asked.is_multirun or asked.look is not None:
         return asked
+    if own is None and pipeline == EVALUATE and "for" in asked.own:
+        raise LcmError(f"for={asked.own['for']} says which swept keys a plugin can take: add -m and values to sweep")
     try:
         whole = composed_whole(asked.overrides, pipeline)
     except CompositionError as error:
@@ -116,8 +123,12 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
     if found.explain and (found.multirun or found.cfg or own is not None or pipeline != EVALUATE):
         raise LcmError("--explain is about one run of `lcm evaluate`: leave the other command, -m or --cfg out")
     if own is None:
+        of_plugin = [one for one in found.arguments if one.startswith(_FOR) and pipeline in _OF_MANY]
+        rest = [one for one in found.arguments if one not in of_plugin]
         told = CommandArguments(
-            (), {}, tuple(written_out(found.arguments) if pipeline == EVALUATE else found.arguments)
+            (),
+            {_FOR[:-1]: one.removeprefix(_FOR) for one in of_plugin},
+            tuple(written_out(rest) if pipeline == EVALUATE else rest),
         )
     else:
         told = told_apart(found.arguments, own)

@@ -1,7 +1,7 @@
 """Idle parts: what a configuration chooses, beside the defaults, and another of its choices leaves without work."""
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import yaml
@@ -12,11 +12,15 @@ from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
 from pipelines.config.building import build
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots
-from pipelines.config.readers import without_effect
+from pipelines.config.readers import keys_unread, leaves, parts_read, without_effect
 from pipelines.config.unused import reached, take_out_idle_stages
 
 _ADDS_CANDIDATES = "this fusion weighs none of its scores: it adds candidates alone"
 _FOLDS_NOTHING = "compaction=none makes no summary"
+_ON_FLOOR = (
+    "a document that was never used stands on floor_working whatever its age: reinforcement=recall, "
+    "decay.recency_lifts=true or a lower decay.floor_working lets ages tell"
+)
 _OF_DOCUMENTS = {*DESCRIBED_BY, "scope_class", "asked_at"}
 _OF_WEIGHTS = {"lexical_score", "lexical_rank", "dense_score", "dense_rank"}
 _OF_BRANCH = {"dense": "cosine", "lexical": "bm25"}
@@ -40,11 +44,59 @@ def idle_note(config: DictConfig) -> str | None:
     return f"parts without work here: {told}"
 
 
+def alike_notes(configs: Mapping[str, DictConfig], roots: Collection[str]) -> list[str]:
+    """A line for each group of configurations of which is known before they run that they will be equal, with what
+    they differ in and why that has no effect.
+
+    Args:
+        configs: by what each is called.
+        roots: what is built of a configuration.
+    Raises:
+        LcmError: if a part refuses its settings.
+    """
+    parts = {name: _IdleParts(config) for name, config in configs.items()}
+    acting = {name: _acting_settings(one.plain, roots) for name, one in parts.items()}
+    told: dict[frozenset[str], str] = {}
+    for name, one in parts.items():
+        idle = one.settings
+        rest = _without(acting[name], idle)
+        alike = [
+            other
+            for other in configs
+            if _without(acting[other], idle) == rest and all(map(parts[other].may_lack, idle))
+        ]
+        unlike = {key for other in alike for key, _ in one.written ^ parts[other].written}
+        if len(alike) < 2 or any(set(alike) <= group for group in told):
+            continue
+        reasons = {reason: None for key, reason in idle.items() if any(_is_below(found, key) for found in unlike)}
+        unread = {found.key: found.reason for found in keys_unread(one.plain, roots) if found.key in unlike}
+        because = "; ".join(reasons or dict.fromkeys(unread.values()))
+        told[frozenset(alike)] = f"equal before they run: {', '.join(alike)}{f' ({because})' if because else ''}"
+    return list(told.values())
+
+
+def _acting_settings(plain: dict[str, Any], roots: Collection[str]) -> dict[str, Any]:
+    """Every setting that a part reads, and of which class each part is."""
+    parts = parts_read(plain, roots)
+    return {f"{part.written}._target_": part.name for part in parts} | {
+        key: value for part in parts for key, value in part.keys.items()
+    }
+
+
+def _without(settings: Mapping[str, Any], idle: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if not any(_is_below(key, place) for place in idle)}
+
+
+def _is_below(key: str, place: str) -> bool:
+    return key == place or key.startswith(f"{place}.")
+
+
 class _IdleParts:
     """The idle parts of a configuration. What a part reads, asks and makes its class says of itself."""
 
     def __init__(self, config: DictConfig) -> None:
         self.plain: dict[str, Any] = OmegaConf.to_container(config)  # type: ignore[assignment]
+        self.written = {(key, repr(value)) for key, value in leaves(self.plain)}
         take_out_idle_stages(self.plain)
         self.part = cache(partial(build, config))
         """The part of a group, built."""
@@ -99,13 +151,31 @@ class _IdleParts:
             for group in getattr(stage, "follows", ()):
                 if because := self._because(group):
                     yield f"ranking.stages.{name}", because
-        for key, reason in without_effect(self.plain).items():
+        for key, reason in (self._of_floor() | without_effect(self.plain)).items():
             group, _, path = key.partition(".")
             if group == "replay" or (group in self.chosen & self.read and not self._because(group)):
                 if self._was_set(group, path):
                     yield key, reason
             elif group == "distractors" and self.plain[group] != {"transcripts": _choice("dataset", "transcripts")}:
                 yield group, reason
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """Each setting without effect, or part by itself, and why."""
+        return {key: why for key, why in self.each() if " " not in key} | self._of_floor() | without_effect(self.plain)
+
+    def may_lack(self, key: str) -> bool:
+        """Whether a setting has no effect here either; of a part that the defaults choose nothing is known."""
+        group = key.partition(".")[0]
+        return group not in self.chosen or any(_is_below(key, place) for place in self.settings)
+
+    def _of_floor(self) -> dict[str, str]:
+        """The settings of a decay under which nobody's use lifts a document from its floor, but for those that act."""
+        acting = getattr(self.part("decay"), "acting_unused", None)
+        is_used = bool(self.part("reinforcement").recalled)
+        if acting is None or is_used or "decay" not in self.read or self.plain["measures"].get("staleness"):
+            return {}
+        return {f"decay.{name}": _ON_FLOOR for name in self.plain["decay"] if name not in (*acting, "_target_")}
 
     def _because(self, group: str) -> str | None:
         """Why a part of a class that says so of itself has no work."""

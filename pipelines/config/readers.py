@@ -58,9 +58,9 @@ def keys_unread(plain: dict[str, Any], roots: Collection[str]) -> list[UnreadKey
     """Every key that nothing reads, with the reason; arguments as of `parts_read`."""
     read = {key for part in parts_read(plain, roots) for key in part.keys}
     takers = _takers(plain)
-    acting, off, unused_by = dict(_leaves(_acting(plain), "")), _off_stages(plain), without_effect(plain)
+    acting, off, unused_by = dict(leaves(_acting(plain), "")), _off_stages(plain), without_effect(plain)
     found = []
-    for key, value in _leaves(plain, ""):
+    for key, value in leaves(plain, ""):
         if key in read or _refers(value):
             continue
         stage = key.split(".")[2] if key.startswith("ranking.stages.") else None
@@ -122,7 +122,7 @@ def without_effect(plain: dict[str, Any]) -> dict[str, str]:
                 values = {other: "null" if value is None else value for other, value in given.items()}
                 because = " and ".join(f"{other}={value}" for other, value in values.items())
                 key = _elsewhere(name) or f"{place}.{name}"
-                found |= {leaf: f"{because} leaves it without effect" for leaf, _ in _leaves(_at(plain, key), key)}
+                found |= {leaf: f"{because} leaves it without effect" for leaf, _ in leaves(_at(plain, key), key)}
         for name in getattr(made, "live_alone", ()):
             found[f"{place}.{name}"] = "live sessions alone ask it, and an evaluation plays none"
     return found
@@ -168,11 +168,12 @@ def _collect(plain: dict[str, Any], written: str, taken_by: str, owner: Part, fo
         _collect(plain, _place(reference, written), taken_by, owner, found)
 
 
-def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every setting of a node and its value, but for the classes of parts."""
     if isinstance(node, dict) and node:
         for name, child in node.items():
             if name != "_target_":
-                yield from _leaves(child, f"{path}.{name}" if path else str(name))
+                yield from leaves(child, f"{path}.{name}" if path else str(name))
     elif path:
         yield path, node
 
@@ -180,7 +181,7 @@ def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _takers(plain: dict[str, Any]) -> dict[str, list[str]]:
     """Of each key that is referred to the keys that do."""
     takers: dict[str, list[str]] = {}
-    for key, value in _leaves(plain, ""):
+    for key, value in leaves(plain, ""):
         for reference in _REFERENCE.finditer(str(value)):
             takers.setdefault(_place(reference, key), []).append(key)
     return takers

@@ -7,6 +7,7 @@ from typing import Any
 from lcm.plugins.settings.differences import differences, reachable
 from lcm.plugins.settings.table import Table
 from pipelines.config.preset_config import restored_choices
+from pipelines.steps.plugin_reach import is_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,9 @@ def _reasons(
     key: str, table: Table, not_expressible: Sequence[Mapping[str, Any]], ignored: Sequence[str]
 ) -> Iterator[str]:
     for entry in not_expressible:
-        if any(_is_of(key, other) for other in str(entry["key"]).split(", ")):
+        if any(is_of(key, other) for other in str(entry["key"]).split(", ")):
             yield f"cannot be told: {entry['reason']}"
     for path in ignored:
         for row in table.rows:
-            if _is_of(row.path, path) and any(_is_of(key, one.path) for one in row.keys):
+            if is_of(row.path, path) and any(is_of(key, one.path) for one in row.keys):
                 yield f"the memory ignores {row.path}"
-
-
-def _is_of(key: str, other: str) -> bool:
-    """Whether one of two paths is the other, or lies below it."""
-    return key == other or key.startswith(f"{other}.") or other.startswith(f"{key}.")

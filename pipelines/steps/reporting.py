@@ -200,26 +200,12 @@ class Reporter:
         """Pack the explorer into a page; not where nothing was asked."""
         if queries.is_empty():
             return
-        dataset, missing = self._dataset(folder)
+        dataset, missing = (self.dataset, "") if self.dataset is not None else dataset_at_hand(folder)
         told = [*notes, *([missing] if missing else [])]
         if any(column.ranking.is_empty() for column in columns):
             told.append("a folder holds no run.parquet: what it ranked is not at hand")
         explorer = Explorer(queries, columns, about(read_summary(folder)), told)
         explorer.pack(page.blocks, Texts(dataset, _MOST_TEXT))
-
-    def _dataset(self, folder: Path) -> tuple[Dataset | None, str]:
-        """The dataset of a run, or why it is not at hand."""
-        if self.dataset is not None:
-            return self.dataset, ""
-        try:
-            config = _config(folder)
-            dataset = dataset_described(config)
-            told = read_summary(folder)["dataset"]
-            if dataset.digest != told["digest"]:
-                return None, f"dataset {told['name']} has changed since the run: words are not shown"
-        except (LcmError, ValueError, OSError) as error:
-            return None, f"the dataset is not at hand, so words are not shown: {error}"
-        return dataset, ""
 
     def _insight(self, folder: Path) -> tuple[Insight | None, list[str]]:
         """What lies behind a run's rankings, or why that is not told."""
@@ -239,6 +225,18 @@ class Reporter:
             return insight_of(evaluator, progress, run.require_same), []
         except (LcmError, ValueError, OSError) as error:
             return None, [f"how every stage treated the evidence is not told: {error}"]
+
+
+def dataset_at_hand(folder: Path) -> tuple[Dataset | None, str]:
+    """The dataset of a run, loaded anew, or why it is not at hand."""
+    try:
+        dataset = dataset_described(_config(folder))
+        told = read_summary(folder)["dataset"]
+        if dataset.digest != told["digest"]:
+            return None, f"dataset {told['name']} has changed since the run: words are not shown"
+    except (LcmError, ValueError, OSError) as error:
+        return None, f"the dataset is not at hand, so words are not shown: {error}"
+    return dataset, ""
 
 
 def _points(folder: Path) -> list[PointResult]:

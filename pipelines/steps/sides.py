@@ -17,7 +17,7 @@ from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summar
 from eval.measures.measure import is_timing
 from eval.sweep.origin import origin_of, point_name
 from eval.sweep.point_folder import PointFolder
-from eval.sweep.sweep_folder import point_of
+from eval.sweep.sweep_folder import numbered_point, point_of
 from eval.tuning.study import TRIAL_FOLDERS
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition, conf_folder
@@ -160,10 +160,9 @@ def _asked(text: str, request: CompareRequest, into: Path, which: str) -> Sequen
             return _picked(path, summary)
     if path.exists():
         return [_found(which, text, request.name, request.uri, into)]
-    if path.name.isdecimal() and (path.parent / SUMMARY).is_file():
-        summary = read_summary(path.parent)
-        if summary.get("kind") == "sweep":
-            return [_numbered(path.parent, summary, int(path.name))]
+    if (numbered := numbered_point(path)) is not None:
+        point, label = numbered
+        return [SideSource(label, point)]
     if text == DEFAULT:
         return [()]
     if text in conf_folder.groups()["system"]:
@@ -183,16 +182,6 @@ def _points(folder: Path, summary: Mapping[str, Any]) -> list[SideSource]:
     if not there:
         raise LcmError(f"{folder}: no point of this sweep finished; the same command tries them again")
     return [SideSource(label, folder / name) for name, label in there.items()]
-
-
-def _numbered(folder: Path, summary: Mapping[str, Any], number: int) -> SideSource:
-    """A point of a sweep by the number that its tables give it."""
-    points = summary["points"]
-    if number >= len(points):
-        raise LcmError(f"{folder} has points 0 to {len(points) - 1}, no point {number}")
-    if points[number]["error"] is not None:
-        raise LcmError(f"{folder}: point {number}, {points[number]['label']}, did not finish; name another")
-    return SideSource(points[number]["label"], folder / points[number]["folder"])
 
 
 def _picked(folder: Path, summary: Mapping[str, Any]) -> list[SideSource]:

@@ -23,6 +23,7 @@ from eval.sweep.sweep_folder import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
+from lcm.plugins.settings.tables import named_table
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
@@ -34,6 +35,7 @@ from pipelines.steps.point import evaluated, parts_of, told_of_external
 from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, run_composed, shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
+from pipelines.steps.sweep_notes import notes_before
 from pipelines.views.progress import progress, working
 from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
 
@@ -68,6 +70,7 @@ def sweep(command: Command) -> int:
     Raises:
         LcmError: before any point runs, if one cannot be composed and built; after all, if one has failed.
     """
+    plugin = named_table(command.own["for"]) if "for" in command.own else None
     multirun = command_line.multirun(command)
     compositions = CompositionCache()
     checked = checked_points(multirun.points, compositions)
@@ -78,6 +81,8 @@ def sweep(command: Command) -> int:
     tracking: Tracking = checked[points[0]].parts["tracking"]
     executor: Executor = checked[points[0]].parts["executor"]
     is_shown = bool(checked[points[0]].config.report)
+    for note in notes_before({point.label: checked[point] for point in points}, plugin):
+        say(note)
     origins = _Origins(checked)
     failed: dict[str, str] = {}
     incidents = Counter[str]()

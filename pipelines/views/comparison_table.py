@@ -15,8 +15,9 @@ from pipelines.views.terminal import console, kept, say
 
 _COLORS = {"better": "green", "worse": "red", "cannot tell": "yellow"}
 _MOST_SIDES = 12
-_LEFT_OUT = ((), ("p (Holm)",), ("p (Holm)", "difference"), ("p (Holm)", "difference", "interval"))
-"""What a narrow terminal lacks: the interval says what its middle is, and how sure."""
+_LEFT_OUT = ((), ("p (Holm)",), ("p (Holm)", "difference", "interval"))
+"""What a narrow terminal lacks: a difference and its interval go together, for beside a mean an interval alone would
+be read as the mean's."""
 _NUMBERS = (2, 3, 5)
 """The headings of columns of numbers, by place."""
 
@@ -30,7 +31,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     out.print(table, highlight=False, soft_wrap=False)
     say(explained(comparison))
     if left_out:
-        say(f"{' and '.join(left_out)} in a wider terminal; {page} has all")
+        say(f"{', '.join(left_out)} in a wider terminal; {page} has all")
     if (hidden := len(comparison.standings) - _MOST_SIDES) > 0:
         say(f"{hidden} more sides: {page} has all")
     for line in headline(comparison)[:_MOST_SIDES]:

@@ -6,12 +6,14 @@ collected and told as one document, in which a folder that was made is its summa
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from rich.text import Text
 from lcm.encoding import well_formed
 from lcm.faults import naming
 from lcm.redaction import redacted
+
+_NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?(?<=\d)( ?%)?")
 
 
 @dataclass(slots=True)
@@ -44,7 +48,10 @@ class Output:
         """Take what would be shown to a person."""
         if isinstance(printed, Table):
             headings = [_plain(column.header) for column in printed.columns]
-            cells = ([_plain(cell) for cell in column.cells] for column in printed.columns)
+            cells = (
+                [_number(_plain(cell)) if column.justify == "right" else _plain(cell) for cell in column.cells]
+                for column in printed.columns
+            )
             self.tables.append({"columns": headings, "rows": [list(row) for row in zip(*cells, strict=True)]})
         else:
             text = str(printed) if isinstance(printed, (str, Text)) else getattr(printed, "markup", "")  # of Markdown
@@ -101,11 +108,25 @@ def answering(*, is_json: bool, is_quiet: bool) -> Iterator[Output]:
 
 
 def as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, default=_written)
+    """A value as JSON, which has neither infinite numbers nor such that are none: they are null."""
+    told = json.loads(json.dumps(value, default=_written), parse_constant=lambda _: None)
+    return json.dumps(told, ensure_ascii=False, indent=2)
 
 
 def _written(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _number(cell: str) -> int | float | str | None:
+    """What stands in a column of numbers: a share of `37%` is 0.37, and a dash is nothing."""
+    if cell in ("", "-"):
+        return None
+    if not _NUMBER.fullmatch(cell):
+        return cell
+    digits = cell.rstrip("% ").replace(",", "")
+    if cell.endswith("%"):
+        return float(Decimal(digits) / 100)
+    return float(digits) if "." in digits else int(digits)
 
 
 def _plain(cell: object) -> str:

@@ -13,7 +13,7 @@ from eval.comparison.wording import changes
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
-from eval.regression.wording import cells, headline
+from eval.regression.wording import CORRECTED, cells, headline
 from lcm.encoding import printable
 from pipelines.views.fitting import fullest
 from pipelines.views.terminal import console, kept, say
@@ -44,10 +44,10 @@ def show_regression(comparison: GatedComparison, report: Path) -> None:
     paired = f"paired by query; {label}" if label else "paired by query"
     say(f"{comparison.candidate.name} against {comparison.baseline.name}, {paired}")
     out.print(table, highlight=False, soft_wrap=False)
-    say("an interval is of its row alone; p, and with it verdict and gate, is corrected over all rows (Holm)")
+    say(f"an interval is of its row alone; {CORRECTED}")
     if left_out:
         say(f"{', '.join(left_out)} in a wider terminal; {report} has all")
-    hidden = rows.filter(~is_shown)
+    hidden = rows.filter(~is_shown & pl.col("gate").is_not_null())
     if not hidden.is_empty():
         untold = (hidden["gate"] == "cannot tell").sum()
         say(f"{len(hidden)} rows of categories got neither better nor worse; of {untold} the gate cannot tell")

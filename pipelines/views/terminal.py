@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from eval.comparison.wording import interval, probability, signed
 from eval.dataset.dataset import generated_label
 from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, usual_n, written
@@ -32,9 +31,9 @@ from eval.report.contexts import UNCHANGED, are_in_question
 from eval.report.conversations import COUNTS
 from eval.report.plain import counted
 from eval.report.served import served_lines
-from eval.sweep.changed import changed_measures, repeated_notes, why_equal
-from eval.sweep.gain import CONFIDENCE, PAIRED, Gain, next_commands, with_baseline
-from eval.sweep.results import PointResult, generated_labels, is_cost, marked
+from eval.sweep.changed import changed_measures, equal_points, repeated_notes, why_equal
+from eval.sweep.gain import PAIRED, Gain, next_commands
+from eval.sweep.results import PointResult, generated_labels, is_cost
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import printable
 from lcm.records.summary import LEVELS
@@ -43,6 +42,7 @@ from pipelines.config.command_line import Command, shown
 from pipelines.views.fitting import fullest, widest
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.output import as_json, folder_of, from_here, output
+from pipelines.views.paired_table import INTERVAL, PAIRED_POINTS, paired_table
 from pipelines.views.pipe import PipeSafeConsole
 from pipelines.views.progress import working
 
@@ -51,8 +51,6 @@ _COLUMNS = 5
 _FIRST_SHOWN = ("retained", "recoverable", "missing", "context_tokens")
 """Of what survives: what a narrow terminal has room for."""
 _SECTION_TITLES = {"waiting": "simulated seconds that turns wait for compaction, over all turns"}
-_PAIRED_POINTS = 12
-_INTERVAL = f"{100 * CONFIDENCE:g} % interval of all"
 
 RETAINED = ("retained", "context_tokens", "verbatim", "summarised", "reachable", "expansions")
 """The columns of the table of contexts, as far as they say something."""
@@ -230,18 +228,19 @@ def _show_contexts(out: Console, summary: Mapping[str, Any], costs: Collection[s
 
 
 def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None = None) -> None:
-    """One row for each point of a sweep, the best of each measure marked, then what the best gains; a point without
-    measures did not finish."""
+    """One row for each point of a sweep, what is best and significantly better marked, then what the best gains; a
+    point without measures did not finish."""
     out = console()
     finished = [result for result in results if result.summary is not None]
-    equal = why_equal(results)
+    equal = why_equal(results) or equal_points(folder, results)
     if finished:
         names = compared_by(results)
         rows = {f"{i} {result.label}": result.told for i, result in enumerate(results)}
-        tops = {name: marked(results, name) for name in names}
-        title = _labelled(f"the system, by point{'' if equal else '; * = best'}", generated_labels(results))
+        stars = {} if gain is None else gain.stars
+        starred = f"; * = best, and significantly better than {gain.against}" if gain is not None and stars else ""
+        title = _labelled(f"the system, by point{starred}", generated_labels(results))
         costs = [name for name in names if is_cost(results, name)]
-        _print_table(out, "point", rows, names, title, costs, tops)
+        _print_table(out, "point", rows, names, title, costs, stars)
     headings, searched = points_table([result.summary for result in results])
     if searched:
         show_table(headings, searched, headings[1:])
@@ -258,47 +257,23 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
         kept(folder)
     if gain is not None:
         say(gain.told())
-        say(f"its folder: {folder / gain.best.name}")
-        export, compare = next_commands(folder)
-        say(f"next: {export}")
-        say(f"      {compare}")
+        if gain.is_better:
+            say(f"its folder: {folder / gain.best.name}")
+        for number, command in enumerate(next_commands(folder, is_better=gain.is_better)):
+            say(f"{'     ' if number else 'next:'} {command}")
 
 
 def _show_paired(gain: Gain, label: str) -> None:
     """Points against the baseline, best first: the fullest table that fits."""
     out = console()
-    choices = ((), ("p (Holm)",), ("p (Holm)", "difference"), ("p (Holm)", "difference", _INTERVAL))
-    table, hidden = fullest(out, partial(_paired_table, gain), choices)
+    choices = ((), ("p (Holm)",), ("p (Holm)", "difference", INTERVAL))
+    table, hidden = fullest(out, partial(paired_table, gain), choices)
     say(_labelled(f"each point against {gain.against}, paired by {gain.drawn}", label))
     out.print(table, highlight=False, soft_wrap=False)
     if hidden:
-        say(f"{' and '.join(hidden)} in a wider terminal; {PAIRED} in the sweep's folder holds all")
-    if (untold := len(gain.rows) - _PAIRED_POINTS) > 0:
+        say(f"{', '.join(hidden)} in a wider terminal; {PAIRED} in the sweep's folder holds all")
+    if (untold := len(gain.rows) - PAIRED_POINTS) > 0:
         say(f"{untold} more points: {PAIRED} in the sweep's folder holds all")
-
-
-def _paired_table(gain: Gain, left_out: Collection[str]) -> Table:
-    shown = [name for name in ("difference", _INTERVAL, "p (Holm)") if name not in left_out]
-    table = Table()
-    table.add_column("point", overflow="fold")
-    for heading in (gain.measure, *shown):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    rows = gain.rows.head(_PAIRED_POINTS)
-    name = "the default" if gain.is_default else gain.baseline.label
-    for row in with_baseline(rows):
-        if row is None:
-            told = (name, f"{rows['baseline'][0]:.3f}", *("" for _ in shown), "baseline")
-            table.add_row(*map(escape, told))
-            continue
-        numbers = {
-            "difference": signed(row["difference"], row["lower_is_better"]),
-            _INTERVAL: interval(row),
-            "p (Holm)": probability(row["p_holm"]),
-        }
-        cells = (f"{row['point']} {row['label']}", f"{row['candidate']:.3f}", *(numbers[one] for one in shown))
-        table.add_row(*map(escape, cells), escape(row["verdict"]))
-    return table
 
 
 def _labelled(title: str, label: str) -> str:
@@ -334,10 +309,10 @@ def _print_table(
     names: Sequence[str],
     title: str,
     costs: Collection[str] = (),
-    tops: Mapping[str, float | None] = MappingProxyType({}),
+    stars: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> None:
     """Print the fullest table that fits: columns go from the right while five are left, then intervals."""
-    made = partial(_table, heading, rows, costs=costs, tops=tops)
+    made = partial(_table, heading, rows, costs=costs, stars=stars)
     several = range(len(names), min(len(names), _COLUMNS) - 1, -1)
     found = widest(out, lambda n: made(names=names[:n], with_intervals=True), several)
     with_intervals = found is not None
@@ -361,7 +336,7 @@ def _table(
     rows: Mapping[str, Measures],
     names: Sequence[str],
     costs: Collection[str],
-    tops: Mapping[str, float | None],
+    stars: Mapping[str, Collection[int]],
     *,
     with_intervals: bool,
 ) -> Table:
@@ -370,21 +345,23 @@ def _table(
     table.add_column("n", justify="right")
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
-    for label, measures in rows.items():
+    for number, (label, measures) in enumerate(rows.items()):
         n = usual_n(map(measures.get, names))
-        cells = (_cell(measures.get(name), n, with_intervals, tops.get(name), name in costs) for name in names)
+        cells = (
+            _cell(measures.get(name), n, with_intervals, number in stars.get(name, ()), name in costs) for name in names
+        )
         table.add_row(escape(label), f"{n:g}", *cells)
     return table
 
 
 def _cell(
-    entry: Mapping[str, float | None] | None, n: float, with_interval: bool, top: float | None, is_cost: bool
+    entry: Mapping[str, float | None] | None, n: float, with_interval: bool, is_starred: bool, is_cost: bool
 ) -> str:
-    """A mean, with its own n where that is not the row's, and a star where it is the best; a cost that is
-    written as a whole number without its interval."""
+    """A mean, with its own n where that is not the row's, and perhaps a star; a cost that is written as a whole number
+    without its interval."""
     if entry is None or entry["value"] is None:
         return "-"
-    star = "*" if entry["value"] == top else ""
+    star = "*" if is_starred else ""
     own = "" if entry["n"] in (n, None) else f" n={entry['n']:g}"
     mean = f"{written(entry['value'], is_cost)}{star}"
     is_whole = is_cost and entry["value"] > WHOLE_FROM

@@ -48,6 +48,18 @@ def test_two_runs_are_held_against_each_other(here: Path, capsys: pytest.Capture
     assert record(here / "out")["baseline"] == "bad"
 
 
+def test_on_every_width_a_difference_and_its_interval_stand_side_by_side_or_not_at_all(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = set()
+    for width in range(50, 111, 4):
+        monkeypatch.setenv("COLUMNS", str(width))
+        compare.main(["bad", "good", f"into=out-{width}", "tracking=none", "report=false"])
+        (headings,) = re.findall("┃ measure .*", capsys.readouterr().out)
+        shown.add(tuple(name in headings for name in ("difference", "interval")))
+    assert shown == {(True, True), (False, False)}
+
+
 def test_json_is_all_that_standard_output_has(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["compare", "bad", "--json", "good", "into=out", "by=tokens@10", "tracking=none"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -108,7 +120,7 @@ def test_what_is_no_run_yet_is_evaluated_once(lcm: Lcm, monkeypatch: pytest.Monk
     assert record(again.place / "two")["baseline"] == "ranking.stages.limit.n=10"
 
 
-def test_a_side_is_evaluated_as_the_sweep_beside_it_was_whose_best_point_is_exported(
+def test_a_side_is_evaluated_as_the_sweep_beside_it_was_whose_points_are_exported_by_name(
     lcm: Lcm, swept: Finished, tmp_path: Path
 ) -> None:
     (folder,) = (copied(swept, tmp_path) / "runs" / "sweeps").iterdir()
@@ -122,8 +134,10 @@ def test_a_side_is_evaluated_as_the_sweep_beside_it_was_whose_best_point_is_expo
     assert len(evaluated) == 4
     (side,) = [one["folder"] for one in evaluated if "neighbours" in one["name"]]
     assert "budgets: []" in (done.place / side / "config.yaml").read_text()
-    exported = lcm("export", str(folder), "to=preset", "target=yaml", "tracking=none")
-    told = f"The sweep's best point: {best['label']}, best by {best['measure']}: {folder}/{best['folder']}"
-    assert told in exported.stdout, exported.stderr
+    refused = lcm("export", str(folder), "to=preset", "target=yaml", "tracking=none")
+    number = [one["label"] for one in json.loads((folder / "summary.json").read_text())["points"]].index(best["label"])
+    assert f"name the point, as {folder}/{number} ({best['label']}, the highest by recall@10)" in refused.stderr
+    exported = lcm("export", f"{folder}/{number}", "to=preset", "target=yaml", "tracking=none")
+    assert exported.code == 0, exported.stderr
     source = json.loads((exported.place / "preset" / "provenance.json").read_text())["source"]
     assert source["folder"] == f"{folder}/{best['folder']}"

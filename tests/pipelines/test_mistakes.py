@@ -1,5 +1,6 @@
 """What a command cannot mean is told in one line with key, value and remedy, and leaves nothing behind."""
 
+import json
 import shlex
 import shutil
 import sqlite3
@@ -74,7 +75,11 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     before = files(place)
     finished = lcm(*words, place=place)
     assert finished.code == cli.BAD_INPUT
-    assert finished.stdout == "" or line.startswith(TALKING)
+    if "--json" in words:
+        told_json = {"error": finished.stderr.removeprefix("lcm: ").rstrip("\n"), "exit_code": cli.BAD_INPUT}
+        assert json.loads(finished.stdout) == told_json
+    else:
+        assert finished.stdout == "" or line.startswith(TALKING)
     assert finished.stderr.startswith("lcm: ")
     assert finished.stderr.count("\n") == 1, finished.stderr
     parts = told.split(" & ")

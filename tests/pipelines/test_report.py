@@ -106,8 +106,8 @@ def test_a_sweep_has_one_page(lcm: Lcm, swept: Finished, tmp_path: Path) -> None
     place = page.parent.relative_to(swept.place)
     assert swept.stdout.rstrip().endswith(f"Page: {place}/report.html")
     told = words(page)
-    (best,) = [line for line in swept.stdout.splitlines() if line.startswith("best by recall@10")]
-    assert f"B{best[1:]}." in told
+    (best,) = [line for line in swept.stdout.splitlines() if line.startswith("Keep the default: ")]
+    assert f"{best}." in told
     (following,) = [line for line in swept.stdout.splitlines() if line.startswith("next: ")]
     assert f"N{following[1:]}" in told
     assert "the sample shows the tool; its numbers prove nothing (2 of 2 points)" in told

@@ -121,7 +121,7 @@ def _found(config: DictConfig) -> object:
 
 
 def _logged(config: DictConfig) -> object:
-    """The database and the experiment that hold the run afterwards."""
+    """The database and the experiment that hold the run afterwards, and its name there."""
     database = Path(config.tracking.uri.removeprefix("sqlite:///"))
     folder = database.parent / "run"
     plain = building.resolved(config)
@@ -129,7 +129,7 @@ def _logged(config: DictConfig) -> object:
     said = building.build(config, "tracking").log(folder)
     client = MlflowClient(config.tracking.uri)
     run = client.get_run(re.search(r"run (\w+)", said)[1])
-    return database.name, client.get_experiment(run.info.experiment_id).name
+    return database.name, client.get_experiment(run.info.experiment_id).name, run.info.run_name
 
 
 WORKSPACES = ((lived_in, questions), (kinds.workspace, kinds.questions), (talk.workspace, talk.questions))

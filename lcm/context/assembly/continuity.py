@@ -194,8 +194,7 @@ class _Packing:
         if is_dream:
             return rules.dreams(ask.recalled, room)
         now = ask.asked_at or self._last_instant()
-        has_session = bool(self._turns.messages)
-        return rules.choose(ask.prompt, ask.recalled, room, tail_ids, now, has_session=has_session)
+        return rules.choose(ask.prompt, ask.recalled, room, tail_ids, now, has_session=bool(self._items))
 
     def _before(self, first: int, is_dream: bool) -> dict[str, LeftOut]:
         """Why what lies before the tail is not shown, which begins with so many messages before it."""

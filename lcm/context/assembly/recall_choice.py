@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lcm.context.assembly.budget_shares import first_fit, longest_prefix
-from lcm.context.assembly.memory_header import MemoryText
+from lcm.context.assembly.memory_header import MemoryText, Section
 from lcm.context.assembly.pricing import Price, Pricing
 from lcm.protocols.retrieval import Recovery, Signals
 from lcm.records.context import ContextTier, LeftOut
@@ -26,6 +26,8 @@ class ChosenDocument(NamedTuple):
     document: Recalled
     memory: MemoryText
     tokens: float
+    charged: float
+    """What the parts behind its own have less for it: its tokens as they are counted, not as they are packed by."""
 
 
 class RecallChoice(NamedTuple):
@@ -47,8 +49,8 @@ class _Packed(NamedTuple):
     left_out: Mapping[str, LeftOut] = {}
 
     @property
-    def tokens(self) -> float:
-        return sum(one.tokens for one in self.chosen)
+    def charged(self) -> float:
+        return sum(one.charged for one in self.chosen)
 
 
 class RecallBudget(NamedTuple):
@@ -94,7 +96,7 @@ class RecallRules(NamedTuple):
             room: what there is for it.
             tail_ids: the messages that are shown already: what stands only for such is left out.
             now: when it was asked.
-            has_session: something was said in the asker's session.
+            has_session: something was said in the asker's session, be it folded into summaries by now.
         """
         awake = [one for one in answer if one.kind != "dream"]
         ranked = list(distinct((one for one in awake if not one.is_recovered), tail_ids))
@@ -105,14 +107,14 @@ class RecallRules(NamedTuple):
         reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(room.memory_tokens))
         rules = [one for one in ranked if one.kind == "guidance"]
         guidance = self._prefix(rules, "guidance", max(0.0, min(room.guidance_tokens, room.left_tokens)))
-        left = max(0.0, room.left_tokens - guidance.tokens)
+        left = max(0.0, room.left_tokens - guidance.charged)
         shown_ids = {
             *tail_ids,
             *(source for chosen in guidance.chosen for source in chosen.document.source_message_ids),
         }
         others = distinct((one for one in ranked if one.kind != "guidance"), shown_ids)
         recalled = self._prefix(list(others), "recalled", max(0.0, left - reserve))
-        left = max(0.0, left - recalled.tokens)
+        left = max(0.0, left - recalled.charged)
         taken = {_words(chosen.document) for chosen in (*guidance.chosen, *recalled.chosen)}
         fetched = [one for one in awake if one.is_recovered and _words(one) not in taken]
         room_left = reserve if self.overdraws else min(reserve, left)
@@ -125,7 +127,8 @@ class RecallRules(NamedTuple):
             return _Packed()
         is_guidance = context_tier == "guidance"
         shown = [memory_text(one, is_guidance=is_guidance) for one in ones]
-        prices = self.pricing.prices("elevated_guidance" if is_guidance else "recalled_memories", shown)
+        section: Section = "elevated_guidance" if is_guidance else "recalled_memories"
+        prices = self.pricing.prices(section, shown, counted=[one.tokens for one in ones] if is_guidance else ())
         fits = longest_prefix((price.packed for price in prices), budget_tokens) if budget_tokens > 0 else 0
         chosen = _chosen(ones[:fits], shown[:fits], prices[:fits])
         if fits == len(ones):
@@ -180,7 +183,8 @@ def memory_text(one: Recalled, *, is_guidance: bool = False, is_recovered: bool 
 
 def _chosen(ones: Sequence[Recalled], shown: Sequence[MemoryText], prices: Sequence[Price]) -> list[ChosenDocument]:
     return [
-        ChosenDocument(one, as_shown, price.packed) for one, as_shown, price in zip(ones, shown, prices, strict=True)
+        ChosenDocument(one, as_shown, price.packed, price.shown)
+        for one, as_shown, price in zip(ones, shown, prices, strict=True)
     ]
 
 

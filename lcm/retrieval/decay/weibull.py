@@ -85,6 +85,14 @@ class Weibull:
         check_range(self, "importance_modulation", ge=0)
         check_weights(self, "recency_weight", "frequency_weight", "intrinsic_weight")
 
+    @property
+    def acting_unused(self) -> tuple[str, ...] | None:
+        """Where working documents that were never used stand on their floor whatever their age and importance, the
+        settings by which they do and that act there; None where ages tell."""
+        if self.recency_lifts or self.recency_weight + self.intrinsic_weight > self.floor_working:
+            return None
+        return "floor_working", "search_boost_min", "recency_weight", "intrinsic_weight", "recency_lifts"
+
     def recency(self) -> pl.Expr:
         """R, in [0, 1]."""
         return _recency(self)

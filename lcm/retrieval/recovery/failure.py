@@ -14,7 +14,7 @@ class FailureRule:
 
     From the widest index tier: some document was found there, so the narrow ones were not sure. Weak: the best score
     is below `floor_score`. Vague: at least `min_top_k` documents came, the first `min_top_k` are all summaries, and
-    the mean of their confidence is below `min_mean_confidence`. Elsewhere: there is no turn of the asker's own session,
+    the mean of their confidence is below `min_mean_confidence`. Elsewhere: there is nothing of the asker's own session,
     neither at hand nor in the answer.
 
     Of an empty answer none of the first three holds. Source: libravdb memory 1.4.4.
@@ -34,7 +34,7 @@ class FailureRule:
 
         Args:
             answer: without what was recovered.
-            has_session: turns of the asker's own session are at hand.
+            has_session: something of the asker's own session is at hand, a turn or what was made of turns.
             widest_tier: the width of the widest index tier.
         """
         first = answer[: self.min_top_k]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from eval.measures.names import EXTERNAL_MEMORY
@@ -59,10 +60,10 @@ def test_a_loss_beyond_tolerance_and_chance_has_regressed(compare: Any) -> None:
         pytest.param(
             [0.5] * 200, [0.0] * 13 + [1.0] * 10 + [0.5] * 177, "fine", 0, -1.5 / 200, id="which chance may have made"
         ),
-        pytest.param([1.0, 0.0] * 10, [0.0, 1.0] * 10, "cannot tell", 2, 0, id="which the interval holds"),
+        pytest.param([1.0, 0.0] * 10, [0.0, 1.0] * 10, "cannot tell", 3, 0, id="which the interval holds"),
         pytest.param([0.5] * 40, [1.0] * 40, "fine", 0, 0.5, id="none, but a gain"),
         pytest.param([0.5], [0.5], "fine", 0, 0, id="none, of one query"),
-        pytest.param([1.0], [0.0], "cannot tell", 2, -1, id="of one query"),
+        pytest.param([1.0], [0.0], "cannot tell", 3, -1, id="of one query"),
     ],
 )
 def test_the_gate_is_closed_by_no_loss(
@@ -105,11 +106,31 @@ def test_of_a_cost_only_a_rise_is_to_be_detected(compare: Any) -> None:
 
 
 def test_what_only_the_correction_makes_chance_is_no_regression(compare: Any) -> None:
-    """6 of 40 lose all, p = 2 / 2**6 = .031; with those of their category, and another's, .031 * 3 = .094."""
-    after = {"recall@10": [0.0] * 6 + [1.0] * 34}
-    found = compare({"recall@10": [1.0] * 40}, after, categories=["a"] * 20 + ["b"] * 20)
-    assert (row(found)["p"], row(found)["p_holm"], row(found)["difference"]) == (2 / 64, 3 * 2 / 64, -6 / 40)
+    """6 of 40 lose all, p = 2 / 2**6 = .031; beside another gated measure, .031 * 2 = .063."""
+    gated = {"measures": dict.fromkeys(("recall@10", "MRR"), LIMITS["recall@10"])}
+    before, after = {"recall@10": [1.0] * 40, "MRR": [1.0] * 40}, {"recall@10": [0.0] * 6 + [1.0] * 34}
+    found = compare(before, {**after, "MRR": before["MRR"]}, gated)
+    assert (row(found)["p"], row(found)["p_holm"], row(found)["difference"]) == (2 / 64, 2 * 2 / 64, -6 / 40)
     assert found.gate == "cannot tell"
+
+
+def test_neither_categories_nor_what_is_only_told_hide_a_loss_over_all_queries(compare: Any) -> None:
+    """8 of 104 lose all, p = 2 / 2**8; over all queries that are three tests, with all rows of the table it were 28."""
+    same = {"nDCG@10": [1.0] * 104, "MRR": [1.0] * 104}
+    before, after = ({"recall@10": of, "tokens@10": tokens, **same} for of, tokens in (
+        ([1.0] * 104, [100.0] * 104), ([0.0] * 8 + [1.0] * 96, [150.0] * 104),
+    ))  # fmt: skip
+    settings = {"measures": dict.fromkeys(("recall@10", "nDCG@10", "MRR"), LIMITS["recall@10"])}
+    found = compare(before, after, settings, categories=[f"kind {i % 6}" for i in range(104)])
+    assert found.rows.height == 7 * 4
+    assert row(found)["p_holm"] == pytest.approx(3 * 2 / 2**8, abs=0.005)
+    assert (row(found)["verdict"], found.gate) == ("worse", "regressed")
+    cost = row(found, measure="tokens@10")
+    assert (cost["p"], cost["p_holm"], cost["verdict"], cost["difference"]) == (None, None, "not tested", 50.0)
+    assert cost["low"] is not None
+    # The rows of categories are a family of their own, of 18 tests.
+    assert found.rows.filter(pl.col("group") != "all")["p_holm"].count() == 18
+    assert min(found.rows.filter(pl.col("group") != "all")["p_holm"].drop_nulls()) == 1.0
 
 
 @pytest.mark.parametrize(("n", "gate"), [(9, "cannot tell"), (10, "fine")])
@@ -156,7 +177,8 @@ def test_queries_of_a_workspace_may_count_as_one_and_are_drawn_as_one(compare: A
     assert (row(clustered)["units"], row(clustered)["p"], clustered.gate) == (2, 2 / 4, "cannot tell")
     sixty, six = {"workspaces": list("abcdef") * 10, "categories": ["one"] * 30 + ["two"] * 30}, 2 / 2**6
     clustered = compare({"recall@10": [1.0] * 60}, {"recall@10": [0.98] * 60}, by_workspace, **sixty)
-    assert (row(clustered)["p_holm"], row(clustered)["gate"]) == (3 * six, "cannot tell"), "three tests ask too much"
+    assert (row(clustered)["p_holm"], row(clustered)["gate"]) == (six, "regressed")
+    assert row(clustered, "one")["gate"] == "cannot tell", "two tests ask too much"
     before, after = {"recall@10": [0.5] * 40}, {"recall@10": [0.0, 0.0, 1.0, 1.0] * 10}
     clustered = compare(before, after, by_workspace, workspaces=four)
     assert (row(clustered)["low"], row(clustered)["high"]) == (-0.5, 0.5)
@@ -228,16 +250,16 @@ def test_of_costs_alone_the_query_that_rose_most_comes_first(compare: Any) -> No
 
 
 def test_a_cost_fails_a_candidate_only_where_that_is_asked_for(compare: Any) -> None:
-    """A gain of .17 recall for a third more tokens: better, worse, and nothing regressed."""
+    """A gain of .17 recall for a third more tokens: better, and a cost that is told without a test."""
     before = {"recall@10": [0.5] * 100, "tokens@10": [100.0] * 100}
     after = {"recall@10": [0.67] * 100, "tokens@10": [130.0] * 100}
     found = compare(before, after)
     assert (found.gate, found.exit_code) == ("fine", 0)
     told = [(one["measure"], one["verdict"], one["gate"]) for one in found.rows.to_dicts()]
-    assert told == [("recall@10", "better", "fine"), ("tokens@10", "worse", None)]
+    assert told == [("recall@10", "better", "fine"), ("tokens@10", "not tested", None)]
     assert headline(found) == (
         "fine: nothing gated is worse than tolerated beyond chance; over all queries, a loss to be detected is excluded"
-        " (better: recall@10 +0.170; worse: tokens@10 +30.0 (not gated))"
+        " (better: recall@10 +0.170; not tested: tokens@10 +30.0)"
     )
     assert (found.worse, len(found.better)) == ((), 10)
     asked = {**LIMITS, "tokens@10": {"tolerance": "10%", "detectable": "25%"}}

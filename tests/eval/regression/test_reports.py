@@ -92,7 +92,7 @@ def test_the_markdown_report_says_what_got_worse(tmp_path: Path) -> None:
     assert lines[0] == "## lcm regress: regressed"
     (whole,) = [line for line in lines if line.startswith("| all |")]
     assert whole.startswith("| all | recall@10 | 100 | 21 | 1.000 | 0.790 | -0.210 | [-0.")
-    assert whole.endswith("| .006 | worse | -0.010 | **regressed** |")  # 1 / 501, of three tests
+    assert whole.endswith("| .002 | worse | -0.010 | **regressed** |")  # 1 / 501
     assert "<details><summary>q000 (rare): Who &lt;b&gt;|&lt;/b&gt;?</summary>" in lines
     assert "recall@10 1.000 -> 0.000; 1 messages of evidence" in lines
     assert "| 1 | m1 **evidence** | m2 |" in lines
@@ -105,7 +105,13 @@ def test_the_folder_holds_all_of_it_for_machines(tmp_path: Path, comparison: Gat
     found = json.loads((tmp_path / "report.json").read_text())
     assert (found["gate"], found["exit_code"]) == ("regressed", 1)
     assert [row["group"] for row in found["rows"]] == ["all", "rare", "few", "often"]
-    assert found["worse_queries"][0]["baseline"][0] == {"document_id": "m1", "covers_evidence": True}
+    assert found["worse_queries"][0]["baseline"][0] == {
+        "document_id": "m1",
+        "covers_evidence": True,
+        "workspace_id": "w",
+        "message_ids": ["m1"],
+        "text": None,
+    }
     assert pl.read_parquet(tmp_path / "verdict.parquet").equals(comparison.rows)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["kind"] == "regression"
@@ -113,7 +119,7 @@ def test_the_folder_holds_all_of_it_for_machines(tmp_path: Path, comparison: Gat
     assert summary["metrics"]["category/rare/recall@10.difference"] == -1
     assert "category/few/recall@10.p_holm" not in summary["metrics"]  # not tested
     assert summary["metrics"]["regressed"] == 2
-    assert summary["params"]["measures.recall_at_10.tolerance"] == "0.01"
+    assert summary["params"]["measures.recall_at_10.tolerance"] == 0.01
     hashes = {f"{name}_config_hash": "0" * 16 for name in ("baseline", "candidate")}
     assert summary["tags"] == {"gate": "regressed", "dataset_digest": "a" * 64, **hashes}
 

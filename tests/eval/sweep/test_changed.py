@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from eval.sweep.changed import changed_measures, why_equal
+from eval.sweep.changed import changed_measures, equal_points, why_equal
 from eval.sweep.results import PointResult, frame, markdown, marked
 from eval.sweep.sweep_folder import write_sweep
 from pipelines.views.terminal import compared_by, show_points
+from tests.support.run_folders import write_run_folder
 
 NAMES = ("recall@10", "retained@2000", "retained@1000", "expansions@1000")
 FOLDED = {"ratio": 3.5, "confidence": 0.5, "summaries": 7, "depth": 1, "depth_0": 5, "depth_1": 2}
@@ -61,7 +62,7 @@ def test_what_became_of_parts_is_in_the_frame_and_has_no_best() -> None:
     assert frame(points)["ratio"].to_list() == [3.5, 3.5]
     assert "ratio.low" not in frame(points).columns
     assert (marked(points, "ratio"), marked(points, "recall@10")) == (None, 2.0)
-    line = markdown(points, ["ratio", "depth_0", "recall@10"], "title").splitlines()[-1]
+    line = markdown(points, ["ratio", "depth_0", "recall@10"], "title", stars={"recall@10": [1]}).splitlines()[-1]
     assert line == "| 1 | `compaction.budget_tokens=2` | 3.500 | 5 | **2.000** |"
     assert marked([point("a", "1"), point("a", "2")], "recall@10") is None, "all are equal"
     assert marked([point("a", "1")], "recall@10") == 0.5
@@ -100,3 +101,22 @@ def test_equal_points_say_why(key: str, flags: list[str], reason: str) -> None:
     (_, *reasons) = why_equal([point(key, value, flags=flags) for value in "12"])
     assert len(reasons) == 1
     assert reasons[0].startswith(reason)
+
+
+def test_points_that_are_equal_query_by_query_are_told_with_what_would_make_them_act(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a and c the means are equal, too, and their queries are not."""
+    points = [point("decay", name, mean) for name, mean in (("a", 0.5), ("b", 0.5), ("c", 0.5), ("d", 0.7), ("e", 0.7))]
+    values = {"a": [0.0, 1.0], "b": [0.0, 1.0], "c": [1.0, 0.0], "d": [0.7, 0.7], "away": [0.7, 0.7]}
+    for name, column in values.items():
+        write_run_folder(tmp_path / f"decay{name}", {"recall@10": column})
+    (note,) = equal_points(tmp_path, points)
+    assert note.startswith(
+        "equal for every query: decay=a, decay=b: decay changed nothing between them (no document is "
+    )
+    assert "reinforcement=recall, decay.recency_lifts=true, a lower floor" in note
+    assert equal_points(tmp_path, points[2:]) == [], "of e nothing is at hand"
+    assert equal_points(tmp_path, points[:2]) == [], "all are equal, which is told otherwise"
+    show_points(points, tmp_path)
+    assert note in " ".join(capsys.readouterr().out.split())

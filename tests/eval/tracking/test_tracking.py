@@ -1,8 +1,10 @@
 """What MLflow holds of a run, and what happens where it cannot be reached."""
 
+import getpass
 import json
 import shutil
 import socket
+import socketserver
 import sqlite3
 import threading
 import time
@@ -19,6 +21,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from eval.experiment.run_folder import read_summary, write_summary
+from eval.experiment.times import times_ms
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.tracking.entry import measure_name, metric_name
 from eval.tracking.mlflow_log import Mlflow
@@ -50,8 +53,8 @@ class Logged:
     def runs(self) -> list[Any]:
         from mlflow.tracking import MlflowClient
 
-        client = MlflowClient(self.tracking.uri)
-        experiment = client.get_experiment_by_name(self.tracking.experiment)
+        client = MlflowClient(self.tracking.address)
+        experiment = client.get_experiment_by_name(self.tracking.experiment_name)
         return list(client.search_runs([experiment.experiment_id]))
 
 
@@ -142,10 +145,19 @@ def test_name_description_dataset_and_tags_say_what_was_run_and_the_whole_folder
     assert json.loads(used.dataset.source) == summary["dataset"]
     assert (run.info.status, tags["dataset_digest"]) == ("FINISHED", summary["dataset"]["digest"])
     assert (tags["config_hash"], tags["commit"]) == (summary["config_hash"], summary["commit"] or "unknown")
+    seconds = summary["timing"]["seconds"]
+    assert (run.info.start_time, run.info.end_time) == times_ms(summary)
+    assert run.info.end_time - run.info.start_time == pytest.approx(1000 * seconds["total"], abs=500)
+    assert (tags["mlflow.user"], tags["mlflow.source.name"]) == (getpass.getuser(), "lcm evaluate")
+    assert (run.info.user_id, tags.get("mlflow.source.git.commit")) == (getpass.getuser(), plain_commit(summary))
     kept = Path(run.info.artifact_uri.removeprefix("file://"))
     assert kept.is_relative_to(logged.folder.parent)  # beside the database, wherever the command was given
     for name in ("config.yaml", "per_query.parquet", "run.parquet", "summary.json"):
         assert (kept / name).read_bytes() == (logged.folder / name).read_bytes()
+
+
+def plain_commit(summary: Any) -> str | None:
+    return summary["commit"] and summary["commit"].removesuffix("+")
 
 
 def test_words_of_data_are_no_markdown_of_a_description() -> None:
@@ -166,6 +178,46 @@ def test_a_folder_is_known_by_where_it_was_logged_and_by_what_it_held(logged: Lo
     assert (here.log(copied), there.log(copied)) == (first, second)
     write_summary(copied, read_summary(copied) | {"notes": ["a later run"]})
     assert len({first, second, here.log(copied)}) == 3
+
+
+def test_an_experiment_has_a_kind_though_it_was_made_without(logged: Logged, copied: Path) -> None:
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(logged.tracking.address)
+    client.create_experiment("older")
+    Mlflow(logged.tracking.uri, "older").log(copied)
+    for name in ("tests", "older"):
+        assert client.get_experiment_by_name(name).tags["mlflow.experimentKind"] == "custom_model_development"
+
+
+def test_the_name_of_the_environment_is_that_of_the_run(
+    logged: Logged, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("TRACKING_URI", logged.tracking.address), ("EXPERIMENT_NAME", "ci"), ("RUN_NAME", "pr-7")):
+        monkeypatch.setenv(f"MLFLOW_{name}", value)
+    said = Mlflow().log(copied)
+    (run,) = Logged(copied, Mlflow(), "").runs()
+    assert run.info.run_name == "pr-7"
+    assert said.endswith(", as MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME, MLFLOW_RUN_NAME say")
+
+
+def test_a_server_that_never_answers_is_waited_for_once(copied: Path) -> None:
+    asked = 0
+
+    class Mute(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            nonlocal asked
+            asked += 1
+            is_over.wait(PATIENCE_S)
+
+    is_over = threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Mute) as mute:
+        threading.Thread(target=mute.serve_forever, daemon=True).start()
+        with pytest.raises(TrackingError, match="log it later"):
+            Mlflow(uri=f"http://127.0.0.1:{mute.server_address[1]}", timeout_s=1).log(copied)
+        is_over.set()
+        mute.shutdown()
+    assert asked == 1
 
 
 @pytest.mark.parametrize("behaviour", ["is not there", "answers 500", "never answers"])

@@ -16,9 +16,10 @@ from tests.lcm.refusals import assert_refused
 def test_settings_of_assemblies_out_of_range_are_refused() -> None:
     lossless, continuity = partial(Lossless, Utf16Units()), partial(Continuity, Utf16Units())
     assert_refused(lossless, "be >= 0", fresh_tail_count=-1)
-    assert_refused(lossless, "be > 0 or null", fresh_tail_max_tokens=0, max_budget_tokens=nan, default_budget_tokens=-5)
+    assert_refused(lossless, "be >= 0 or null", fresh_tail_max_tokens=-1)
+    assert_refused(lossless, "be > 0 or null", max_budget_tokens=nan, default_budget_tokens=-5)
     assert_refused(lossless, "be one of: chronological, relevance", eviction="oldest")
-    assert_refused(lossless, "be one of: corrected, original", rules="1.4.4")
+    assert_refused(lossless, "be one of: 0.15, corrected, original", rules="1.4.4")
     assert_refused(lossless, "be an IANA name such as Europe/Madrid", timezone="Mars/Base")
     assert_refused(continuity, "be in (0, 1]", token_budget_fraction=nan)
     assert_refused(continuity, "be one of: 1.4.4, corrected, original", rules="1.4")

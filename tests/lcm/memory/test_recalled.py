@@ -56,6 +56,12 @@ def test_what_is_related_is_cut_and_shown_with_the_best_answer_alone() -> None:
     assert [one.related for one in found["r"]] == [("x" * 79,)]
 
 
+def test_a_document_comes_with_its_tokens_as_they_were_counted() -> None:
+    documents = documents_of({"counted": "one", "not": "two"}).with_columns(tokens=pl.Series([7, 0]))
+    found = recalled_by_query(ranking_of(["not", "counted"]), documents)["q"]
+    assert [(one.document_id, one.tokens) for one in found] == [("not", 0), ("counted", 7)]
+
+
 def test_beginnings_stand_side_by_side_and_an_answer_without_any_is_its_text() -> None:
     documents = documents_of({"first": "one", "second": "two", "other": "three", "another": "four"})
     found = recalled_by_query(ranking_of(["first", "second"], {"first": ["other", "another"]}), documents)["q"]

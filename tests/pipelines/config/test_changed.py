@@ -20,6 +20,10 @@ HYBRID = {
         (["fusion.weights.dense_score=0.5", "means.seed=7"], {"fusion.weights.dense_score": 0.5, "means.seed": 7}),
         (["measures.latency=null"], {"measures.latency": None}),
         (["+dataset@distractors.beam=beam"], {"dataset@distractors.beam": "beam"}),
+        (
+            ["summarizer=routed", "summarizer@summarizer.abstractive=truncate"],
+            {"summarizer": "routed", "summarizer@summarizer.abstractive": "truncate"},
+        ),
     ],
 )
 def test_what_differs_is_told(overrides: list[str], told: dict[str, object]) -> None:

@@ -11,7 +11,8 @@ from lcm.memory.session.rules import SessionRules
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.ordering import best_first
 from pipelines.config import building
-from pipelines.config.idle import idle_note
+from pipelines.config.idle import alike_notes, idle_note
+from pipelines.steps.point import READ
 from tests.support.composing import composed
 
 WORDS = {
@@ -71,6 +72,37 @@ def test_parts_without_work_are_told(line: str, tmp_path: Path) -> None:
         assert (told[5:] in note) == told.startswith("has"), note
     else:
         assert note == ("" if told == "nothing" else told)
+
+
+FLOOR = "a document that was never used stands on floor_working whatever its age: reinforcement=recall, decay.recency_"
+
+
+@pytest.mark.parametrize(
+    ("points", "reason"),
+    [
+        (("decay=weibull", "decay=weibull_fast"), FLOOR),
+        (("decay=weibull decay.beta_core=0.5", "decay=weibull decay.recency_half_life_days=5"), FLOOR),
+        (("decay=weibull_lifted", "decay=weibull_fast"), None),
+        (("decay=weibull decay.floor_working=0.6", "decay=weibull_fast decay.floor_working=0.6"), None),
+        (("decay=weibull reinforcement=recall", "decay=weibull_fast reinforcement=recall"), None),
+        (("decay=weibull reinforcement=access_count", "decay=weibull_fast reinforcement=access_count"), None),
+        (("decay=weibull measures=[default,staleness]", "decay=weibull_fast measures=[default,staleness]"), None),
+        (("source=dense arms=none", "source=dense arms=none text_index=bm25s"), "this source does not ask it"),
+        (("summarizer.coverage=0.3", "summarizer.coverage=0.4"), "compaction=none makes no summary"),
+        (("fusion.dense_weight=0.3", "fusion.dense_weight=0.4"), None),
+    ],
+)
+def test_what_a_setting_leaves_without_effect_is_known_before_a_sweep(
+    points: tuple[str, str], reason: str | None
+) -> None:
+    third = "fusion.lexical_weight=0.9"
+    configs = {name: composed(["system=hybrid", *name.split()]) for name in (*points, third)}
+    notes = alike_notes(configs, READ)
+    if reason is None:
+        assert notes == []
+    else:
+        (note,) = notes
+        assert note.startswith(f"equal before they run: {points[0]}, {points[1]} ({reason}")
 
 
 def test_a_source_from_outside_asks_what_it_says() -> None:

@@ -47,7 +47,7 @@ def read_by(*overrides: str) -> dict[str, str]:
 
 def leaves(node: Any, path: str = "") -> set[str]:
     if not isinstance(node, dict) or not node:
-        return set() if isinstance(node, str) and node in REFERENCES else {path}
+        return set() if isinstance(node, str) and (node in REFERENCES or node.startswith("${...")) else {path}
     return {
         leaf
         for name, child in node.items()
@@ -57,7 +57,7 @@ def leaves(node: Any, path: str = "") -> set[str]:
 
 
 REFERENCES = {f"${{{group}}}" for group in conf_folder.groups()} | {
-    *("${tracking}", "${...tags}", "${further_embedder}"),
+    *("${tracking}", "${further_embedder}"),
 }
 
 

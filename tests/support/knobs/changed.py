@@ -355,6 +355,8 @@ CHANGED: Mapping[str, Any] = {
     "token_estimator/code_points_up:rounding": "down",
     "token_estimator/script_chars:alphabet_units": 3.0,
     "token_estimator/script_chars:other_units": 5.0,
+    "tracking/mlflow:experiment": "another",
+    "tracking/mlflow:run_name": "another",
     "tracking/mlflow:uri": lambda here: f"sqlite:///{here}/another.db",
     "vector_index/hnsw:exact_below": 100,
     **{f"vector_index/{name}:ef_a_result": 6 for name in ("hnsw", *TIERS)},

@@ -15,6 +15,7 @@ from lcm.protocols.retrieval import Batch
 from lcm.records.context import Context
 from lcm.records.document import GLOBAL_SCOPE
 from lcm.records.query import Recalled
+from lcm.records.summary import Summary
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.store.documents import DOCUMENT_SCHEMA
 from lcm.writing.dream.query import asks_for_dreams
@@ -87,7 +88,7 @@ def context_assembly(case: dict[str, Any]) -> dict[str, Any]:
     ranking = ranker(case["config"], assembly, items)
     recalled = answer(ranking, workspace(case, prompt, items), items)
     ask = ContextRequest(case["token_budget"], prompt, recalled, instant(case["now_ms"]))
-    [context] = assembly.assemble(messages, [ask], authored)
+    [context] = assembly.assemble([*summaries_of(case), *messages], [ask], authored)
     said = [str(message["content"]) for message in context.messages]
     said += [message["content"] for message in case["messages"]]
     notes = context.notes
@@ -105,6 +106,17 @@ def context_assembly(case: dict[str, Any]) -> dict[str, Any]:
 def is_raw(turn: Mapping[str, Any]) -> bool:
     """Whether a record of a session is a turn: no summary, and no copy that an index tier answered with."""
     return turn["metadata"].get("type") != "summary" and "cascade_tier" not in turn["metadata"]
+
+
+def summaries_of(case: Mapping[str, Any]) -> list[Summary]:
+    """What the search of the session knows beside its turns."""
+    collections, session, folded_at = case["collections"], case["session_id"], instant(case["now_ms"])
+    turns = {turn["id"] for turn in collections["session_turns"] if is_raw(turn)}
+    return [
+        Summary(hit["id"], session, "leaf", 0, hit["text"], 0, folded_at)
+        for hit in collections["session_hits"]
+        if hit["id"] not in turns
+    ]
 
 
 def recovering(assembly: Continuity, config: Mapping[str, Any]) -> Continuity:
@@ -229,6 +241,7 @@ def answer(ranking: Ranking, batch: Batch, items: Mapping[str, Item]) -> list[Re
             items[name].metadata.get("confidence", 0.0),
             index_tier,
             is_recovered,
+            items[name].metadata.get("token_estimate", 0),
         )
         for name, score, cosine, scope_class, index_tier, is_recovered in ranking.rank(batch)
         .select(columns)

@@ -85,6 +85,19 @@ def test_guidance_takes_its_share_and_no_more_and_recall_is_starved_before_it() 
     assert (ids(context, "guidance"), ids(context, "recalled")) == (["g"], [])
 
 
+@pytest.mark.parametrize("rules", ["original", "1.4.4"])
+def test_a_rule_leaves_others_less_by_what_it_counts_and_not_by_what_it_is_packed_by(rules):
+    packing = replace(ORIGINAL, rules=rules)  # of 400 tokens it has 100, of which rules may take 15
+    others = [recalled("m", "y" * 4 * tokens) for tokens in (78, 79)]
+    beside = {}
+    for counted in (0, 21, 23):
+        rule = recalled("g", "x" * 40, "guidance", tokens=counted)  # 10 tokens; 22 as the message that shows it
+        shown = [packing.assemble([], [ContextRequest(400, "k", [rule, other])])[0] for other in others]
+        assert [ids(context, "guidance") for context in shown] == [["g"], ["g"]]
+        beside[counted] = [ids(context, "recalled") for context in shown]
+    assert beside == {0: [["m"], []], 21: [["m"], ["m"]], 23: [[], []]}
+
+
 def test_what_stands_only_for_turns_and_rules_that_are_shown_is_left_out() -> None:
     found = [
         recalled("shown", source_message_ids=("u2",)),
@@ -148,6 +161,14 @@ def test_what_was_fetched_for_a_question_of_no_session_is_shown_in_any_conversat
     assert (with_it.notes["is_elsewhere"], with_it.notes["reserve_tokens"]) == (True, 500 // 10)
     assert (ids(with_it, "recalled"), ids(with_it, "recovered")) == (["r"], ["raw"])
     assert (without.notes["is_elsewhere"], without.notes["reserve_tokens"]) == (False, 0)
+
+
+def test_a_session_that_is_folded_whole_is_no_elsewhere_though_its_answer_has_nothing_of_it() -> None:
+    asked, notes = [ContextRequest(500, "key", [recalled("r")])], []
+    for items in ([], [summary("old")], TALK):
+        [context] = RECOVERING.assemble(items, asked)
+        notes.append((context.notes["is_elsewhere"], context.notes["reserve_tokens"]))
+    assert notes == [(True, 500 // 10), (False, 0), (False, 0)]
 
 
 def test_the_first_entry_of_a_section_pays_for_its_frame_where_nothing_else_was_recalled() -> None:
