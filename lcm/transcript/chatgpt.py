@@ -32,8 +32,8 @@ _WORD_KEYS = ("text", "result", "content", "user_profile", "user_instructions", 
 class ChatGptReader:
     """Reads the branch that `current_node` ends as the conversation, and each other one as a conversation of its own.
 
-    What stands beside the `mapping` is an event of type `session`, with null in its place. A node without a message is
-    an event of type `node`; a system message that the page hides one of type `hidden`, unless it holds the user's own
+    What stands beside the `mapping` is an event of type `session`, with the `children` of the nodes in its place: they
+    grow as the talk goes on, and what is said does not. A node without a message is an event of type `node`; a system message that the page hides one of type `hidden`, unless it holds the user's own
     instructions.
     """
 
@@ -59,14 +59,16 @@ def _conversation(
 ) -> Iterator[RecordedItem]:
     mapping: dict[str, Any] = conversation["mapping"]
     title = text_in(conversation, "title")
-    yield RecordedItem(conversation_id, Event("session", conversation | {"mapping": None}), title)
+    children = {key: node["children"] for key, node in mapping.items() if isinstance(node, dict) and "children" in node}
+    yield RecordedItem(conversation_id, Event("session", conversation | {"mapping": children}), title)
     parents = {key: _parent(node) for key, node in mapping.items()}
     order = behind_parents(parents)
     branches = suffixes({key: parents[key] for key in order}, text_in(conversation, "current_node"))
     calls: dict[str, str] = {}
     for key in order:
         with file.record(line, f"mapping {key}: "):
-            item = _item(as_object(mapping[key], "a node"), key, conversation_id, calls)
+            node = {name: value for name, value in as_object(mapping[key], "a node").items() if name != "children"}
+            item = _item(node, key, conversation_id, calls)
             yield RecordedItem(conversation_id + well_formed(branches[key]), item, title)
     file.doubts += doubts(parents, f"{file.path}: conversation {conversation_id}")
 

@@ -59,9 +59,11 @@ def records(path: Path) -> list[Any]:
             key for key in entry if isinstance(entry[key], list) and entry[key] and (is_document or key in NESTING)
         ]
         trees = [key for key in TREES if isinstance(entry.get(key), dict)]
-        found.append({**entry, **dict.fromkeys([*lists, *trees])} if lists or trees else entry)
+        children = {key: {name: n["children"] for name, n in entry[key].items() if "children" in n} for key in trees}
+        found.append({**entry, **dict.fromkeys(lists), **children} if lists or trees else entry)
         found += [element for key in lists for element in entry[key]]
-        found += [node for key in trees for node in entry[key].values()]
+        nodes = [node for key in trees for node in entry[key].values()]
+        found += [{name: value for name, value in node.items() if name != "children"} for node in nodes]
         if told := entry.get("$set", {}).get("messages"):  # a change of Gemini's that lists messages
             found[-1:] = [{"$set": entry["$set"] | {"messages": None}}, *told]
     return found

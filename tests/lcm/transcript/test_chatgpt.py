@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.store.store import Store
+from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.chatgpt import ChatGptReader
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
@@ -174,6 +176,24 @@ def test_each_node_comes_back_or_is_put_aside(
     path = write(tmp_path_factory.getbasetemp() / "any.json", held)
     transcripts, aside = read(path, READER)
     found = natives([*(e for t in transcripts for e in t.events), *(m for t in transcripts for m in t.messages)])
-    owed = Counter(map(json.dumps, [held | {"mapping": None}, *mapping.values()]))
+    nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
+    header = held | {"mapping": {key: node["children"] for key, node in nodes.items() if "children" in node}}
+    bare = ({name: part for name, part in node.items() if name != "children"} for node in nodes.values())
+    owed = Counter(map(json.dumps, [header, *bare, *(node for node in mapping.values() if not isinstance(node, dict))]))
     assert not Counter(map(json.dumps, found)) - owed
     assert len(found) + len(aside) == owed.total()
+
+
+def test_an_export_of_the_next_month_adds_what_was_said_since(tmp_path: Path) -> None:
+    first = [node("a", None), node("b", "a", "assistant")]
+    later = [first[0] | {"children": ["b"]}, first[1] | {"children": ["c"]}, node("c", "b") | {"children": []}]
+    months = [[*first], later]
+    files = [
+        write(tmp_path / f"{number}.json", conversation(*nodes, current_node=nodes[-1]["id"]))
+        for number, nodes in enumerate(months)
+    ]
+    with Store() as store:
+        for file in files:
+            ((transcript,), _) = read(file, READER)
+            store.ingest(transcript, Utf16Units())
+        assert [message.content for message in store.messages("c1")] == ["words of a", "words of b", "words of c"]
