@@ -17,6 +17,7 @@ _HOW = {"verbatim": "whole", "summarised": "in other words", "reachable": "by ex
 _LEFT_OUT: dict[LeftOutReason, str] = {
     "tail": "outside the fresh tail",
     "shown": "not shown again: all that it stands for is shown",
+    "clamped": "cut off: as it is sent, with ids and usage, the context would cost too much",
     "passed over": "passed over by recovery",
     "dreams": "not shown: questions about dreams are answered by dreams, and no others are",
 }
@@ -118,7 +119,7 @@ def _told(item_id: str, context: Context, behind: str) -> str:
         return f"{behind} {told.behind}, which is {_told(told.behind, context, behind)}"
     if told.reason == "budget":
         limit = context.notes.get("memory_tokens", context.budget_tokens)
-        left = max(0, limit - context.tokens)
+        left = max(0, told.room_tokens)
         return f"cut by the budget: it takes {told.tokens:,g} tokens, and {left:,g} of {limit:,g} are left"
     if told.reason == "share":
         return f"cut: it takes {told.tokens:,g} tokens, and {told.room_tokens:,g} are left for its kind"
