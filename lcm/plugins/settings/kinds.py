@@ -40,8 +40,8 @@ def seconds(milliseconds: float) -> float:
 
 
 def tidy(value: float) -> float:
-    """A whole number without its fraction; what arithmetic left beyond nine places is none of ours."""
-    rounded = round(value, 9)
+    """A whole number without its fraction; what arithmetic left beyond twelve digits is none of ours."""
+    rounded = float(f"{value:.12g}")
     return int(rounded) if float(rounded).is_integer() else rounded
 
 
