@@ -41,6 +41,8 @@ KNOBS_TURNED = 12
 
 
 ALIKE: dict[str, str] = {
+    "token_estimator=recorded": "as weighted, where no session records its usage",
+    "ranking=lancedb_pro_beta11": "as lancedb_pro, where nothing is authored and nobody complains of the memory",
     "token_estimator=code_points_up": "as utf16_units, where no text has a character that takes two of these",
     "decay=weibull_fast": "no document is old enough to fall below its tier's floor, at whichever speed",
     "decay=weibull_slow": "likewise",

@@ -38,7 +38,7 @@ from pipelines.steps.point import experiment_of
 from tests.support.composing import composed
 
 NEEDS = {
-    "admission": {"balanced_model": "a language model"},
+    "admission": dict.fromkeys(("balanced_model", "balanced_batch"), "a language model"),
     "deduplication": {"model": "a language model"},
     "embedder": {"minilm": "a model", "nomic": "a model", "onnx": "a model"},
     "extraction": {"llm": "a language model"},

@@ -85,7 +85,7 @@ def test_the_parquet_files_hold_what_the_summary_sums_up(evaluated: Finished) ->
     folder = evaluated.folder
     run, documents, values, means = (pl.read_parquet(folder / f"{name}.parquet") for name in PARQUET)
     assert run.columns == [
-        "arm", "workspace_id", "query_id", "document_id", "rank", "score", "index_tier", "stands_for",
+        "arm", "workspace_id", "query_id", "document_id", "rank", "score", "index_tier", "stands_for", "related",
     ]  # fmt: skip
     assert run.group_by("query_id", maintain_order=True).agg(pl.col("rank").min())["rank"].unique().to_list() == [1]
     controls = pl.read_parquet(folder / "control_run.parquet")
