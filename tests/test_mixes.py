@@ -41,7 +41,7 @@ KNOBS_TURNED = 12
 
 
 ALIKE: dict[str, str] = {
-    "token_estimator=recorded": "as weighted, where no session records its usage",
+    "token_estimator=recorded": "as weighted, where no context is cut by what the one session with usage recorded",
     "ranking=lancedb_pro_beta11": "as lancedb_pro, where nothing is authored and nobody complains of the memory",
     "token_estimator=code_points_up": "as utf16_units, where no text has a character that takes two of these",
     "decay=weibull_fast": "no document is old enough to fall below its tier's floor, at whichever speed",

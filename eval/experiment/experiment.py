@@ -31,6 +31,7 @@ from eval.experiment.flags import (
     flags_of_pools,
     flags_of_run,
     flags_of_sessions,
+    flags_of_usage,
 )
 from eval.experiment.outcome import Outcome
 from eval.experiment.served import served
@@ -226,6 +227,7 @@ class Experiment:
                 ),
                 *self._flags(QueryMeasure, system_values, documents),
                 *self._notes(others),
+                *flags_of_usage(evaluator.system, dataset),
                 *flags_of_sessions(evaluator.system, dataset, others.get("survival")),
                 *self._notes_of_arms(results),
             ),

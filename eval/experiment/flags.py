@@ -12,8 +12,10 @@ from lcm.compaction.lossless.lossless import SWEEPS
 from lcm.compaction.lossless.modes import HOT_TOKENS, TAIL_GROWTH
 from lcm.memory.background_compaction import WAITS
 from lcm.memory.system import System
+from lcm.protocols.models import TakesRecorded
 from lcm.records.summary import ContextReading
 from lcm.retrieval.source.candidates import OF_USE
+from lcm.transcript.usage import replies
 
 
 def flags_of_run(
@@ -76,6 +78,14 @@ def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
         f"{sum(compacted.values())} of {len(compacted)} contexts compacted; the largest had {', and '.join(told)}{why}",
         *_inverted_thresholds(contexts),
     )
+
+
+def flags_of_usage(system: System, dataset: Dataset) -> Iterator[str]:
+    """That recorded tokens are to be taken, and no session records any."""
+    if not isinstance(system.token_estimator, TakesRecorded):
+        return
+    if not any(replies(one.messages, one.events) for one in dataset.transcripts):
+        yield "token_estimator=recorded: no session records what its answers took, so that all tokens are estimated"
 
 
 def flags_of_sessions(system: System, dataset: Dataset, survived: pl.DataFrame | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from eval.experiment.facts import large_files
-from eval.experiment.flags import flags_of_contexts, flags_of_haystacks, flags_of_parts
+from eval.experiment.flags import flags_of_contexts, flags_of_haystacks, flags_of_parts, flags_of_usage
 from eval.experiment.outcome import Outcome
 from eval.measures.survival import Survival
 from eval.replay.bulk import Bulk
@@ -36,6 +36,7 @@ from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical
+from lcm.token_estimator.recorded import Recorded
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.eval.tiny import tiny
 from tests.lcm.compaction.contexts import NOW, message
@@ -261,3 +262,14 @@ def test_messages_without_a_time_are_told_with_what_has_nothing_to_work_on() -> 
     (told,) = flags_of_haystacks(tiny([untimed], queries(), []))
     assert told == "no message says when it was said: decay and recency have nothing to work on"
     assert flags_of_haystacks(tiny([talk, replace(untimed, conversation_id="other")], queries(), [])) == ()
+
+
+def test_recorded_tokens_are_asked_of_sessions_that_record_none() -> None:
+    plain, talk = system(), transcript(LINES)
+    asking = replace(plain, token_estimator=Recorded())
+    (note,) = flags_of_usage(asking, tiny((talk,), [], []))
+    assert note.startswith("token_estimator=recorded: no session records")
+    assert list(flags_of_usage(plain, tiny((talk,), [], []))) == []
+    answer = replace(talk.messages[1], role="assistant", envelope={"native": {"usage": {"output_tokens": 7}}})
+    recorded = replace(talk, messages=(talk.messages[0], answer, *talk.messages[2:]))
+    assert list(flags_of_usage(asking, tiny((recorded,), [], []))) == []
