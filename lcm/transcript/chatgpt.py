@@ -33,8 +33,8 @@ class ChatGptReader:
     """Reads the branch that `current_node` ends as the conversation, and each other one as a conversation of its own.
 
     What stands beside the `mapping` is an event of type `session`, with the `children` of the nodes in its place: they
-    grow as the talk goes on, and what is said does not. A node without a message is an event of type `node`; a system message that the page hides one of type `hidden`, unless it holds the user's own
-    instructions.
+    grow as the talk goes on, and what is said does not. A node without a message is an event of type `node`; a system
+    message that the page hides one of type `hidden`, unless it holds the user's own instructions.
     """
 
     name = "chatgpt"
