@@ -131,7 +131,9 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
     if "--version" in arguments:
         return tell(f"lcm {__version__}")
     if name not in PIPELINES:
-        return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
+        from pipelines.config.suggestion import meant
+
+        return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
     if rest[:1] and rest[0] in _PARTS.get(name, ()):
         name, rest = f"{name}-{rest[0]}", rest[1:]
     from pipelines.config.arguments import consented
