@@ -2,6 +2,8 @@
 beside packages of the same names it says whose they are."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -137,6 +139,17 @@ def test_the_sdist_holds_what_builds_documents_and_tests_it(release: Path) -> No
         tops = {name.split("/")[1] for name in archive.getnames()}
     assert tops >= {"conf", "data", "docs", "eval", "lcm", "pipelines", "tests", "pyproject.toml", "constraints.txt"}
     assert tops >= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"}
+
+
+def test_what_the_image_copies_is_all_that_the_wheel_is_made_of(wheel: Path, tmp_path: Path, root: Path) -> None:
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (root / "Dockerfile").read_text(), re.MULTILINE)
+    for name in " ".join(copied).split():
+        copy = shutil.copytree if (root / name).is_dir() else shutil.copy
+        copy(root / name, tmp_path / name)
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path / "out"), str(tmp_path))
+    (made,) = (tmp_path / "out").glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {name for name in zipfile.ZipFile(made).namelist() if "__pycache__" not in name} == names
 
 
 def test_the_command_of_an_environment_of_its_own_evaluates_the_sample(environment: Path) -> None:
