@@ -7,11 +7,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from lcm import __version__
 from lcm.encoding import printable
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
@@ -129,9 +129,11 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
         return tell(usage())
     name, rest = arguments[0], arguments[1:]
     if "--version" in arguments:
-        return tell(f"lcm {version('lcm-harness')}")
+        return tell(f"lcm {__version__}")
     if name not in PIPELINES:
-        return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}")
+        from pipelines.config.suggestion import meant
+
+        return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
     if rest[:1] and rest[0] in _PARTS.get(name, ()):
         name, rest = f"{name}-{rest[0]}", rest[1:]
     from pipelines.config.arguments import consented

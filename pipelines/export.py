@@ -24,7 +24,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
 from eval.sweep.sweep_folder import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
+from lcm import __version__
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.given import plain_bytes
@@ -180,7 +180,7 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
     beside = _beside(source.config)
     provenance = {
         "name": name,
-        "lcm": version("lcm-harness"),
+        "lcm": __version__,
         "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": source.origin,
         "commit": source.summary.get("commit") or commit(),

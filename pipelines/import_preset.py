@@ -66,6 +66,11 @@ def main(arguments: Sequence[str]) -> int:
     own, files = command.settings, [Path(word) for word in command.words]
     if not files:
         raise LcmError("name a file to import")
+    if absent := next((path for path in files if not path.exists()), None):
+        raise LcmError(
+            f"{absent}: no such file or folder; name a plugin's own configuration, the openclaw.json that holds it, or "
+            "a preset that `lcm export` wrote"
+        )
     name = own.get("name") or files[0].resolve().stem.replace("-", "_")
     found = imported_preset(files[0]) if _is_preset(files[0]) else imported_plugin(files, own.get("plugin"))
     for setting, why in found.notes.items():

@@ -13,7 +13,7 @@ from pathlib import Path
 DISTRIBUTION = "lcm-harness"
 """The distribution: on PyPI, `lcm` is another project."""
 PACKAGES = {"lcm": "store/schema_1.sql", "eval": "experiment/run_folder.py", "pipelines": "cli.py"}
-"""Package -> a file by which it is known to be ours; our packages have empty `__init__.py`."""
+"""Package -> a file by which it is known to be ours; our packages have an `__init__.py` that is empty or names us."""
 
 
 def main() -> None:
@@ -50,11 +50,11 @@ def _folder(package: str) -> Path | None:
 
 
 def _is_ours(package: str, folder: Path | None) -> bool:
-    """Another's `__init__.py`, written over ours, says something."""
+    """Another's `__init__.py`, written over ours, says something, and not that."""
     if folder is None or not (folder / PACKAGES[package]).is_file():
         return False
     first = folder / "__init__.py"
-    return first.is_file() and not first.stat().st_size
+    return first.is_file() and (not first.stat().st_size or DISTRIBUTION in first.read_text("utf-8", "replace"))
 
 
 def _listed(folders: set[Path]) -> str:

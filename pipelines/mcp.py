@@ -17,8 +17,8 @@ Needs the package mcp: pip install '.[mcp]' in the checkout."""
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from importlib.metadata import version
 
+from lcm import __version__
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.files import cache_dir
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     if building.flag(asked.config, "cache"):
         system = replace(system, embedder=CachedEmbedder(system.embedder, cache_dir() / "embeddings"))
     may_write = command.flag("write")
-    serve(_opened(command, system, parts["recall"], may_write=may_write), version("lcm-harness"), may_write=may_write)
+    serve(_opened(command, system, parts["recall"], may_write=may_write), __version__, may_write=may_write)
     return 0
 
 

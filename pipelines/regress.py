@@ -19,6 +19,7 @@ tracking says; report=false writes no page.
 Exit code 0: fine; 1: regressed; 3: inconclusive, too few queries to tell; 2: nothing was compared, as after a typo,
 without the baseline or its server, or of sides that cannot be compared."""
 
+import difflib
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -141,7 +142,13 @@ def _readable(override: str) -> str:
     key, _, value = override.lstrip("+").partition("=")
     if key.startswith("hydra.run."):
         raise LcmError(f"{override}: write into=FOLDER")
-    if found := _LIMIT.fullmatch(key):
+    if (found := _LIMIT.fullmatch(key)) is None:
+        measure, _, name = key.removeprefix("regress.measures.").rpartition(".")
+        if near := difflib.get_close_matches(name, ("tolerance", "detectable"), n=1, cutoff=0.7):
+            raise LcmError(
+                f"{key}: no such key; did you mean regress.measures.{measure or 'recall@10'}.{near[0]}={value}?"
+            )
+    else:
         return f"+regress.measures={{{found[1]}:{{{found[2]}:{value}}}}}"
     return f"+{key}={value}" if key == "regress.measures" else override
 

@@ -37,6 +37,8 @@ EXECUTED = [
 ]
 """Pages whose commands follow each other: all run, in one folder, from the first to the last."""
 IN_CI = ("README", "tutorial")
+FIGURES_OF = ("tutorial",)
+"""Pages of which each line that a command is said to print is printed."""
 HELP = sorted((ROOT / "pipelines").glob("*.py"))
 COMPOSED = ("evaluate", "tune")
 """Commands whose examples are composed; those of the others name files that only their reader has."""
@@ -107,11 +109,27 @@ def _run_page(page: Path, folder: Path) -> None:
     (folder / "datasets" / "locomo").mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
         write_small_locomo(folder / "datasets" / "locomo", patch)
-        for line in command_lines(page):
-            _run(folder / "here", shlex.split(line)[1:])
+        said = "".join(_run(folder / "here", shlex.split(line)[1:]) for line in command_lines(page))
+    if page.stem in FIGURES_OF:
+        printed = {_cells(line) for line in said.splitlines()}
+        unsaid = [line for line in told_lines(page) if _cells(line) not in printed]
+        assert not unsaid, (unsaid, said)
 
 
-def _run(place: Path, arguments: list[str]) -> None:
+def told_lines(page: Path) -> list[str]:
+    """The lines that a page says its commands print."""
+    others = re.sub(r"^```sh\n.*?^```\n", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```\n(.*?)^```", others, flags=re.MULTILINE | re.DOTALL)
+    return [line for line in "".join(blocks).splitlines() if line != "..."]
+
+
+def _cells(line: str) -> str:
+    """However wide its columns are."""
+    return " ".join(line.split())
+
+
+def _run(place: Path, arguments: list[str]) -> str:
+    """What a command printed."""
     done = given(place, *arguments)
     is_absent = "external=server_memory" in arguments and shutil.which("mcp-server-memory") is None
     codes = (0, 1, 2) if arguments[0] == MAY_TELL_WORSE else (2,) if is_absent else (0,)
@@ -124,6 +142,7 @@ def _run(place: Path, arguments: list[str]) -> None:
         assert (done.place / into).exists()
     else:
         assert done.stdout.strip()
+    return done.stdout
 
 
 def help_examples() -> list[list[str]]:

@@ -2,15 +2,18 @@
 beside packages of the same names it says whose they are."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 import zipfile
 from pathlib import Path
 
 import numpy
 import pytest
+
+import lcm
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]  # one worker builds, once
 
@@ -94,6 +97,7 @@ def test_the_wheel_holds_the_packages_the_configuration_and_the_licences(wheel: 
     licences = {name.partition(".dist-info/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "data/sample/LICENSE", "data/sample_long/LICENSE"}
     assert "lcm/store/schema_1.sql" in names
+    assert {"lcm/py.typed", "eval/py.typed", "pipelines/py.typed"} <= set(names)
 
 
 def test_an_installed_copy_does_not_lean_on_the_checkout(site: Path, tmp_path: Path, root: Path) -> None:
@@ -137,11 +141,22 @@ def test_the_sdist_holds_what_builds_documents_and_tests_it(release: Path) -> No
     assert tops >= {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"}
 
 
-def test_the_command_of_an_environment_of_its_own_evaluates_the_sample(environment: Path, root: Path) -> None:
+def test_what_the_image_copies_is_all_that_the_wheel_is_made_of(wheel: Path, tmp_path: Path, root: Path) -> None:
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (root / "Dockerfile").read_text(), re.MULTILINE)
+    for name in " ".join(copied).split():
+        copy = shutil.copytree if (root / name).is_dir() else shutil.copy
+        copy(root / name, tmp_path / name)
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path / "out"), str(tmp_path))
+    (made,) = (tmp_path / "out").glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {name for name in zipfile.ZipFile(made).namelist() if "__pycache__" not in name} == names
+
+
+def test_the_command_of_an_environment_of_its_own_evaluates_the_sample(environment: Path) -> None:
     command = str(environment / "bin" / "lcm")
-    stated = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    assert stated["name"] == "lcm-harness"
-    assert run(command, "--version", cwd=environment) == f"lcm {stated['version']}\n"
+    told = f"lcm {lcm.__version__}\n"
+    assert run(command, "--version", cwd=environment) == told
+    assert run(str(environment / "bin" / "python"), "-m", "lcm", "--version", cwd=environment) == told
     settings = ("embedder=hashing", "tracking=none", "measures.latency.queries=0", "cache=false", "hydra.run.dir=run")
     assert "│ system" in run(command, "evaluate", *settings, cwd=environment)
 
@@ -179,5 +194,10 @@ def test_parts_of_two_installations_are_not_mixed(environment: Path, site: Path)
     assert str(other) in told
 
 
-def test_our_packages_are_known_by_saying_nothing_themselves(root: Path) -> None:
-    assert [name for name in ("lcm", "eval", "pipelines") if (root / name / "__init__.py").read_text()] == []
+def test_our_packages_are_known_by_saying_no_more_than_whose_they_are(root: Path) -> None:
+    said = {name: (root / name / "__init__.py").read_text() for name in ("lcm", "eval", "pipelines")}
+    assert said == {
+        "lcm": f'"""lcm, which is installed as lcm-harness."""\n\n__version__ = "{lcm.__version__}"\n',
+        "eval": "",
+        "pipelines": "",
+    }

@@ -1,5 +1,6 @@
 """Several systems side by side: which is better than the baseline by what, which worse, and what each costs."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -224,7 +225,9 @@ def _unknown(measure: str, known: Sequence[str], sides: Sequence[Side]) -> str:
     """That some sides lack a measure, and which, where others have it."""
     lacking = [side.name for side in sides if measure not in side.measures]
     where = f"; without it: {', '.join(lacking)}" if len(lacking) < len(sides) else ""
-    return f"{measure} is not known of all of them: choose from: {', '.join(known)}{where}"
+    near = difflib.get_close_matches(measure, known, n=1, cutoff=0.7)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"{measure} is not known of all of them: choose from: {', '.join(known)}{where}{meant}"
 
 
 def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> list[str]:

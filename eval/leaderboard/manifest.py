@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from eval.experiment.run_folder import CONFIG, ENVIRONMENT, SUMMARY, commit, wri
 from eval.experiment.shape import TEXT, each, keys, list_of, or_null
 from eval.experiment.summary_shape import DATASET
 from eval.leaderboard.board import BoardRun, Leaderboard
+from lcm import __version__
 from lcm.derived import sum_of
 from lcm.errors import LcmError
 from lcm.given import plain_bytes, read_whole
@@ -60,7 +60,7 @@ def manifest_of(board: Leaderboard, folder: Path, names: list[str]) -> dict[str,
         "kind": "leaderboard",
         "measure": board.measure,
         "code": {
-            "lcm": version("lcm-harness"),
+            "lcm": __version__,
             "source": source_digest(),
             "commit": commit(),
         },

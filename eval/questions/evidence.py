@@ -261,7 +261,7 @@ class _Search:
                     thought,
                 )
             nearest = [one.place for one in near] or self._nearest_by_words(quote, scope)
-            raise _NotFoundError(f"{_told(quote)} stands in no message", nearest)
+            raise _NotFoundError(f"{_told(quote)} stands in no message; quote words as they were said", nearest)
         places = self._one_message(quote, [one.place for one in close])
         return Located(evidence, places, f"like, {close[0].percent:.0f} %")
 

@@ -25,7 +25,7 @@ def quieten(timeout_s: int | None = None) -> None:
         os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(timeout_s)
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"  # where a result may be read by a program
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")  # else it tells of each table that it makes
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "CRITICAL")  # we tell what it refuses; else it also shows tracebacks
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 

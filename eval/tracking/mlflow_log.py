@@ -36,7 +36,6 @@ from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.faults import refuse_emptied
-from lcm.faults import told as told_fault
 from lcm.given import plain_bytes
 from lcm.redaction import redacted
 
@@ -137,7 +136,7 @@ class Mlflow:
         try:
             yield
         except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
-            reason = told_fault(err, self._database()) or reason_of(err)
+            reason = reason_of(err, self._database())
             raise TrackingError(
                 f"tracking.uri={self.address}: MLflow did not take the run ({reason}); {remedy}"
             ) from err

@@ -147,7 +147,7 @@ def _client(uri: str, wanted: str) -> Iterator[Any]:
     """A client of a place that exists; what it refuses becomes one line that names the place and what was wanted."""
     quieten()
     if uri.startswith(SQLITE) and not (path := Path(uri.removeprefix(SQLITE))).is_file():
-        raise LcmError(f"tracking.uri={uri}: no such file {path}; name the database that runs were logged to")
+        raise LcmError(f"{wanted}: tracking.uri={uri}: no such file {path}; name the database that runs were logged to")
     from alembic.util import CommandError
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient

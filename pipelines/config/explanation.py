@@ -20,6 +20,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from lcm import faults
 from lcm.errors import LcmError
 from pipelines.config.conf_folder import EVALUATE, chosen_by, groups, settings_of
+from pipelines.config.suggestion import ALIKE, meant
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 _ELSEWHERE = {
@@ -29,8 +30,20 @@ _ELSEWHERE = {
 }
 """Group -> the commands that it belongs to, where that is not all."""
 
-_ALIKE = 0.7
-"""So alike, by difflib, a key is to one that is suggested."""
+_IN_PLACE_OF_A_CHOICE = {
+    "system": "; a memory of others is measured by system=external external.command=[PROGRAM] (docs/external.md)",
+    "measures": "; one measure alone is named in a list, measures.retrieval.names=[{choice}]",
+}
+"""Group -> what may be meant by a word that is like none of its choices."""
+_NAMES_ELSEWHERE = {
+    **dict.fromkeys(("k", "limit", "max_results", "n_results", "top_k"), "ranking.stages.limit.n"),
+    **dict.fromkeys(("embedding", "embedding_model", "embeddings"), "embedder"),
+    **dict.fromkeys(("llm", "model"), "language_model"),
+    **dict.fromkeys(("metric", "metrics"), "measures"),
+    **dict.fromkeys(("data", "corpus"), "dataset"),
+    "memory_system": "system",
+}
+"""What other programs call a key -> the key."""
 _MOST_CHOICES = 3
 """So many that have a key are named."""
 
@@ -118,8 +131,9 @@ def _file_of(error: UnicodeDecodeError) -> str:
 
 def _choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
-    options = ", ".join(sorted(str(option) for option in error.options or groups().get(group) or ()))
-    return f"{group}={choice}: no such choice; choose one of: {options}"
+    options = sorted(str(option) for option in error.options or groups().get(group) or ())
+    hint = meant(choice, options) or _IN_PLACE_OF_A_CHOICE.get(group, "").format(choice=choice)
+    return f"{group}={choice}: no such choice; choose one of: {', '.join(options)}{hint}"
 
 
 def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | None:
@@ -155,7 +169,8 @@ def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | N
     # Never the key itself: in a multirun another point may have it.
     known = sorted({*groups(), *keys} - {key})
     near = [path for path in known if path.endswith(f".{key}")][:3]
-    near = near or difflib.get_close_matches(key, known, n=3, cutoff=_ALIKE)
+    near = near or [name for name in (_NAMES_ELSEWHERE.get(key),) if name in known]
+    near = near or difflib.get_close_matches(key, known, n=3, cutoff=ALIKE)
     if (elsewhere := _nearest_of_other_choices(key, known)) is not None:
         return f"{key}: no such key; did you mean {elsewhere}?"
     remedy = f"did you mean {' or '.join(near)}?" if near else f"`lcm {pipeline} --cfg job` shows every key"
@@ -167,7 +182,7 @@ def _nearest_of_other_choices(key: str, known: Sequence[str]) -> str | None:
     group, _, path = key.partition(".")
     of_choices = [settings_of(group, choice) for choice in groups().get(group, ()) if path]
     of_group = {one for settings in of_choices for one in paths(group, settings)}
-    nearest = difflib.get_close_matches(key, {*known, *of_group} - {key}, n=1, cutoff=_ALIKE)
+    nearest = difflib.get_close_matches(key, {*known, *of_group} - {key}, n=1, cutoff=ALIKE)
     if not nearest or nearest[0] in known:
         return None
     return f"{nearest[0]} of {group}={_choices_with(group, nearest[0].partition('.')[2])[0]}"

@@ -10,6 +10,7 @@ from eval.download import Remote, download
 from lcm.errors import DatasetError
 from pipelines.config import building, conf_folder
 from pipelines.config.arguments import told_apart
+from pipelines.config.suggestion import meant
 from pipelines.views.downloading import downloading
 from pipelines.views.terminal import kept, say
 
@@ -38,8 +39,10 @@ def get(arguments: Sequence[str]) -> int:
 def card_of(name: str) -> Card:
     """The card of a choice of the group `dataset`."""
     known = conf_folder.groups()["dataset"]
+    if (alone := name.removeprefix("dataset=")) != name and alone in known:
+        raise DatasetError(f"{name}: here a dataset is named by a word alone, `lcm datasets {alone}`")
     if name not in known:
-        raise DatasetError(f"no such dataset: {name!r}; choose one of: {', '.join(known)}")
+        raise DatasetError(f"no such dataset: {name!r}; choose one of: {', '.join(known)}{meant(alone, known)}")
     card: Card = building.class_of("dataset", name).card  # type: ignore[attr-defined]
     return card
 

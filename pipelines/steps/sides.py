@@ -22,6 +22,7 @@ from eval.tuning.study import TRIAL_FOLDERS
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.command_line import Command
+from pipelines.config.suggestion import meant
 from pipelines.steps.point import evaluated, parts_of, told_of_external
 
 SHARED = ("dataset", "judgements", *SETTINGS)
@@ -169,7 +170,12 @@ def _asked(text: str, request: CompareRequest, into: Path, which: str) -> Sequen
         return [(f"system={text}",)]
     if "=" in text:
         return command_line.multirun(Command(tuple(shlex.split(text)))).points
-    return [_found("side", text, request.name, request.uri, into)]
+    try:
+        return [_found("side", text, request.name, request.uri, into)]
+    except LcmError as error:  # an alias may be called like a system
+        if hint := meant(text, [DEFAULT, *conf_folder.groups()["system"]]):
+            raise LcmError(f"side {text}: no such system{hint} It is no run either: {error}") from error
+        raise
 
 
 def _points(folder: Path, summary: Mapping[str, Any]) -> list[SideSource]:

@@ -22,6 +22,7 @@ from pipelines import cli
 from pipelines.cli import BAD_INPUT, _OncePerReason
 from pipelines.config import building, command_line, conf_folder
 from pipelines.steps.interruption import INTERRUPTED, TERMINATED
+from tests.conftest import ROOT
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 
 
@@ -96,6 +97,19 @@ def test_help_names_every_pipeline_and_each_has_its_own(lcm: Lcm) -> None:
         finished = lcm(pipeline, "--help")
         assert (finished.code, finished.stderr) == (0, "")
         assert finished.stdout.startswith(f"lcm {pipeline} ")
+
+
+def test_the_line_of_the_docs_lets_a_shell_complete_every_command(lcm: Lcm) -> None:
+    (line,) = re.findall(r"^complete .*$", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE)
+    script = f'lcm() {{ echo "$HELP"; }}\n{line}\neval "$(complete -p lcm | sed \'s/^complete/compgen/; s/ lcm$//\')"'
+    completed = subprocess.run(
+        ["bash", "-c", script],
+        env=os.environ | {"HELP": lcm("--help").stdout},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert completed.stdout.split() == list(cli.PIPELINES)
 
 
 def test_help_lists_every_choice_of_the_groups_that_the_pipeline_has(lcm: Lcm) -> None:

@@ -39,7 +39,7 @@ def test_check_shows_what_is_wrong_with_its_line_and_the_nearest_messages(lcm: L
     done = lcm("questions", "check", str(path), SESSIONS)
     assert done.code == 2
     told = [line for line in done.stdout.splitlines() if line.startswith(("wrong", "    nearest"))]
-    assert told[0] == f"wrong: {path}:1: evidence: 'Keep forty' stands in no message"
+    assert told[0] == f"wrong: {path}:1: evidence: 'Keep forty' stands in no message; quote words as they were said"
     assert "Keep thirty, and tell me on Signal" in told[1]
     assert told[-1].startswith(f"wrong: {path}:2: not JSON")
     assert lcm("questions", "check", str(path), SESSIONS, "similarity=2").code == 2

