@@ -16,9 +16,9 @@ class RankedDocument:
     covers_evidence: bool
     workspace_id: str
     message_ids: tuple[str, ...]
-    """Of the messages that it was made of."""
+    """The ids of the messages that the document was made of."""
     text: str | None = None
-    """What those say; None where the dataset is not at hand."""
+    """The words of these messages; None where the dataset is not at hand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,11 +111,9 @@ def read_side(folder: Path, name: str, *, has_config: bool = True) -> Side:
 
 
 def ranking_of(side: Side) -> pl.DataFrame | None:
-    """What a side's system ranked: query_id, workspace_id, document_id, rank, source_message_ids; None where only the
-    summary and the values are at hand.
+    """The rows that the system of a side ranked: query_id, workspace_id, document_id, rank, source_message_ids.
 
-    Raises:
-        LcmError: if a file is damaged.
+    None where only the summary and the values are at hand.
     """
     folder, name = side.folder, side.name
     if not ((folder / "run.parquet").exists() and (folder / "documents.parquet").exists()):

@@ -134,7 +134,7 @@ def _line(told: str) -> str:
 
 
 def _of_numbers(asked: pl.DataFrame) -> Iterator[str]:
-    """Whether no answer ever had as many texts as were asked for."""
+    """True where every answer of the memory had fewer texts than were asked for."""
     answered = asked.filter(pl.col("fault").is_null(), pl.col("could_give") > 0)
     if len(answered) and (answered["given"] < answered["could_give"]).all():
         most, wanted = (max(answered[name]) for name in ("given", "could_give"))

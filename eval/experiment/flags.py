@@ -81,7 +81,7 @@ def flags_of_contexts(contexts: Sequence[ContextReading]) -> tuple[str, ...]:
 
 
 def flags_of_usage(system: System, dataset: Dataset) -> Iterator[str]:
-    """That recorded tokens are to be taken, and no session records any."""
+    """Yield a line where `token_estimator=recorded` is chosen and no session records its usage."""
     if not isinstance(system.token_estimator, TakesRecorded):
         return
     if not any(replies(one.messages, one.events) for one in dataset.transcripts):

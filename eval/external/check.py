@@ -56,12 +56,12 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a memory can do."""
+    """The result of a check of an external memory."""
 
     told: Told
     lines: Sequence[Line]
     faults: Sequence[str]
-    """What went wrong, a line each; where there is any, or no answer is of anything that was said, no numbers."""
+    """A line for each thing that went wrong. An evaluation of a memory with a fault has no numbers."""
 
 
 def checked(transport: Transport, settings: Mapping[str, Any], similarity: float) -> Checked:
@@ -88,7 +88,7 @@ def checked(transport: Transport, settings: Mapping[str, Any], similarity: float
 def _played(
     transport: Transport, settings: Mapping[str, Any], dataset: Dataset, workspace: str, similarity: float
 ) -> tuple[Told, Answered, list[dict[str, Any]]]:
-    """What it says of itself, what it answered, and rows of `LOG_SCHEMA`."""
+    """Return what the memory says of itself, its answers, and rows of `LOG_SCHEMA`."""
     transcripts = [one for one in dataset.transcripts if one.workspace_id == workspace]
     queries = [one for one in dataset.queries if one.workspace_id == workspace]
     with closing(begun(transport)) as connection:
