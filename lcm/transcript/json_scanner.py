@@ -108,6 +108,8 @@ class _Scanner:
     def __init__(self, chunks: Iterator[str]) -> None:
         self.line = 1
         self._chunks = chunks
+        self._torn: Exception | None = None
+        """Why no more chunks come."""
         self._buffer = ""
         self._at = 0
 
@@ -204,13 +206,21 @@ class _Scanner:
         return value
 
     def _extend(self, characters: int) -> bool:
-        """Read at least so many characters more, forgetting what was taken; False at the end of the text."""
+        """Read at least so many characters more, forgetting what was taken; False at the end of the text.
+
+        Where the chunks end in an error, what came before it is read first.
+        """
         pieces: list[str] = []
-        while characters > 0 and (piece := next(self._chunks, "")):
-            pieces.append(piece)
-            characters -= len(piece)
+        try:
+            while characters > 0 and self._torn is None and (piece := next(self._chunks, "")):
+                pieces.append(piece)
+                characters -= len(piece)
+        except (OSError, ValueError) as error:
+            self._torn = error
         if pieces:
             self._buffer, self._at = "".join([self._buffer[self._at :], *pieces]), 0
+        elif self._torn is not None:
+            raise self._torn
         return bool(pieces)
 
 

@@ -74,6 +74,19 @@ def test_what_stood_before_the_damage_is_given(text: str, before: list, error: s
     assert found == before
 
 
+@pytest.mark.parametrize("size", [1, 5, 8, 100])
+def test_what_came_before_a_torn_chunk_is_given(size: int) -> None:
+    def torn() -> Iterator[str]:
+        yield from chunks('{"a": [{"b": "word"}, [1, 2, 3], ', size)
+        raise OSError("torn")
+
+    found = []
+    with pytest.raises(OSError, match="torn"):
+        for member in members(torn()):
+            found.append(member.value)
+    assert found == [{"b": "word"}, [1, 2, 3]]
+
+
 LONG: list[Any] = ["x" * 500, {"a": '"}' * 200}, [["\\", '\\"', {}] * 60, "\n" * 300], {"b": [{"c": 1}] * 100}]
 
 
