@@ -29,7 +29,6 @@ from polars.testing import assert_frame_equal
 ROOT = Path(__file__).parent.parent
 SYSTEMS = [
     "unified",
-    "unified_two_embedders",
     "neighbours",
     "hybrid",
     "lancedb_pro",
