@@ -34,7 +34,7 @@ _FAILED = re.compile(r"\b(?:fail(?:s|ed|ing)?|error(?:s|ed)?|crash(?:es|ed)?)\b"
 _SUCCEEDED = re.compile(r"\b(?:succeed(?:s|ed)?|pass(?:es|ed)|worked|ok|clean|green)\b", re.IGNORECASE)
 _RUNS = re.compile(rf"\s*{_PROGRAMS}\b")
 _STEP = "tool: ran `"
-"""Before a command in a summary: `lcm.compaction.lossless.steps`."""
+"""Before a command in a summary: `lcm.compaction.lossless.source_text`."""
 _LONGEST_COMMAND = 200
 
 
