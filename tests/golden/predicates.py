@@ -16,8 +16,9 @@ from lcm.plugins.lancedb_pro.row_fields import MAPPED
 from lcm.plugins.lancedb_pro.row_metadata import object_of
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
-from lcm.transcript.rendering.storage_shape import stored_content
+from lcm.transcript.rendering.shown_form import stored_content
 from lcm.writing.lifecycle.fact_key import fact_key
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
 from tests.golden.adapters.lancedb_pro_beta11 import lifecycle as later
@@ -317,7 +318,10 @@ def begins_with_a_message_beyond_the_bound(case: dict[str, Any]) -> bool:
         return False
     listening = session.preparer(case["config"])
     newest = _natives(case["steps"][first - 1])[-1:]
-    return any(tokens > listening.rules.first_import_tokens for tokens in listening.count(_said(newest)))
+    return any(
+        tokens > listening.rules.first_import_tokens
+        for tokens in message_tokens(_said(newest), listening.rendered, listening.token_estimator)
+    )
 
 
 def takes_in_the_newest_message(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from lcm.records.conversation import Message, Part
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.transcript.file_references import file_ids_in
-from lcm.transcript.rendering.storage_shape import stored_content
+from lcm.transcript.rendering.shown_form import stored_content
 
 _TOOL = f"] {TOOL}:"
 
