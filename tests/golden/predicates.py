@@ -16,7 +16,6 @@ from lcm.plugins.lancedb_pro.row_fields import MAPPED
 from lcm.plugins.lancedb_pro.row_metadata import object_of
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
-from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.shown_form import stored_content
 from lcm.writing.lifecycle.fact_key import fact_key
@@ -318,10 +317,7 @@ def begins_with_a_message_beyond_the_bound(case: dict[str, Any]) -> bool:
         return False
     listening = session.preparer(case["config"])
     newest = _natives(case["steps"][first - 1])[-1:]
-    return any(
-        tokens > listening.rules.first_import_tokens
-        for tokens in message_tokens(_said(newest), listening.rendered, listening.token_estimator)
-    )
+    return any(tokens > listening.rules.first_import_tokens for tokens in listening.count(_said(newest)))
 
 
 def takes_in_the_newest_message(case: dict[str, Any], found: dict[str, Any], expected: dict[str, Any]) -> None:

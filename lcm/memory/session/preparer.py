@@ -22,7 +22,7 @@ from lcm.records.summary import SummaryRequest
 from lcm.store.store import Store
 from lcm.transcript.file_blocks import mime_extension, name_extension
 from lcm.transcript.large_files import intercepted
-from lcm.transcript.message_tokens import Rendering, Usage, usage_of
+from lcm.transcript.message_tokens import Rendering, Usage, message_tokens, usage_of
 from lcm.transcript.parts import decompose
 
 CODE_EXTENSIONS = frozenset(
@@ -237,6 +237,9 @@ class MessagePreparer:
         prepared = list(map(self.prepared, messages))
         store.append(conversation_id, prepared, self.token_estimator, self.rendered)
         return prepared
+
+    def count(self, messages: Sequence[Message]) -> list[int]:
+        return message_tokens(messages, self.rendered, self.token_estimator)
 
     def usage(self, messages: Sequence[Message], events: Iterable[Event], first: int) -> Usage:
         """Hold the estimator against what a session recorded; see `usage_of`."""
