@@ -26,7 +26,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
 from lcm.records.context import Context
 from lcm.records.conversation import JournalEntry, Message, Transcript
-from lcm.records.document import AuthoredNode, Document
+from lcm.records.document import SPOKEN_KINDS, AuthoredNode, Document
 from lcm.records.query import Query, Recalled
 from lcm.records.summary import CompactionReport
 from lcm.retrieval.indexes import Indexes
@@ -47,8 +47,6 @@ _COLUMNS = (
 )  # fmt: skip
 _RELATED_UNITS = 80
 """UTF-16 units that are shown of a related document, as memory-lancedb-pro shows them."""
-_SPOKEN = ("message", "guidance")
-"""Kinds of documents that somebody said."""
 _MENTIONS = 32
 """Messages that are looked at for each name."""
 _log = logging.getLogger(__name__)
@@ -84,7 +82,7 @@ def recalled_by_query(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[str
     related = _related(ranked, documents)
     found: dict[str, list[Recalled]] = {}
     for query_id, document_id, text, kind, sources, created_at, score, cosine, role, *rest in rows.iter_rows():
-        said_by = role or "" if kind in _SPOKEN else ""
+        said_by = role or "" if kind in SPOKEN_KINDS else ""
         one = Recalled(document_id, text, kind, tuple(sources), created_at, score or 0.0, cosine or 0.0, said_by, *rest)
         if beside := related.get((query_id, document_id)):
             one = replace(one, related=beside)
