@@ -351,8 +351,6 @@ class Memory:
     ) -> pl.DataFrame:
         """Answer one question: `rank` with the documents' columns beside, best first. `recall` is what counts use.
 
-        What a host's `memory_search` asks, from Python.
-
         Args:
             text: what is asked.
             asked_at: when; nothing later is seen.

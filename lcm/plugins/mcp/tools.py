@@ -27,6 +27,7 @@ from lcm.memory.scopes.identity import Identity
 from lcm.plugins.mcp.schemas import TOOLS
 from lcm.records.query import Query
 from lcm.store.conversations import conversation_names, number_of
+from lcm.writing.dream.promotion import DREAM, is_dream_of
 
 _VALIDATORS = {name: Draft202012Validator(tool.parameters) for name, tool in TOOLS.items()}
 _MOST_PROBLEMS = 3
@@ -89,11 +90,12 @@ class AgentTools:
     def _search(self, asked: Mapping[str, Any]) -> str:
         memory = self.memory.current()
         query = Query("search", asked["query"], self.clock(), scopes=self.asker.scopes)
-        found = memory.recalled(memory.recall([query])).get(query.query_id, ())[: asked.get("limit", _HITS)]
+        found = memory.recalled(memory.recall([query])).get(query.query_id, ())
+        mine = [one for one in found if one.kind != DREAM or is_dream_of(one.document_id, self.asker.user_id)]
         told = [
             f"{rank}. [{one.document_id}] ({one.kind}, {minute(one.created_at)}, score {one.score:.3f}; "
             f"of {', '.join(one.source_message_ids) or 'no message'})\n{one.text_with_related}"
-            for rank, one in enumerate(found, start=1)
+            for rank, one in enumerate(mine[: asked.get("limit", _HITS)], start=1)
         ]
         return self._cut("\n\n".join(told) or "Nothing was found.")
 

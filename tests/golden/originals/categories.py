@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lcm.javascript import trim
-from lcm.plugins.lancedb_pro.row_fields import CATEGORY_OF
-from lcm.plugins.lancedb_pro.row_metadata import object_of
 from lcm.records.document import category_named
+from tests.golden.originals.row_fields import CATEGORY_OF
+from tests.golden.originals.row_metadata import object_of
 
 _OLDER_OF = {
     "profile": "fact",

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lcm.javascript import clamp_int, to_number
-from lcm.plugins.lancedb_pro.row_fields import (
+from lcm.records.document import category_named
+from tests.golden.originals.row_fields import (
     COUNTS,
     MAPPED,
     STATES,
@@ -20,7 +21,6 @@ from lcm.plugins.lancedb_pro.row_fields import (
     one_of,
     source_of,
 )
-from lcm.records.document import category_named
 
 MAX_ACCESS_COUNT = 10_000
 DEFAULT_CONFIDENCE = 0.7

