@@ -14,7 +14,6 @@ from lcm.javascript import utf16_length
 from lcm.memory.session.exploration import Exploration
 from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.memory.session.rules import SessionRules, matches
-from lcm.plugins.lossless_claw import settings as plugin_config
 from lcm.plugins.lossless_claw.bootstrap import bootstrap
 from lcm.plugins.lossless_claw.rollover import before_reset, session_end
 from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
@@ -31,6 +30,7 @@ from lcm.transcript.parts import rebuild
 from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.golden.components import component, fields_of
+from tests.golden.originals.lossless_claw_settings import resolve
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 SESSION_ID = "session"
@@ -65,7 +65,7 @@ def session_patterns(case: dict[str, Any]) -> dict[str, bool]:
 
 
 def config_resolution(case: dict[str, Any]) -> dict[str, Any]:
-    return plugin_config.resolve(case["env"], case["plugin"])
+    return resolve(case["env"], case["plugin"])
 
 
 def large_file_blocks(case: dict[str, Any]) -> dict[str, Any]:
