@@ -9,8 +9,7 @@ import numpy.typing as npt
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.checks import check_range
-from lcm.writing.admission.gating import GateSignals, Gating
-from lcm.writing.admission.gating_signals import LOADS, load_patterns
+from lcm.writing.admission.gating import LOADS, GateSignals, Gating, load_patterns
 
 TARGET = Target("at most", 1.5)
 _TOLERANCE = 1e-9  # of G
