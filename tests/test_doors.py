@@ -24,6 +24,7 @@ ANSWERS = {
 }  # fmt: skip
 COMMANDS = {"describe", "expand", "expand_query", "grep"}
 NO_ANSWERS = {
+    "Memory.before_reset": "prunes", "Memory.bootstrap": "writes", "Memory.session_end": "archives",
     "Memory.catch_up": "makes", "Memory.close": "ends", "Memory.compact": "makes", "Memory.copy_to": "writes",
     "Memory.dream": "writes", "Memory.identity": "says who asks", "Memory.ingest": "writes",
     "Memory.ingest_all": "writes", "Memory.settle": "makes",

@@ -57,10 +57,6 @@ FORMATS = {"lcm.transcript.openclaw", "OpenClawReader"}
 LIBRARY = {
     "eval.evaluate": "docs/library.md",
     "lcm.context.recall.tools": "docs/lossless_claw.md",
-    "lcm.plugins.libravdb.hooks": "docs/libravdb.md",
-    "lcm.plugins.lossless_claw.bootstrap": "docs/lossless_claw.md",
-    "lcm.plugins.lossless_claw.rollover": "docs/lossless_claw.md",
-    "lcm.plugins.lossless_claw.turn": "docs/lossless_claw.md",
     "lcm.transcript.frame": "docs/transcripts.md",
 }
 """What a host or a notebook imports, and the page that says how: no command needs it."""

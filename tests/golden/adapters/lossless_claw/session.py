@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from lcm.javascript import utf16_length
+from lcm.memory.session.bootstrap import bootstrap
 from lcm.memory.session.exploration import Exploration
+from lcm.memory.session.live import before_reset, session_end
 from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.memory.session.rules import SessionRules, matches
-from lcm.plugins.lossless_claw.bootstrap import bootstrap
-from lcm.plugins.lossless_claw.rollover import before_reset, session_end
-from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary
 from lcm.store.context import read_context
@@ -31,6 +30,7 @@ from lcm.transcript.rendering.storage_shape import rendered, stored_content
 from lcm.transcript.rendering.stored_parts import stored_parts
 from tests.golden.components import component, fields_of
 from tests.golden.originals.lossless_claw_settings import resolve
+from tests.golden.originals.session_turns import ingest, ingest_turn
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 SESSION_ID = "session"

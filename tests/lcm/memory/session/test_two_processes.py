@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from lcm.store.store import Store
-from tests.lcm.plugins.lossless_claw.session_files import chain, said, write
+from tests.lcm.memory.session.session_files import chain, said, write
 
 SPEAKER = """
 import sys
 from lcm.memory.session.preparer import live_message
-from lcm.plugins.lossless_claw.turn import ingest_turn
+from tests.golden.originals.session_turns import ingest_turn
 from lcm.store.store import Store
-from tests.lcm.plugins.lossless_claw.session_files import NOW, preparer
+from tests.lcm.memory.session.session_files import NOW, preparer
 
 with Store(sys.argv[1]) as store:
     for number in range(25):
@@ -25,9 +25,9 @@ with Store(sys.argv[1]) as store:
 BOOTSTRAPPER = """
 import sys
 from pathlib import Path
-from lcm.plugins.lossless_claw.bootstrap import bootstrap
+from lcm.memory.session.bootstrap import bootstrap
 from lcm.store.store import Store
-from tests.lcm.plugins.lossless_claw.session_files import NOW, preparer
+from tests.lcm.memory.session.session_files import NOW, preparer
 
 with Store(sys.argv[1]) as store:
     for _ in range(10):

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
+from lcm.memory.session.bootstrap import BootstrapReport, bootstrap
 from lcm.memory.session.preparer import MessagePreparer, live_message
-from lcm.plugins.lossless_claw.bootstrap import BootstrapReport, bootstrap
-from lcm.plugins.lossless_claw.turn import ingest
 from lcm.store.store import Store
-from tests.lcm.plugins.lossless_claw.session_files import HEADER, NOW, chain, entry, preparer, said, shown, write
+from tests.golden.originals.session_turns import ingest
+from tests.lcm.memory.session.session_files import HEADER, NOW, chain, entry, preparer, said, shown, write
 from tests.lcm.store.contents import dump
 from tests.lcm.store.faults import FaultyConnection, InjectedError
 

@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 from lcm.memory.memory import Memory
-from lcm.plugins.libravdb.hooks import before_reset, session_end
 from tests.support.workspaces import minute, system
 
 
 def test_a_reset_is_noted_and_begins_an_empty_conversation(memory: Memory) -> None:
-    before_reset(memory, minute(9), "reset", "talk", message_count=8)
+    memory.before_reset(minute(9), "reset", "talk", message_count=8)
     (entry,) = memory.journal()
     assert (entry.hook, entry.session_id, dict(entry.fields)) == (
         "before_reset", "talk", {"reason": "reset", "message_count": 8},
@@ -19,7 +18,7 @@ def test_a_reset_is_noted_and_begins_an_empty_conversation(memory: Memory) -> No
 
 def test_two_ends_in_one_millisecond_are_two_entries(memory: Memory) -> None:
     for _ in range(3):
-        session_end(memory, minute(9), "unknown", "talk", next_session_id="talk2")
+        memory.session_end(minute(9), "unknown", "talk", next_session_id="talk2")
     ids = [entry.entry_id for entry in memory.journal("talk")]
     assert len(set(ids)) == 3 and ids[0].startswith("session_end:talk:")
     assert all(entry.fields["next_session_id"] == "talk2" for entry in memory.journal())
@@ -27,7 +26,7 @@ def test_two_ends_in_one_millisecond_are_two_entries(memory: Memory) -> None:
 
 def test_the_rules_act_where_the_journal_cannot_be_written(memory: Memory) -> None:
     memory.store._connection.execute("DROP TABLE lifecycle_journal")
-    before_reset(memory, minute(9), "reset", "talk")
+    memory.before_reset(minute(9), "reset", "talk")
     assert len(memory.store.messages("talk")) == 0
     assert memory.incidents["journal entries lost"] == 1
 
@@ -35,5 +34,5 @@ def test_the_rules_act_where_the_journal_cannot_be_written(memory: Memory) -> No
 def test_a_session_that_is_left_out_is_noted_all_the_same() -> None:
     rules = replace(system().session, ignore_patterns=["talk"])
     with Memory.open(replace(system(), session=rules)) as memory:
-        session_end(memory, minute(9), "deleted", "talk")
+        memory.session_end(minute(9), "deleted", "talk")
         assert [entry.hook for entry in memory.journal()] == ["session_end"]

@@ -3,14 +3,14 @@ from dataclasses import replace
 
 import pytest
 
+from lcm.memory.session.live import before_reset, session_end
 from lcm.memory.session.preparer import live_message
 from lcm.memory.session.rules import SessionRules
-from lcm.plugins.lossless_claw.rollover import before_reset, session_end
-from lcm.plugins.lossless_claw.turn import ingest
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
-from tests.lcm.plugins.lossless_claw.session_files import NOW, preparer, said, shown
+from tests.golden.originals.session_turns import ingest
+from tests.lcm.memory.session.session_files import NOW, preparer, said, shown
 
 
 def user(text: str, session_id: str = "s") -> Message:

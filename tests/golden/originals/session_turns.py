@@ -5,20 +5,17 @@ hidden.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from lcm.javascript import trim
+from lcm.memory.session.bootstrap import append_named, identity
+from lcm.memory.session.live import heartbeat_ids
 from lcm.memory.session.preparer import MessagePreparer, live_message
-from lcm.plugins.lossless_claw.session_file import identity
 from lcm.records.conversation import Message
 from lcm.store.messages import read_messages
-from lcm.store.session_rows import SessionRow, free_ids, hidden_ids, hide, open_session
+from lcm.store.session_rows import hidden_ids, hide, open_session
 from lcm.store.store import Store
-
-_ASKS = "heartbeat.md"
-_ANSWER = "heartbeat_ok"
-"""Of a heartbeat: a host asks now and then whether anything is to be done, an agent acknowledges that nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,32 +96,10 @@ def ingest_turn(
             said.insert(0, live_message({"role": "user", "content": auto_compaction_summary}, session_id, now))
         added = append_named(store, session, session_id, said, preparer)
         gone = 0
-        if preparer.rules.prune_heartbeat_turns and acknowledges(added):
+        if preparer.rules.prune_heartbeat_turns and _acknowledges(added):
             gone = hide(connection, session.conversation, heartbeat_ids([*visible, *added]), now)
         is_due = gone == 0 and bool(visible or added)
         return TurnReport(session.conversation_id, len(added), gone, is_due)
-
-
-def append_named(
-    store: Store, session: SessionRow, session_id: str, messages: Sequence[Message], preparer: MessagePreparer
-) -> list[Message]:
-    """Put messages behind those of a session; gives them as stored.
-
-    One without an id is named by its place, and one whose id is taken gets a number.
-    """
-    with store.writing() as connection:
-        (last,) = connection.execute(
-            "SELECT coalesce(max(seq), 0) FROM messages WHERE conversation_id = ?", (session.conversation,)
-        ).fetchone()
-        wanted = [
-            message.message_id or f"{session.conversation_id}:{seq}"
-            for seq, message in enumerate(messages, start=last + 1)
-        ]
-        named = [
-            replace(message, message_id=name, session_id=session_id)
-            for message, name in zip(messages, free_ids(connection, wanted), strict=True)
-        ]
-        return preparer.append(store, session.conversation_id, named)
 
 
 def _not_replayed(stored: Sequence[Message], before: Sequence[Message], new: Sequence[Message]) -> list[Message]:
@@ -139,28 +114,7 @@ def _not_replayed(stored: Sequence[Message], before: Sequence[Message], new: Seq
     return list(new[len(stored) :] if is_replay else new)
 
 
-def acknowledges(messages: Sequence[Message]) -> bool:
+def _acknowledges(messages: Sequence[Message]) -> bool:
     """Say whether a turn asks for a heartbeat and gets the bare acknowledgement."""
-    return any(map(_asks, messages)) and any(map(_answers, messages))
-
-
-def heartbeat_ids(messages: Sequence[Message]) -> list[str]:
-    """The ids of all acknowledged heartbeats of a conversation: from what the user said last to the acknowledgement."""
-    found: dict[str, None] = {}
-    since_user: int | None = None
-    for place, message in enumerate(messages):
-        if message.role == "user":
-            since_user = place
-        elif _answers(message) and since_user is not None:
-            span = messages[since_user : place + 1]
-            if any(map(_asks, span)):
-                found |= dict.fromkeys(said.message_id for said in span)
-    return list(found)
-
-
-def _asks(message: Message) -> bool:
-    return _ASKS in message.content.lower()
-
-
-def _answers(message: Message) -> bool:
-    return message.role == "assistant" and trim(message.content).lower() == _ANSWER
+    said = [(message.role, trim(message.content).lower()) for message in messages]
+    return any("heartbeat.md" in text for _, text in said) and ("assistant", "heartbeat_ok") in said
