@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import TOOLS, Recall
 from lcm.memory.memory import Memory
-from lcm.plugins.mcp.schemas import TOOLS as AGENT_TOOLS
+from lcm.plugins.mcp.tools import TOOLS as AGENT_TOOLS
 from tests.support.doors import Asker, Attempt, attempts, told
 from tests.support.scope_graphs import World, graphs, hosts, world
 
@@ -29,7 +29,8 @@ NO_ANSWERS = {
     "Memory.dream": "writes", "Memory.identity": "says who asks", "Memory.ingest": "writes",
     "Memory.ingest_all": "writes", "Memory.settle": "makes",
     "Memory.journal": "what hosts said of sessions", "Memory.note_lifecycle": "writes", "Memory.take_turn": "writes",
-    "Reader.bounds": "says what may be read", "Recall.grant_access": "says who reads", "Recall.on": "says who reads",
+    "Reader.bounds": "says what may be read", "Reader.conversation": "names",
+    "Recall.grant_access": "says who reads", "Recall.on": "says who reads",
 }  # fmt: skip
 """What else can be called, and what it does."""
 
