@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from lcm.plugins.lancedb_pro import row_metadata as plugin_metadata
-from lcm.plugins.lancedb_pro.admission_settings import normalised
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Admission, Neighbour, Neighbours
 from lcm.records.conversation import Message
@@ -36,6 +34,8 @@ from tests.golden.adapters.lancedb_pro.admission import (
     instant,
 )
 from tests.golden.components import component, fields_of, milliseconds
+from tests.golden.originals import row_metadata as plugin_metadata
+from tests.golden.originals.admission_settings import normalised
 
 SCOPE, SESSION = "agent:main", "agent:main:s1"
 ROW_KEYS = (

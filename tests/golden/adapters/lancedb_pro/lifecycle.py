@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from lcm.plugins.lancedb_pro import row_fields as legacy
-from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.writing.lifecycle import fact_key as keys
 from lcm.writing.lifecycle import relations, support
+from tests.golden.originals import row_fields as legacy
+from tests.golden.originals import row_metadata as metadata
 
 
 def access_metadata(case: dict[str, Any]) -> dict[str, Any]:
