@@ -1,9 +1,17 @@
-"""What a store keeps though it follows from the rest: full-text tables, admission's scores by message, and the totals
-of summaries."""
+"""What a store keeps though it follows from the rest: full-text tables, what the parts of messages say, admission's
+scores by message, and the totals of summaries."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from lcm.records.conversation import LargeFile, Message, Part
+from lcm.transcript.passages import parts_text
+
+_BATCH = 500
 
 
 class FullTextTable(NamedTuple):
@@ -42,7 +50,7 @@ class SummaryTotals(NamedTuple):
     source_message_token_count: int
 
 
-def words_out_of_step(connection: sqlite3.Connection, table: str) -> Iterator[str]:
+def words_out_of_step(table: str, connection: sqlite3.Connection, _conversation: int | None = None) -> Iterator[str]:
     """Tell which rows a full-text table lacks, has too many, or has with other words; and whether it is damaged."""
     follows = FULL_TEXT[table]
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")  # noqa: S608 (our own constants)
@@ -73,24 +81,85 @@ def rebuild_words(connection: sqlite3.Connection, table: str) -> None:
     connection.execute(f"INSERT INTO {table} ({follows.own}, {follows.columns}) {follows.worded}")
 
 
-_SCORED = """
-    SELECT DISTINCT s.value, d.decision_id, d.score FROM decisions d, json_each(d.candidate, '$.source_message_ids') s
-    WHERE d.score IS NOT NULL
-"""
-_SCORES = "SELECT message_key, decision_id, score FROM admission_scores"
+def parts_texts(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[tuple[int, str]]:
+    """Each message's integer key with what its parts say, in the order of the keys; conversation: None = all.
+
+    A message whose JSON cannot be read is left out: another check of the doctor names it.
+    """
+    last = 0
+    while rows := connection.execute(
+        """
+        SELECT message_id, role, content, envelope FROM messages
+        WHERE message_id > ?1 AND (?2 IS NULL OR conversation_id = ?2) ORDER BY message_id LIMIT ?3
+        """,
+        (last, conversation, _BATCH),
+    ).fetchall():
+        first, last = rows[0][0], rows[-1][0]
+        parts, files = _parts(connection, first, last), _files(connection, first, last)
+        for key, role, content, envelope in rows:
+            try:
+                held = tuple(_part(row) for row in parts.get(key, ()))
+                message = Message(
+                    "", role, content, "", parts=held, envelope=json.loads(envelope), files=files.get(key, ())
+                )
+                text = parts_text(message)
+            except (AttributeError, RecursionError, TypeError, ValueError):
+                continue
+            yield key, text
 
 
-def scores_out_of_step(connection: sqlite3.Connection) -> Iterator[str]:
-    """Tell which decisions have another score, or none, where messages are looked up."""
-    differing = f"SELECT * FROM ({_SCORED} EXCEPT {_SCORES}) UNION ALL SELECT * FROM ({_SCORES} EXCEPT {_SCORED})"  # noqa: S608 (our own constants)
-    for (decision_id,) in connection.execute(f"SELECT DISTINCT decision_id FROM ({differing}) ORDER BY decision_id"):  # noqa: S608
-        yield f"decision {decision_id}: its messages have another score"
+def write_parts_texts(connection: sqlite3.Connection) -> None:
+    """Keep them with their messages, inside the caller's transaction; those that are right already stay untouched."""
+    connection.execute("CREATE TEMP TABLE told (message_id INTEGER PRIMARY KEY, parts_text TEXT NOT NULL)")
+    connection.executemany("INSERT INTO told VALUES (?, ?)", parts_texts(connection))
+    connection.execute(
+        """
+        UPDATE messages SET parts_text = told.parts_text FROM told
+        WHERE told.message_id = messages.message_id AND told.parts_text <> messages.parts_text
+        """
+    )
+    connection.execute("DROP TABLE told")
+
+
+def _parts(connection: sqlite3.Connection, first: int, last: int) -> dict[int, list[tuple[Any, ...]]]:
+    rows = connection.execute(
+        """
+        SELECT message_id, part_type, text_content, tool_call_id, tool_name, tool_input, tool_output,
+               coalesce(metadata, '{}')
+        FROM message_parts WHERE message_id BETWEEN ? AND ? ORDER BY message_id, ordinal
+        """,
+        (first, last),
+    )
+    return {key: [row[1:] for row in group] for key, group in groupby(rows, itemgetter(0))}
+
+
+def _part(row: tuple[Any, ...]) -> Part:
+    part_type, text, call_id, name, given, output, metadata = row
+    return Part(part_type, text, call_id, name, given, output, json.loads(metadata))
+
+
+def _files(connection: sqlite3.Connection, first: int, last: int) -> dict[int, tuple[LargeFile, ...]]:
+    """Of each message the ordinals of the parts that hold large files; nothing else of a file is said here."""
+    rows = connection.execute(
+        "SELECT message_id, ordinal FROM large_files WHERE message_id BETWEEN ? AND ? ORDER BY message_id",
+        (first, last),
+    )
+    return {
+        key: tuple(LargeFile("", ordinal, 0, None, None, 0, "") for _, ordinal in group)
+        for key, group in groupby(rows, itemgetter(0))
+    }
 
 
 def rebuild_scores(connection: sqlite3.Connection) -> None:
     """Make the scores by message anew, inside the caller's transaction."""
     connection.execute("DELETE FROM admission_scores")
-    connection.execute(f"INSERT INTO admission_scores (message_key, decision_id, score) {_SCORED}")
+    connection.execute(
+        """
+        INSERT INTO admission_scores (message_key, decision_id, score)
+        SELECT DISTINCT s.value, d.decision_id, d.score
+        FROM decisions d, json_each(d.candidate, '$.source_message_ids') s WHERE d.score IS NOT NULL
+        """
+    )
 
 
 def misstated(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[str]:
