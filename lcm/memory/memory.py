@@ -33,7 +33,7 @@ from lcm.records.query import Query, Recalled
 from lcm.records.summary import CompactionReport, ContextReading
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.store.journal import add_entry, read_entries
+from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
 from lcm.writing.dream.promotion import Promotion, promote
 

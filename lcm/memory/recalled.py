@@ -11,8 +11,7 @@ from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention
 from lcm.records.query import Recalled
 from lcm.store.conversations import active_conversation
 from lcm.store.lineage import messages_by_number
-from lcm.store.search import find
-from lcm.store.search_subject import WORDS, SearchBounds
+from lcm.store.search import WORDS, SearchBounds, find
 from lcm.store.store import Store
 
 _COLUMNS = (

@@ -257,14 +257,16 @@ def _is_same(stored: Part, said: Part) -> bool:
 
 def _unsearchable_parts(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:
     """Messages whose parts say something that is not kept for searching, or where something else is."""
-    kept = dict(
-        connection.execute(
-            "SELECT message_id, parts_text FROM messages WHERE ?1 IS NULL OR conversation_id = ?1", (conversation,)
+    kept = {
+        key: (number, text)
+        for key, number, text in connection.execute(
+            "SELECT message_key, message_id, parts_text FROM messages WHERE ?1 IS NULL OR conversation_id = ?1",
+            (conversation,),
         )
-    )
-    for number, text in parts_texts(connection, conversation):
-        if kept[number] != text:
-            yield f"msg#{number}: its parts say {'other' if kept[number] else 'more'} than is searched"
+    }
+    for (number, is_now), text in sorted((kept[key], text) for key, text in parts_texts(connection, conversation)):
+        if is_now != text:
+            yield f"msg#{number}: its parts say {'other' if is_now else 'more'} than is searched"
 
 
 def _marked_summaries(connection: sqlite3.Connection, conversation: int | None) -> Iterator[str]:

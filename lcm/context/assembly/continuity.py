@@ -25,7 +25,7 @@ from lcm.records.document import AuthoredNode
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import Summary
 from lcm.retrieval.recovery.none import NoRecovery
-from lcm.store.context_records import item_ids, messages_in
+from lcm.store.context import item_ids, messages_in
 from lcm.transcript.passages import utterance
 from lcm.transcript.rendering import storage_shape
 from lcm.writing.dream.query import asks_for_dreams

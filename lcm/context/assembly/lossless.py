@@ -31,7 +31,7 @@ from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.context_records import summaries_in
+from lcm.store.context import summaries_in
 from lcm.transcript.rendering import storage_shape
 
 Eviction = Literal["chronological", "relevance"]

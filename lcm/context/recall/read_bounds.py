@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lcm.store.lineage import StoredFile, beneath, conversations_of, leaves_of, stored_files
-from lcm.store.search_subject import SearchBounds
+from lcm.store.search import SearchBounds
 
 
 @dataclass(frozen=True, slots=True)

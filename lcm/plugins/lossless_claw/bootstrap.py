@@ -25,7 +25,7 @@ from lcm.plugins.lossless_claw.session_file import (
 from lcm.plugins.lossless_claw.turn import append_named, heartbeat_ids
 from lcm.records.conversation import Message
 from lcm.store.messages import read_messages
-from lcm.store.session_rows import (
+from lcm.store.sessions import (
     Checkpoint,
     SessionRow,
     hidden_ids,

@@ -13,7 +13,7 @@ from typing import Literal
 from lcm.javascript import trim
 from lcm.memory.session.rules import SessionRules
 from lcm.store.context import read_context, remove_from_context
-from lcm.store.session_rows import archive, find_session, is_fresh, open_session
+from lcm.store.sessions import archive, find_session, is_fresh, open_session
 from lcm.store.store import Store
 
 ResetReason = Literal["new", "reset"]

@@ -13,7 +13,7 @@ from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.plugins.lossless_claw.session_file import identity
 from lcm.records.conversation import Message
 from lcm.store.messages import read_messages
-from lcm.store.session_rows import SessionRow, free_ids, hidden_ids, hide, open_session
+from lcm.store.sessions import SessionRow, free_ids, hidden_ids, hide, open_session
 from lcm.store.store import Store
 
 _ASKS = "heartbeat.md"

@@ -14,7 +14,7 @@ from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest, SummaryResult
-from lcm.store.message_rows import ORDINAL_STEP
+from lcm.store.messages import ORDINAL_STEP
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.token_estimator.utf16_units import Utf16Units

@@ -18,7 +18,7 @@ from lcm.records.summary import FALLBACK_MARK, Summary
 from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals, write_parts_texts
 from lcm.store.doctor import DoctorCheck, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script
-from lcm.store.session_rows import hide
+from lcm.store.sessions import hide
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import read_transcripts

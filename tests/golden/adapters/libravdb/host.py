@@ -6,7 +6,7 @@ from lcm.plugins.libravdb import daemon_environment as daemon
 from lcm.plugins.libravdb.memory_search import Bridge
 from lcm.plugins.libravdb.memory_search import durable_namespace as namespace_of
 from lcm.records.conversation import JournalEntry
-from lcm.store.journal import add_entry, read_entries
+from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
 from tests.golden.components import instant
 
