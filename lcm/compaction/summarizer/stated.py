@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lcm.compaction.facts.commands import BEFORE
+from lcm.compaction.facts.done import BEFORE
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.statement import Kind, Statement
 from lcm.compaction.summarizer.kinds import TOOL

@@ -10,7 +10,7 @@ from lcm.encoding import to_json
 from lcm.store.connection import connect
 from lcm.store.derived import rebuild_scores
 from lcm.store.doctor import scan
-from lcm.store.guidance import admission_scores
+from lcm.store.documents import admission_scores
 from lcm.store.migrations import MIGRATIONS, migrate
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
