@@ -16,7 +16,7 @@ from lcm.protocols.writing import DocumentSort, Neighbour, Neighbours
 from lcm.records.document import Document
 from lcm.retrieval.indexing import best_places
 from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
-from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
+from lcm.writing.admission.intake import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
 _PRODUCTS = 1 << 22
 """That are made at once at most: 16 MiB."""

@@ -13,10 +13,8 @@ from lcm.clock import EPOCH
 from lcm.javascript import clamp01, trim
 from lcm.plugins.lancedb_pro.categories import RowCategory, row_category, row_is_of_category
 from lcm.plugins.lancedb_pro.row_metadata import DEFAULT_IMPORTANCE, is_active, is_expired, parse
-from lcm.writing.annotation.temporal import expiry, temporal_type
-from lcm.writing.lifecycle.categories import VERSIONED
-from lcm.writing.lifecycle.fact_key import fact_key
-from lcm.writing.lifecycle.relations import appended
+from lcm.writing.annotation.rules import expiry, temporal_type
+from lcm.writing.lifecycle import VERSIONED, appended, fact_key
 
 Row = Mapping[str, Any]
 """`id`, `text`, `category`, `timestamp_ms` and `metadata` of a row."""
