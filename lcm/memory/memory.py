@@ -34,11 +34,10 @@ from lcm.records.summary import CompactionReport
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.conversations import active_conversation
-from lcm.store.guidance import drop_documents, put_nodes, read_nodes
-from lcm.store.journal import add_entry, read_entries
+from lcm.store.documents import drop_documents, put_nodes, read_nodes
 from lcm.store.lineage import messages_by_number
-from lcm.store.search import find
-from lcm.store.search_subject import WORDS, SearchBounds
+from lcm.store.search import WORDS, SearchBounds, find
+from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
 from lcm.writing.dream.promotion import Promotion, promote
 from lcm.writing.new_document import document_of_node

@@ -27,7 +27,7 @@ from lcm.memory.session.preparer import MessagePreparer
 from lcm.records.conversation import Event, Message
 from lcm.records.rules import Rules
 from lcm.store.messages import read_messages
-from lcm.store.session_rows import (
+from lcm.store.sessions import (
     Checkpoint,
     SessionRow,
     free_ids,

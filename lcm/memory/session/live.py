@@ -15,7 +15,7 @@ from lcm.javascript import trim
 from lcm.memory.session.rules import SessionRules
 from lcm.records.conversation import Message
 from lcm.store.context import read_context, remove_from_context
-from lcm.store.session_rows import archive, find_session, hide, is_fresh, open_session
+from lcm.store.sessions import archive, find_session, hide, is_fresh, open_session
 from lcm.store.store import Store
 
 ResetReason = Literal["new", "reset"]

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from lcm.javascript import clamp01, to_number, trim, utf16_length
 from lcm.records.document import MEMORY_CATEGORIES
-from lcm.writing.lifecycle.fact_key import fact_key
-from lcm.writing.lifecycle.relations import well_formed
+from lcm.writing.lifecycle import fact_key, well_formed
 
 TIERS = ("core", "working", "peripheral")
 TEMPORAL_TYPES = ("static", "dynamic")

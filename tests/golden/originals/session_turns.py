@@ -14,7 +14,7 @@ from lcm.memory.session.live import heartbeat_ids
 from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.records.conversation import Message
 from lcm.store.messages import read_messages
-from lcm.store.session_rows import hidden_ids, hide, open_session
+from lcm.store.sessions import hidden_ids, hide, open_session
 from lcm.store.store import Store
 
 

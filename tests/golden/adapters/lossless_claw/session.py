@@ -18,7 +18,7 @@ from lcm.memory.session.rules import SessionRules, matches
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary
 from lcm.store.context import read_context
-from lcm.store.session_rows import open_session
+from lcm.store.sessions import open_session
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.transcript.file_blocks import extension, file_blocks

@@ -1,15 +1,18 @@
-"""The session side of conversations: whose they are, how far a session file was read, what is archived or hidden."""
+"""The session side of conversations: whose they are, how far a session file was read, what is archived or hidden, and
+what a host said of its sessions. Functions to be called inside `Store.writing` or `reading`."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from lcm.clock import format_instant
+from lcm.clock import format_instant, parse_instant
+from lcm.encoding import mapping_json, require_id, well_formed
+from lcm.records.conversation import JournalEntry
 from lcm.store.context import read_context, remove_from_context
-from lcm.store.message_rows import ORDINAL_STEP
-
-_BATCH = 500
+from lcm.store.conversations import make_conversation
+from lcm.store.messages import ORDINAL_STEP
 
 
 class Checkpoint(NamedTuple):
@@ -51,13 +54,8 @@ def open_session(connection: sqlite3.Connection, session_id: str, session_key: s
     """Find the conversation of a session or make it; it follows the session id, and takes a key that it lacked."""
     found = find_session(connection, session_id, session_key)
     if found is None:
-        key, at = session_key or session_id, format_instant(now)
-        cursor = connection.execute(
-            "INSERT INTO conversations (session_id, session_key, created_at, updated_at) VALUES (?, ?, ?, ?)",
-            (session_id, key, at, at),
-        )
-        assert cursor.lastrowid is not None
-        return SessionRow(cursor.lastrowid, key, is_bootstrapped=False)
+        key = session_key or session_id
+        return SessionRow(make_conversation(connection, key, session_id, now), key, is_bootstrapped=False)
     key = session_key or found.conversation_id
     connection.execute(
         "UPDATE conversations SET session_id = ?, session_key = ? WHERE conversation_id = ?",
@@ -179,22 +177,57 @@ def show(connection: sqlite3.Connection, conversation: int, message_ids: Sequenc
 
 def free_ids(connection: sqlite3.Connection, wanted: Sequence[str]) -> list[str]:
     """Number those message ids that are taken in the store, or by one before them."""
-    taken: set[str] = set()
-    for start in range(0, len(wanted), _BATCH):
-        some = wanted[start : start + _BATCH]
-        marks = ", ".join("?" * len(some))
-        rows = connection.execute(f"SELECT message_key FROM messages WHERE message_key IN ({marks})", some)  # noqa: S608
-        taken |= {key for (key,) in rows}
-    free = []
+    free: dict[str, None] = {}
     for message_id in wanted:
         name, number = message_id, 1
-        while name in taken or (number > 1 and _is_taken(connection, name)):
+        while name in free or _is_taken(connection, name):
             number += 1
             name = f"{message_id}#{number}"
-        taken.add(name)
-        free.append(name)
-    return free
+        free[name] = None
+    return list(free)
 
 
 def _is_taken(connection: sqlite3.Connection, message_id: str) -> bool:
     return connection.execute("SELECT 1 FROM messages WHERE message_key = ?", (message_id,)).fetchone() is not None
+
+
+def add_entry(connection: sqlite3.Connection, entry: JournalEntry, max_entries: int) -> None:
+    """Keep an entry; of too many the oldest go, by instant and id. `max_entries` 0 or less: all are kept.
+
+    An entry whose id is taken takes its place.
+    """
+    connection.execute(
+        "INSERT OR REPLACE INTO lifecycle_journal (entry_id, happened_at, hook, session_id, fields) VALUES (?,?,?,?,?)",
+        (
+            require_id(entry.entry_id, "entry id"),
+            format_instant(entry.happened_at),
+            well_formed(entry.hook),
+            well_formed(entry.session_id),
+            mapping_json(entry.fields),
+        ),
+    )
+    if max_entries > 0:
+        connection.execute(
+            """
+            DELETE FROM lifecycle_journal WHERE entry_id IN (
+              SELECT entry_id FROM lifecycle_journal ORDER BY happened_at DESC, entry_id DESC LIMIT -1 OFFSET ?)
+            """,
+            (max_entries,),
+        )
+
+
+def read_entries(connection: sqlite3.Connection, session_id: str | None = None, limit: int = -1) -> list[JournalEntry]:
+    """The newest entries, oldest first: of one session, or of all; at most `limit`, -1 = all."""
+    rows = connection.execute(
+        """
+        SELECT * FROM (
+          SELECT entry_id, happened_at, hook, session_id, fields FROM lifecycle_journal
+          WHERE ?1 IS NULL OR session_id = ?1 ORDER BY happened_at DESC, entry_id DESC LIMIT ?2)
+        ORDER BY happened_at, entry_id
+        """,
+        (session_id, limit),
+    )
+    return [
+        JournalEntry(entry_id, parse_instant(at), hook, session, json.loads(fields))
+        for entry_id, at, hook, session, fields in rows
+    ]

@@ -1,14 +1,91 @@
-"""How often a truth was confirmed and contradicted, by the context that it was observed in.
+"""What a document's category, topic, relations and observations mean for its life.
 
-Source: memory-lancedb-pro, parseSupportInfo, normalizeContext and updateSupportStats.
+Source: memory-lancedb-pro: memory-categories, deriveFactKey, appendRelation, stringifySmartMetadata, parseSupportInfo,
+normalizeContext and updateSupportStats.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from lcm.javascript import is_finite_number, trim
+from lcm.javascript import WHITE_SPACE, is_finite_number, trim, utf16_length
+
+ALWAYS_MERGED = frozenset({"profile"})
+"""Merged into the nearest document of the same category, without deduplication."""
+MERGED = frozenset({"preferences", "entities", "patterns"})
+"""May be merged into a document that they refine."""
+VERSIONED = frozenset({"preferences", "entities"})
+"""Truths that are replaced over time: a newer one supersedes."""
+
+DEFAULT_IMPORTANCE: Mapping[str, float] = MappingProxyType(
+    {"profile": 0.9, "preferences": 0.8, "entities": 0.7, "events": 0.6, "cases": 0.8, "patterns": 0.85}
+)
+UNKNOWN_IMPORTANCE = 0.5
+"""Of any other category."""
+
+
+MAX_TOPIC_LENGTH = 120
+"""UTF-16 units of what stands before the separator."""
+
+_BEFORE_COLON = re.compile(r"([^\n\r\u2028\u2029]+?)[:：]")
+# White space before an arrow is not of the topic, so that a full stop there is a final one; before a colon it is.
+_BEFORE_ARROW = re.compile(rf"([^\n\r\u2028\u2029]{{1,{MAX_TOPIC_LENGTH}}}?)[{WHITE_SPACE}]*(?:->|=>)")
+_BLANKS = re.compile(f"[{WHITE_SPACE}]+")
+
+
+def fact_key(category: str, abstract: str) -> str | None:
+    """The category and the topic of a preference or an entity; None for another category, or where no topic is left.
+
+    The topic is what stands before the first colon, else before the first arrow, of 1 to 120 units on the first line;
+    else the whole abstract. Case, runs of white space and final full stops, "!" and "?" do not tell topics apart.
+    """
+    if category not in VERSIONED:
+        return None
+    topic = _topic(trim(abstract))
+    normal = trim(_BLANKS.sub(" ", topic.lower()).rstrip("。.!?"))
+    return f"{category}:{normal}" if normal else None
+
+
+def _topic(abstract: str) -> str:
+    for pattern in (_BEFORE_COLON, _BEFORE_ARROW):
+        found = pattern.match(abstract)
+        if found and utf16_length(found[1]) <= MAX_TOPIC_LENGTH:
+            return found[1]
+    return abstract
+
+
+_CAPS = {"sources": 20, "history": 50, "relations": 16}
+
+Relation = dict[str, str]
+
+
+def well_formed(relations: object) -> list[Relation]:
+    """The relations that name a type and a target, in order; of anything but a list none."""
+    if not isinstance(relations, list | tuple):
+        return []
+    return [{"type": row["type"], "targetId": row["targetId"]} for row in relations if _is_relation(row)]
+
+
+def appended(relations: object, relation_type: str, target_id: str) -> list[Relation]:
+    """The well-formed relations and one more, unless the same one is among them."""
+    kept, added = well_formed(relations), {"type": relation_type, "targetId": target_id}
+    return kept if added in kept else [*kept, added]
+
+
+def capped(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata as it is stored: the last 20 sources, 50 of the history, 16 relations."""
+    stored = dict(metadata)
+    for key, most in _CAPS.items():
+        if isinstance(stored.get(key), list | tuple):
+            stored[key] = list(stored[key])[-most:]
+    return stored
+
+
+def _is_relation(row: object) -> bool:
+    return isinstance(row, Mapping) and isinstance(row.get("type"), str) and isinstance(row.get("targetId"), str)
+
 
 GENERAL = "general"
 MAX_SLICES = 8
