@@ -4,7 +4,8 @@ lcm models export NAME|FOLDER [precision=int8]
 lcm models check NAME|FOLDER [texts=FILE] [count=100] [max_new_tokens=64] [prefix=TEXT]
 
 List the T5s that are known by name, for `summarizer=t5 summarizer.model=NAME`: what they were trained on, their licence
-and size, where their files come from, and whether they are here. `pip install '.[models]'` brings what exports them.
+and size, where their files come from, and whether they are here. `pip install '.[models]'` brings what exports them and
+what decodes.
 
   lcm models get t5-small
   lcm models export t5-small precision=int8
@@ -24,7 +25,7 @@ each is. It ends with 1 if fp32 does not say what torch says. Of a text that is 
 
 from collections.abc import Sequence
 
-from eval.models.manifest import Manifest
+from eval.models.getting import Manifest
 from lcm.compaction.summarizer.checkpoints import Checkpoint, checkpoint_folder, checkpoints, missing_files
 from lcm.errors import LcmError
 from lcm.retrieval.embedder.onnx import file_sha256

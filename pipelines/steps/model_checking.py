@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from eval.models.checking import Checked, Result, check
-from eval.models.texts import sample_texts, texts_of
+from eval.models.checking import Checked, Result, check, sample_texts, texts_of
 from lcm.errors import ModelError
 from pipelines.config.arguments import told_apart
 from pipelines.views.output import output

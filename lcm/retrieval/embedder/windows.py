@@ -51,21 +51,6 @@ def cut(
         token = bisect_left(starts, begin)
 
 
-def token_windows(tokens: int, window: int, overlap: int) -> list[tuple[int, int]]:
-    """Where fixed windows over so many tokens begin and end: each repeats `overlap` tokens of the one before it.
-
-    The last is the first that reaches the end. With a window of 0 there is one; an overlap that is negative, or as
-    long as the window, is none.
-
-    Source: libravdb memory 1.4.4, long documents; `cut` is ours, and does not split words.
-    """
-    if window <= 0 or tokens <= window:
-        return [(0, tokens)]
-    step = window - overlap if 0 <= overlap < window else window
-    count = 1 + -(-(tokens - window) // step)
-    return [(start, min(start + window, tokens)) for start in range(0, count * step, step)]
-
-
 def _end(text: str, starts: Sequence[int], begin: int, end_token: int) -> int:
     """Where the token after the piece begins, so that the space between them belongs to the piece."""
     return max(starts[end_token], begin + 1) if end_token < len(starts) else len(text)
