@@ -26,7 +26,7 @@ each is. It ends with 1 if fp32 does not say what torch says. Of a text that is 
 from collections.abc import Sequence
 
 from eval.models.getting import Manifest
-from lcm.compaction.summarizer.checkpoints import Checkpoint, checkpoint_folder, checkpoints, missing_files
+from lcm.compaction.summarizer.t5_files import Checkpoint, checkpoint_folder, checkpoints, missing_files
 from lcm.errors import LcmError
 from lcm.retrieval.embedder.onnx import file_sha256
 from pipelines.steps.model_checking import check_model

@@ -15,8 +15,7 @@ from typing import Self
 from urllib.parse import quote, urlsplit
 
 from eval.download import PARTIAL, MissingFileError, Progress, Remote, download
-from lcm.compaction.summarizer.checkpoints import Checkpoint, CheckpointFile
-from lcm.compaction.summarizer.t5_files import read_json
+from lcm.compaction.summarizer.t5_files import Checkpoint, CheckpointFile, read_json
 from lcm.errors import ModelError
 from lcm.files import write_text
 

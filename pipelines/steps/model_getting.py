@@ -5,7 +5,7 @@ from pathlib import Path
 
 from eval.models.getting import Source, source_at, source_of
 from eval.models.getting import get as get_files
-from lcm.compaction.summarizer.checkpoints import Checkpoint, checkpoint_folder, checkpoints
+from lcm.compaction.summarizer.t5_files import Checkpoint, checkpoint_folder, checkpoints
 from lcm.errors import ModelError
 from pipelines.config.arguments import told_apart
 from pipelines.views.downloading import downloading

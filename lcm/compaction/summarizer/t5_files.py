@@ -8,12 +8,18 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from lcm.compaction.summarizer.checkpoints import Checkpoint, checkpoint_folder, checkpoints, missing_files
+import yaml
+
 from lcm.consent import refused_pickle
 from lcm.errors import ModelError
+from lcm.files import cache_dir
 from lcm.retrieval.embedder.export import Precision, export, find_export, graphs_of, quantize, with_these_alone
 from lcm.retrieval.embedder.onnx import file_sha256
 
@@ -28,6 +34,62 @@ _HOW = (
     "set summarizer.model (in a chain, summarizer.summarizers.t5.model) to a name of `lcm models` that was got, to a "
     "folder that holds a T5, as transformers or optimum saves it, or to the hub id of one in the local hub cache"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """A file of a checkpoint."""
+
+    name: str
+    sha256: str | None = None
+    """None: not known for certain; it is taken as it first comes, and held to that from then on."""
+    size_bytes: int | None = None
+    """None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights of a T5 as somebody published them."""
+
+    name: str
+    """A short word, as `summarizer.model` and `lcm models get` take it: `t5-small`."""
+    repository: str
+    """On the hub: `google-t5/t5-small`."""
+    revision: str
+    """The commit whose files are meant."""
+    licence: str
+    parameters: int
+    megabytes: int
+    """Of all files together, about."""
+    trained_on: str
+    languages: str
+    prefix: str
+    """What stands before a text that it is to summarise: `summarizer.prefix`."""
+    window_tokens: int
+    """That it was trained to read at once."""
+    files: tuple[CheckpointFile, ...]
+
+
+@cache
+def checkpoints() -> Mapping[str, Checkpoint]:
+    """All that are known, by name."""
+    text = resources.files("lcm.compaction.summarizer").joinpath("checkpoints.yaml").read_text("utf-8")
+    return {name: _read(name, fields) for name, fields in yaml.safe_load(text).items()}
+
+
+def _read(name: str, fields: dict) -> Checkpoint:  # type: ignore[type-arg]
+    files = tuple(CheckpointFile(file, **known) for file, known in fields["files"].items())
+    return Checkpoint(name=name, **fields | {"files": files})
+
+
+def checkpoint_folder(name: str) -> Path:
+    """Where the files of a checkpoint are kept unless somebody names another folder."""
+    return cache_dir() / "checkpoints" / name
+
+
+def missing_files(checkpoint: Checkpoint, folder: Path) -> list[str]:
+    """The names of those that a folder lacks."""
+    return [file.name for file in checkpoint.files if not (folder / file.name).is_file()]
 
 
 class T5Files(NamedTuple):

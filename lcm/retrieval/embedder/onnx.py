@@ -17,8 +17,7 @@ import numpy.typing as npt
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols.models import TextKind, Vectors
-from lcm.retrieval.embedder.session import Lazy, Session, check_files
-from lcm.retrieval.embedder.windows import cut
+from lcm.retrieval.embedder.session import Lazy, Session, check_files, cut
 
 _LAYER_NORM_EPSILON = 1e-5  # torch's default, which models trained with a final layer norm used
 _SPARE_TOKENS = 8  # more than any tokenizer adds at the ends
