@@ -14,7 +14,7 @@ from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.memory.memory import Memory
 
-DEFAULT_RECALL = Recall(Extractive(), REPORT_TOKENS, limit=10)
+DEFAULT_RECALL = Recall(REPORT_TOKENS, limit=10, answerer=Extractive())
 """`recall=default`, and of a search the ten best messages; what answers questions is never asked here."""
 
 

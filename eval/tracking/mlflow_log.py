@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import secrets
 import shlex
+import shutil
 import signal
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -48,6 +50,8 @@ _RUNS = "mlruns"
 _PARENT, _USER = "mlflow.parentRunId", "mlflow.user"
 _BELOW: dict[str, dict[str, str]] = {}
 """Run of a sweep or study -> digest of a summary -> the run below it whose logging was begun by an earlier process."""
+_PREPARED: dict[Path, Path] = {}
+"""Local database that was not there yet -> its tables, made elsewhere."""
 _MOST_METRICS, _MOST_PARAMS = 1000, 100
 """That MLflow takes in one call."""
 GROWING = ("sweep", "study")
@@ -149,22 +153,31 @@ class Mlflow:
         """`log` in a process of its own.
 
         Importing MLflow and opening its tables takes as long as a whole run whose embeddings are cached, so it begins
-        now, on another core.
+        now, on another core. A database that is not there yet is made elsewhere until something is logged.
         """
         quieten(self.timeout_s)  # for runs that are fetched in this process, too
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside:
+        with (
+            TemporaryDirectory() as scratch,
+            ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside,
+        ):
             with uninterrupted():  # the process starts with the first work
-                beside.submit(self._prepare)
+                beside.submit(self._prepare, Path(scratch) / "new.db")
             yield lambda folder, parent=None: beside.submit(self.log, folder, parent).result()
 
-    def _prepare(self) -> None:
+    def _prepare(self, new: Path) -> None:
+        """Import MLflow, and open a local database, or make the tables of one that is to come."""
         quieten(self.timeout_s)
         from mlflow.tracking import MlflowClient
 
-        if self._database() is not None:  # a server that is away would keep the run waiting twice
-            with self._alone():
-                MlflowClient(tracking_uri=whole_uri(self.address)).get_experiment_by_name(self.experiment_name)
+        local = self._database()
+        if local is None:  # a server that is away would keep the run waiting twice
+            return
+        if _is_made(local):
+            MlflowClient(tracking_uri=whole_uri(self.address)).get_experiment_by_name(self.experiment_name)
+        else:
+            _make_tables(new)
+            _PREPARED[local.absolute()] = new
 
     def _place(self, parent: Path | None, first_began_ms: int | None) -> "_Place":
         """Where folders go: found out once for all that are logged together.
@@ -273,7 +286,7 @@ class Mlflow:
             return
         local.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{local}.lock"):
-            if not local.exists() or not local.stat().st_size:
+            if not _is_made(local):
                 _refuse_emptied(local)
                 _make_whole(local)
             yield
@@ -378,13 +391,24 @@ def _refuse_emptied(local: Path) -> None:
         )
 
 
+def _is_made(local: Path) -> bool:
+    return local.exists() and local.stat().st_size > 0
+
+
 def _make_whole(local: Path) -> None:
     """Make the tables beside, then put them into place: MLflow cannot go on with those that a kill left half made."""
-    from mlflow.tracking import MlflowClient
-
     # A name of its own each time: MLflow keeps what it has opened by the name, were the file gone by then.
     new = local.with_name(f".{local.name}.{secrets.token_hex(4)}.new")
     for left in local.parent.glob(f".{local.name}.*.new*"):
         left.unlink()
-    MlflowClient(tracking_uri=f"sqlite:///{new.absolute()}").get_experiment("0")
+    if (prepared := _PREPARED.pop(local.absolute(), None)) is None:
+        _make_tables(new)
+    else:
+        shutil.copyfile(prepared, new)
     new.replace(local)
+
+
+def _make_tables(new: Path) -> None:
+    from mlflow.tracking import MlflowClient
+
+    MlflowClient(tracking_uri=f"{SQLITE}{new.absolute()}").get_experiment("0")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
-from lcm.compaction.facts.commands import BEFORE
+from lcm.compaction.facts.done import BEFORE
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.statement import Kind, Statement
 from lcm.compaction.summarizer.kinds import IMPORTANCE, TOOL

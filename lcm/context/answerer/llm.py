@@ -11,9 +11,9 @@ from typing import Any
 
 from lcm.checks import check_range
 from lcm.compaction.sentences import sentences
-from lcm.context.answerer.answerer import Answer, GrantedReader, Question
-from lcm.context.recall.describe import DescribedSummary
 from lcm.context.recall.expansion import ExpansionResult, ReachedMessage
+from lcm.context.recall.reader import DescribedSummary, Reader
+from lcm.context.recall.recall import Answer, Question
 from lcm.encoding import to_json
 from lcm.errors import GrantError, ModelError
 from lcm.language_model.json_reply import names, object_in
@@ -68,7 +68,7 @@ class Llm:
     def __post_init__(self) -> None:
         check_range(self, "follow_ups", ge=0)
 
-    def answer(self, question: Question, reader: GrantedReader) -> Answer:
+    def answer(self, question: Question, reader: Reader) -> Answer:
         evidence = _first_evidence(question, reader)
         system = _TASK.replace("{max_tokens}", str(question.max_tokens))
         for round_number in range(self.follow_ups + 1):
@@ -87,7 +87,7 @@ class Llm:
             is_cut or evidence.is_truncated or reply.get("truncated") is True,
         )
 
-    def _reply(self, system: str, question: Question, evidence: _Evidence, reader: GrantedReader) -> dict[str, Any]:
+    def _reply(self, system: str, question: Question, evidence: _Evidence, reader: Reader) -> dict[str, Any]:
         head = to_json({"question": question.prompt, "budget_tokens": reader.remaining_tokens})
         text = self.language_model.reply(system, "\n".join([head, "evidence:", *evidence.lines]), names("answer"))
         found = object_in(text, "answer")
@@ -98,7 +98,7 @@ class Llm:
         return found
 
 
-def _first_evidence(question: Question, reader: GrantedReader) -> _Evidence:
+def _first_evidence(question: Question, reader: Reader) -> _Evidence:
     evidence = _Evidence([], set())
     for said in reader.messages(question.messages) if question.messages else ():
         evidence.add_message(said)

@@ -12,15 +12,22 @@ from typing import Literal
 
 import regex
 
-from lcm.context.recall.pattern_steps import written_out_steps
 from lcm.encoding import well_formed
 from lcm.errors import LimitError
 from lcm.javascript import first_units, utf16_length
 from lcm.limits import PATTERN_STEPS, QUERY_CHARACTERS
+from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.store.search import MessageHit, Order, SummaryHit, find, message_hits, scan, summary_hits
 from lcm.store.search_subject import COVERED, LATEST, MESSAGES, SUMMARIES, WORDS, SearchBounds, SearchSubject
 
+_PIECE = re.compile(
+    r"""
+      (?P<count> \{ \s* (?P<least>\d*) \s* (?: , \s* (?P<most>\d*) \s* )? \} )
+    | (?P<atom> \\. | \[ \^? \]? (?: \\. | [^\]\\] )* \]? | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]
 
@@ -38,6 +45,31 @@ _SUBJECTS: dict[LosslessRules, dict[Scope, SearchSubject]] = {
     "0.15": {"messages": WORDS, "summaries": LATEST},
 }
 _LINE = 200
+
+
+def written_out_steps(pattern: str) -> int:
+    """The characters and sets of a pattern, each as often as the repetitions around it say, at most.
+
+    A repetition without an upper end counts as often as its lower one, for it is a loop. Where the syntax leaves a
+    brace without a meaning, what it counts too many is refused too much.
+    """
+    groups, last = [0], 0
+    """Steps of the groups that are open, the outermost first; and of the piece that a repetition would repeat."""
+    for piece in _PIECE.finditer(pattern):
+        if piece["count"] and (piece["least"] or piece["most"]):
+            times = max(int(piece["least"] or 0), int(piece["most"] or 0), 1)
+            groups[-1] += last * (times - 1)
+            last *= times
+        elif piece[0] == "(":
+            groups.append(0)
+            last = 1
+        elif piece[0] == ")" and len(groups) > 1:
+            last = groups.pop() + 1
+            groups[-1] += last
+        elif piece[0] not in "*+?":
+            last = 1
+            groups[-1] += 1
+    return sum(groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +90,25 @@ class Grep:
 
 
 @dataclass(frozen=True, slots=True)
-class GrepSettings:
-    """The settings of grep: order, and the bounds of patterns."""
+class ReadingSettings:
+    """How a store is searched and read back, and how far where nothing is said."""
 
-    order: Order
-    rules: LosslessRules
-    max_pattern_chars: int
-    max_regex_rows: int | None
-    regex_timeout_seconds: float
+    token_estimator: TokenEstimator
+    rules: LosslessRules = "corrected"
+    order: Order = "relevance"
+    """Of what a search for words finds: the best first, the newest, or the best with a discount for age."""
+    limit: int = 50
+    """Of messages, and again of summaries, that a search gives."""
+    max_pattern_chars: int = 500
+    """UTF-16 units of a regular expression."""
+    max_regex_rows: int | None = None
+    """How many of the newest texts a regular expression is tried on; None = all, within the time."""
+    regex_timeout_seconds: float = 5.0
+    """Of one search by a regular expression, for messages and again for summaries."""
+    default_depth: int = 3
+    """Steps downwards of an expansion."""
+    max_expand_tokens: int = 4000
+    """Of one expansion, where nothing else is asked for; of a tool's at most."""
 
 
 def grep(
@@ -74,10 +117,12 @@ def grep(
     mode: Mode,
     scope: Scope,
     bounds: SearchBounds,
-    how: GrepSettings,
+    how: ReadingSettings,
     incidents: Counter[str],
+    order: Order | None = None,
 ) -> Grep:
-    """Search messages, summaries or both; the limit counts for each."""
+    """Search messages, summaries or both; the limit counts for each. `order` is of words: None = that of `how`."""
+    order = how.order if order is None else order
     QUERY_CHARACTERS.check("the query", len(pattern))
     subjects = [subject for kind, subject in _SUBJECTS[how.rules].items() if scope in (kind, "both")]
     if refusal := _refusal(pattern, mode, how):
@@ -93,10 +138,10 @@ def grep(
                 subject,
                 pattern,
                 bounds,
-                how.order,
+                order,
                 keeps_phrases=how.rules != "original",
                 incidents=incidents,
-                order_cjk=how.order if how.rules == "0.15" else "relevance",
+                order_cjk=order if how.rules == "0.15" else "relevance",
             )
         else:
             seen = scan(
@@ -198,7 +243,7 @@ def one_line(snippet: str) -> str:
     return line if utf16_length(line) <= _LINE else f"{first_units(line, _LINE - 3, 'replaced')}..."
 
 
-def _refusal(pattern: str, mode: Mode, how: GrepSettings) -> str:
+def _refusal(pattern: str, mode: Mode, how: ReadingSettings) -> str:
     """Why a pattern is not searched for; empty where it is."""
     if mode == "full_text":
         has_syntax = how.rules == "0.15" and _SYNTAX.search(_QUOTED.sub(" ", pattern))

@@ -5,10 +5,11 @@ Source: memory-lancedb-pro, smart-extractor.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -29,10 +30,36 @@ from lcm.records.conversation import Message
 from lcm.records.document import Action, Candidate, Decision, Document
 from lcm.writing.admission import follower
 from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
-from lcm.writing.admission.prefix import Prefix
 from lcm.writing.lifecycle.categories import ALWAYS_MERGED, MERGED, VERSIONED
 from lcm.writing.lifecycle.support import GENERAL
 from lcm.writing.new_document import embedded_text
+
+Item = TypeVar("Item", covariant=True)
+
+
+class Prefix(Sequence[Item]):
+    """The first `count` items; the sequence behind it may grow, not change."""
+
+    def __init__(self, items: Sequence[Item], count: int) -> None:
+        self._items = items
+        self._count = min(count, len(items))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Item]:
+        return islice(self._items, self._count)
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Item]: ...
+    def __getitem__(self, place: int | slice) -> Item | Sequence[Item]:
+        places = range(self._count)[place]
+        if isinstance(places, int):
+            return self._items[places]
+        return [self._items[i] for i in places]
+
 
 _log = logging.getLogger(__name__)
 

@@ -293,6 +293,19 @@ def test_settings_out_of_range_are_refused() -> None:
             Mlflow(**settings)
 
 
+def test_where_nothing_is_logged_no_database_is_left(copied: Path, tmp_path: Path) -> None:
+    """As where a command looks at what it was asked for, and refuses."""
+    place = tmp_path / "place"
+    place.mkdir()
+    tracking = Mlflow(uri=f"sqlite:///{place}/mlflow.db")
+    with tracking.logger():
+        pass
+    assert not list(place.iterdir())
+    with tracking.logger() as log:
+        log(copied)
+    assert [run.data.tags["kind"] for run in Logged(copied, tracking, "").runs()] == ["run"]
+
+
 def test_an_emptied_database_is_no_new_one(tmp_path: Path) -> None:
     (tmp_path / "mlruns").mkdir()
     database = tmp_path / "mlflow.db"

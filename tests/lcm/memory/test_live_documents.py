@@ -142,7 +142,7 @@ def test_documents_that_grew_step_by_step_and_their_views_are_those_of_the_store
         assert_frame_equal(memory.documents, anew.frame)
         assert told(memory.live) == told(anew)
         assert neighbours(memory.live, compared) == neighbours(anew, compared)
-        assert len(memory.vector_index) == len(memory.text_index) == len(anew.frame)
+        assert len(memory.live.indexes.vector_index) == len(memory.live.text_index(None)) == len(anew.frame)
         assert_view_is_the_stores(memory, readable, minute(at) + timedelta(microseconds=later_us))
 
 
@@ -175,5 +175,5 @@ def test_what_was_rolled_back_is_not_applied() -> None:
         with pytest.raises(StoreError, match="there is no document 'nobody'"), memory.live.writing() as changes:
             changes.append(written(memory.store, memory.live, ("add", [("the goats", "global", 1, "message")])))
             memory.store.document("nobody")
-        assert memory.documents.is_empty() and len(memory.vector_index) == 0
+        assert memory.documents.is_empty() and len(memory.live.indexes.vector_index) == 0
         assert memory.store.documents().is_empty()

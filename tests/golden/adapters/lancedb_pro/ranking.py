@@ -35,9 +35,12 @@ KEYS = {
 
 
 def clamps(case: dict[str, Any]) -> dict[str, float]:
-    value, fallback = pl.lit(float(case["value"])), pl.lit(float(case["fallback"]))
-    clamped = pl.select(clamp01=clamp01(value, fallback), clamp01_with_floor=clamp01_with_floor(value, fallback))
-    return clamped.row(0, named=True) | {"clamp_int": clamp_int(float(case["value"]), case["min"], case["max"])}
+    value, fallback = np.array(float(case["value"])), np.array(float(case["fallback"]))
+    return {
+        "clamp01": clamp01(value, fallback).item(),
+        "clamp01_with_floor": clamp01_with_floor(value, fallback).item(),
+        "clamp_int": clamp_int(float(case["value"]), case["min"], case["max"]),
+    }
 
 
 def recency_boost(case: dict[str, Any]) -> list[dict[str, Any]] | str:

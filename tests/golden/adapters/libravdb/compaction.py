@@ -10,9 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering.clustering import Clustering, partition
 from lcm.compaction.clustering.prior_context import prior_context as taken
 from lcm.compaction.recent_tail import Turn
 from lcm.compaction.summarizer.t5_model import T5Model, Window
