@@ -26,7 +26,7 @@ from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.retrieval.indexing import best_places
 from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
 from lcm.store.store import Store
-from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
+from lcm.writing.admission.intake import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
 _PRODUCTS = 1 << 22
 """That are made at once at most: 16 MiB."""

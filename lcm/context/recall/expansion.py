@@ -26,7 +26,7 @@ from lcm.store.lineage import (
     walk,
 )
 from lcm.store.messages import messages_by_key
-from lcm.store.search_subject import SearchBounds
+from lcm.store.search import SearchBounds
 from lcm.store.summaries import summaries_by_id
 from lcm.transcript.passages import passages
 
