@@ -22,6 +22,7 @@ from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.store.conversations import conversation_names
 from lcm.store.store import Store
+from lcm.writing.dream.promotion import DREAM, is_dream_of
 
 ID_CHARACTERS = 1000
 _MOST_IDS = 100
@@ -223,32 +224,28 @@ class AgentTools:
     def _search(self, asked: Mapping[str, Any]) -> str:
         memory = self.memory.current()
         query = Query("search", asked["query"], self.clock(), scopes=self.asker.scopes)
-        found = memory.recalled(memory.recall([query])).get(query.query_id, ())[: asked.get("limit", _HITS)]
+        found = memory.recalled(memory.recall([query])).get(query.query_id, ())
+        mine = [one for one in found if one.kind != DREAM or is_dream_of(one.document_id, self.asker.user_id)]
         told = [
             f"{rank}. [{one.document_id}] ({one.kind}, {minute(one.created_at)}, score {one.score:.3f}; "
             f"of {', '.join(one.source_message_ids) or 'no message'})\n{one.text_with_related}"
-            for rank, one in enumerate(found, start=1)
+            for rank, one in enumerate(mine[: asked.get("limit", _HITS)], start=1)
         ]
         return self._cut("\n\n".join(told) or "Nothing was found.")
 
     def _grep(self, asked: Mapping[str, Any]) -> str:
-        pattern, conversation = asked["pattern"].strip(), self.reader.conversation(asked.get("conversation"))
-        mode, scope = asked.get("mode", "full_text"), asked.get("scope", "both")
-        since, before = (_instant(asked, name) for name in ("since", "before"))
         found = self.reader.grep(
-            pattern,
-            mode=mode,
-            scope=scope,
-            conversation=conversation,
-            since=since,
-            before=before,
+            asked["pattern"].strip(),
+            mode=asked.get("mode", "full_text"),
+            scope=asked.get("scope", "both"),
+            conversation=self.reader.conversation(asked.get("conversation")),
+            since=_instant(asked, "since"),
+            before=_instant(asked, "before"),
             limit=asked.get("limit"),
         )
         if found.is_refused:
             raise LcmError("; ".join(found.notes))
-        where = "all conversations" if conversation is None else str(conversation)
-        most = self.recall.max_result_chars
-        return grep_text(found, pattern, mode, scope, where, since, before, most, is_noted=True)
+        return grep_text(found, self.recall.max_result_chars)
 
     def _describe(self, asked: Mapping[str, Any]) -> str:
         content = asked.get("content", False)
