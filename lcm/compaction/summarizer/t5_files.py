@@ -20,7 +20,15 @@ import yaml
 from lcm.consent import refused_pickle
 from lcm.errors import ModelError
 from lcm.files import cache_dir
-from lcm.retrieval.embedder.export import Precision, export, find_export, graphs_of, quantize, with_these_alone
+from lcm.retrieval.embedder.export import (
+    Precision,
+    export,
+    find_export,
+    graphs_of,
+    hub_snapshot,
+    quantize,
+    with_these_alone,
+)
 from lcm.retrieval.embedder.onnx import file_sha256
 
 _PROGRAM = "lcm.compaction.summarizer.t5_files"
@@ -177,19 +185,12 @@ def _got(checkpoint: Checkpoint) -> Path:
 
 
 def _hub_snapshot(model: str) -> Path:
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        found = try_to_load_from_cache(model, "config.json")  # reads the disk only
-    except HFValidationError:
-        found = None
-    if not isinstance(found, str):
-        raise ModelError(
-            f"{model!r} is neither a folder, nor a name of `lcm models`, nor in the local hub cache, and nothing is "
-            f"downloaded: {_HOW}"
-        )
-    return Path(found).parent
+    if found := hub_snapshot(model, ("config.json",)):
+        return found
+    raise ModelError(
+        f"{model!r} is neither a folder, nor a name of `lcm models`, nor in the local hub cache, and nothing is "
+        f"downloaded: {_HOW}"
+    )
 
 
 def _graphs(folder: Path, precision: Precision) -> tuple[Path, Path, Path] | None:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -66,6 +66,21 @@ def _whole(directory: Path) -> Path | None:
     except (FileNotFoundError, ModelError, KeyError, ValueError, AttributeError, TypeError):
         pass  # not there, or damaged
     return None
+
+
+def hub_snapshot(hub_id: str, names: Sequence[str]) -> Path | None:
+    """The folder of the hub's local cache that holds these files of a model; the disk alone is read."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+    except ImportError:
+        return None
+    try:
+        found = [try_to_load_from_cache(hub_id, name) for name in names]
+    except HFValidationError:
+        return None
+    folders = [Path(path).parent for path in found if isinstance(path, str)]
+    return folders[0] if len(folders) == len(names) else None
 
 
 @private()

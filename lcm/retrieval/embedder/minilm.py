@@ -8,7 +8,7 @@ from pathlib import Path
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols.models import TextKind, Vectors
-from lcm.retrieval.embedder.export import Precision, export, find_export
+from lcm.retrieval.embedder.export import Precision, export, find_export, hub_snapshot
 from lcm.retrieval.embedder.onnx import Onnx, file_sha256
 from lcm.retrieval.embedder.session import Lazy
 
@@ -99,7 +99,7 @@ class MiniLM:
             return _ready_file(directory) or self._exported(directory, expected_sha256=None)
         if found := find_export(WEIGHTS_SHA256, self.precision):
             return found / "model.onnx"
-        source = _hub_snapshot() or _distribution_directory()
+        source = hub_snapshot(_HUB_ID, (_WEIGHTS, "config.json", "tokenizer.json")) or _distribution_directory()
         if source is None:
             raise ModelError(
                 "no weights of all-MiniLM-L6-v2 found: choose embedder=hashing, which needs no model, or get it with "
@@ -130,17 +130,6 @@ def _ready_file(directory: Path) -> Path | None:
     if len(found) > 1:
         raise ModelError(f"{directory} holds {len(found)} .onnx files; choose embedder=onnx and name one as its file")
     return found[0] if found else None
-
-
-def _hub_snapshot() -> Path | None:
-    try:
-        from huggingface_hub import try_to_load_from_cache
-    except ImportError:
-        return None
-    needed = (_WEIGHTS, "config.json", "tokenizer.json")
-    found = [try_to_load_from_cache(_HUB_ID, name) for name in needed]  # reads the disk only
-    snapshots = [Path(path).parent for path in found if isinstance(path, str)]
-    return snapshots[0] if len(snapshots) == len(needed) else None
 
 
 def _distribution_directory() -> Path | None:
