@@ -1,11 +1,13 @@
 """The one door for recorded sessions: any format that a reader knows, recognised by content."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from sys import intern
+from typing import Any, cast
 
 from lcm.errors import TranscriptError
-from lcm.records.conversation import Event, Message, Transcript
+from lcm.records.conversation import Event, Message, Part, PartType, Role, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.chatgpt import ChatGptReader
 from lcm.transcript.claude_ai import ClaudeAiReader
@@ -27,10 +29,50 @@ from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.shared_values import SharedValues
 from lcm.transcript.sharegpt import ShareGptReader
 from lcm.transcript.swe_agent import SweAgentReader
 from lcm.transcript.tau_bench import TauBenchReader
+
+_LONGEST = 400
+"""Letters of a value that is looked up: longer ones seldom repeat."""
+_MOST = 20_000
+"""Values that are remembered."""
+
+
+class SharedValues:
+    """Makes messages equal to those given, in which equal envelopes, metadata, names and words are one object."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Mapping[str, Any]] = {}
+
+    def message(self, message: Message) -> Message:
+        """The message, sharing what it has in common with those before it."""
+        return replace(
+            message,
+            role=cast(Role, intern(message.role)),
+            session_id=intern(str(message.session_id)),
+            author=None if message.author is None else intern(str(message.author)),
+            parts=tuple(self._part(part, message.content) for part in message.parts),
+            envelope=self._one(message.envelope),
+        )
+
+    def _part(self, part: Part, content: str) -> Part:
+        return replace(
+            part,
+            part_type=cast(PartType, intern(part.part_type)),
+            text=content if part.text == content else part.text,
+            tool_name=None if part.tool_name is None else intern(str(part.tool_name)),
+            metadata=self._one(part.metadata),
+        )
+
+    def _one(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        told = repr(value)  # tells True from 1, and the order of keys
+        if len(told) > _LONGEST:
+            return value
+        if len(self._known) >= _MOST:
+            return self._known.get(told, value)
+        return self._known.setdefault(told, value)
+
 
 READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
