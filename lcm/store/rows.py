@@ -4,7 +4,6 @@ all tables share."""
 import functools
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -14,8 +13,6 @@ from lcm.errors import StoreError
 INSTANT = pl.Datetime("ms", "UTC")
 LISTED = "IN (SELECT value FROM json_each(?))"
 """What follows a column that is one of the values of a list, which is given as JSON text."""
-_FEW = 64
-"""Rows that are put together row by row; a column at a time costs more to begin with, and less a row."""
 _AT_ONCE = 1 << 12
 """Rows that are held as rows at a time: they take ten times as much memory as in a frame."""
 
@@ -47,47 +44,25 @@ def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataF
 
 def _part(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """The next rows."""
-    rows = cursor.fetchmany(_AT_ONCE)
-    if 0 < len(rows) <= _FEW:
-        try:
-            if (found := _by_rows(rows, tuple(schema.items()))) is not None:
-                return found
-        except (TypeError, pl.exceptions.PolarsError):
-            pass  # by columns it is told which one
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    series = []
-    for (name, kind), values in zip(schema.items(), columns, strict=True):
-        try:
-            series.append(_series(name, values, kind))
-        except (TypeError, pl.exceptions.PolarsError) as error:
-            store = getattr(cursor.connection, "path", None) or "the store"
-            raise StoreError(
-                f"{store} holds a {name} that is no {kind}, damaged or written by another program: mend or delete that "
-                "row"
-            ) from error
-    return pl.DataFrame(series)
+    columns = list(zip(*cursor.fetchmany(_AT_ONCE), strict=True)) or [()] * len(schema)
+    try:
+        return _decoded(dict(zip(schema, columns, strict=True)), schema)
+    except (TypeError, pl.exceptions.PolarsError):
+        for (name, kind), values in zip(schema.items(), columns, strict=True):
+            try:
+                _decoded({name: values}, {name: kind})
+            except (TypeError, pl.exceptions.PolarsError) as error:
+                store = getattr(cursor.connection, "path", None) or "the store"
+                raise StoreError(
+                    f"{store} holds a {name} that is no {kind}, damaged or written by another program: mend or delete "
+                    "that row"
+                ) from error
+        raise
 
 
-def _by_rows(rows: Sequence[tuple[object, ...]], schema: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame | None:
-    """None where a value is not of its column's kind: Polars would make it fit."""
-    stored, kinds, decoded = _row_schema(schema)
-    if any(not isinstance(value, kind) for row in rows for value, kind in zip(row, kinds, strict=True)):
-        return None
-    return pl.DataFrame(rows, stored, orient="row").select(decoded)
-
-
-@functools.lru_cache(maxsize=64)
-def _row_schema(
-    schema: tuple[tuple[str, pl.DataType], ...],
-) -> tuple[dict[str, pl.DataType], list[Any], list[pl.Expr]]:
-    """Of each column: what of it is stored, as what Python has it, and what it becomes."""
-    stored = {name: _stored(kind) for name, kind in schema}
-    numbers: dict[pl.DataType, Any] = {pl.Int64(): int | None, pl.Float64(): float | int | None}
-    return (
-        stored,
-        [numbers.get(kind, str | None) for kind in stored.values()],
-        [_decoded(pl.col(name), kind) for name, kind in schema],
-    )
+def _decoded(columns: Mapping[str, Sequence[object]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    stored = [pl.Series(name, values, _stored(schema[name])) for name, values in columns.items()]
+    return pl.DataFrame(stored).with_columns(_decodings(tuple(schema.items())))
 
 
 def _stored(kind: pl.DataType) -> pl.DataType:
@@ -96,14 +71,13 @@ def _stored(kind: pl.DataType) -> pl.DataType:
     return pl.Int64() if kind == pl.Boolean else kind
 
 
-def _decoded(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
+@functools.lru_cache(maxsize=64)
+def _decodings(schema: tuple[tuple[str, pl.DataType], ...]) -> list[pl.Expr]:
+    """What becomes of the columns that are stored as something else."""
+    return [_decoding(pl.col(name), kind) for name, kind in schema if kind != _stored(kind)]
+
+
+def _decoding(stored: pl.Expr, kind: pl.DataType) -> pl.Expr:
     if kind == INSTANT:
-        return column.str.to_datetime(INSTANT_FORMAT, time_unit="ms", time_zone="UTC")
-    if isinstance(kind, pl.List):
-        return column.str.json_decode(kind)
-    return column.cast(pl.Boolean) if kind == pl.Boolean else column
-
-
-def _series(name: str, values: tuple[object, ...], kind: pl.DataType) -> pl.Series:
-    stored = pl.Series(name, values, _stored(kind))
-    return stored if stored.dtype == kind else stored.to_frame().select(_decoded(pl.col(name), kind)).to_series()
+        return stored.str.to_datetime(INSTANT_FORMAT, time_unit="ms", time_zone="UTC")
+    return stored.cast(pl.Boolean) if kind == pl.Boolean else stored.str.json_decode(kind)
