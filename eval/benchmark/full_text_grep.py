@@ -13,7 +13,7 @@ from typing import Any
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.checks import check_range
-from lcm.context.recall.grep import Grep, ReadingSettings, grep
+from lcm.context.recall.grep import Grep, ReadingSettings, Search, grep
 from lcm.protocols.models import TokenEstimator
 from lcm.store.query_text import match_expression
 from lcm.store.search import Order
@@ -58,7 +58,8 @@ class FullTextGrep:
             def ours(order: Order) -> list[Grep]:
                 how = ReadingSettings(self.token_estimator, order=order)
                 with store.reading() as connection:
-                    return [grep(connection, query, "full_text", "messages", bounds, how, Counter()) for query in asked]
+                    searches = [Search(query, "full_text", "messages") for query in asked]
+                    return [grep(connection, search, bounds, how, Counter()) for search in searches]
 
             with closing(sqlite3.connect(Path(folder) / "store.db")) as connection:
                 sides: dict[Order, Callable[[], _Rows]] = {

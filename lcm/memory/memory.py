@@ -489,7 +489,7 @@ class Memory:
             readable = self.live.view(query.asked_at, readable_scopes(query, self.system.scopes)).visible
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
-            self.live.apply(DocumentChange(use=use))
+            self.live.note_use(use)
         return pl.concat(answers)
 
     def trace(self, queries: Sequence[Query]) -> pl.DataFrame:

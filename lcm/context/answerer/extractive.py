@@ -14,9 +14,8 @@ from typing import NamedTuple
 from lcm.checks import check_range
 from lcm.compaction.sentences import sentences
 from lcm.context.recall.expansion import ReachedMessage
-from lcm.context.recall.reader import DescribedSummary, Reader
-from lcm.context.recall.recall import Answer, Question
-from lcm.errors import GrantError
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import Answer, Question, begun
 from lcm.protocols.models import TokenEstimator
 from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
 
@@ -163,12 +162,11 @@ def _read(question: Question, wanted: set[str], reader: Reader) -> tuple[list[Re
             seen.add(summary_id)
             waiting.append((-len(wanted & set(words_of(text, drops=False))), len(seen), summary_id))
 
-    kept_back = reader.remaining_tokens // 2
-    for summary_id in question.summary_ids:
-        described = _described(summary_id, reader) if reader.remaining_tokens > kept_back else None
-        if described is not None:
-            sources.append(described)
-        queue(summary_id, described.text if described else "")
+    for summary_id, summary in begun(question, reader):
+        content = "" if summary is None else summary.content
+        if summary is not None:
+            sources.append(ReadText(summary_id, None, content, _tokens(reader.token_estimator, content)))
+        queue(summary_id, content)
     read = 0
     while waiting and reader.remaining_tokens > 0:
         waiting.sort()
@@ -182,18 +180,6 @@ def _read(question: Question, wanted: set[str], reader: Reader) -> tuple[list[Re
                 queue(child.summary_id, child.content)
             sources += _said(root.messages)
     return sources, read, is_truncated or bool(waiting)
-
-
-def _described(summary_id: str, reader: Reader) -> ReadText | None:
-    """The summary's own words; None where they do not fit."""
-    try:
-        described = reader.describe(summary_id)
-    except GrantError as refusal:
-        _log.info("%s is read without its summary: %s", summary_id, refusal)
-        return None
-    assert isinstance(described, DescribedSummary)
-    content = described.summary.content
-    return ReadText(summary_id, None, content, _tokens(reader.token_estimator, content))
 
 
 def _said(messages: Sequence[ReachedMessage]) -> list[ReadText]:

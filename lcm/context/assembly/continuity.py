@@ -14,10 +14,9 @@ from zoneinfo import ZoneInfo
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.context.assembly.budget_shares import AuthoredCosts, BudgetShares, Shares, first_fit, longest_prefix
+from lcm.context.assembly.budget_shares import BudgetShares, Price, Shares, first_fit, longest_prefix
 from lcm.context.assembly.memory_header import (
     MemoryText,
-    Price,
     Pricing,
     Section,
     Source,
@@ -85,17 +84,6 @@ class _Packed(NamedTuple):
         return sum(one.charged for one in self.chosen)
 
 
-class RecallBudget(NamedTuple):
-    """The tokens that a context has for recalled documents."""
-
-    memory_tokens: float
-    """The whole budget of the memory."""
-    left_tokens: float
-    """Of it, for what is recalled."""
-    guidance_tokens: float
-    """Of that, what rules may take."""
-
-
 class RecallRules(NamedTuple):
     """The rules by which recalled documents are packed into a context."""
 
@@ -104,17 +92,18 @@ class RecallRules(NamedTuple):
     overdraws: bool = False
     """What was recovered takes its whole reserve, also where the budget has less left."""
 
-    def dreams(self, answer: Sequence[Recalled], room: RecallBudget) -> RecallChoice:
+    def dreams(self, answer: Sequence[Recalled], left_tokens: float) -> RecallChoice:
         """Choose for a question about dreams: nothing but dreams answers it."""
         dreams = [one for one in distinct(answer, ()) if one.kind == "dream"]
-        told = self._prefix(dreams, "recalled", room.left_tokens)
+        told = self._prefix(dreams, "recalled", left_tokens)
         return RecallChoice(recalled=told.chosen, left_out=_left_out(answer, [told], is_dream=True))
 
     def choose(
         self,
         prompt: str,
         answer: Sequence[Recalled],
-        room: RecallBudget,
+        shares: Shares,
+        guidance_tokens: float,
         tail_ids: Collection[str],
         now: datetime,
         *,
@@ -125,7 +114,8 @@ class RecallRules(NamedTuple):
         Args:
             prompt: what was asked.
             answer: what ranking found, what was recovered among it.
-            room: what there is for it.
+            shares: of the budget.
+            guidance_tokens: what rules may take of what they leave.
             tail_ids: the messages that are shown already: what stands only for such is left out.
             now: when it was asked.
             has_session: something was said in the asker's session, be it folded into summaries by now.
@@ -136,10 +126,10 @@ class RecallRules(NamedTuple):
         if not signals.has_failed and any(one.is_recovered for one in awake):
             # Ranking fetched them for a question that names no session; the context that answers it has one.
             signals = signals._replace(is_elsewhere=True)
-        reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(room.memory_tokens))
+        reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(shares.memory_tokens))
         rules = [one for one in ranked if one.kind == "guidance"]
-        guidance = self._prefix(rules, "guidance", max(0.0, min(room.guidance_tokens, room.left_tokens)))
-        left = max(0.0, room.left_tokens - guidance.charged)
+        guidance = self._prefix(rules, "guidance", max(0.0, min(guidance_tokens, shares.left_tokens)))
+        left = max(0.0, shares.left_tokens - guidance.charged)
         shown_ids = {
             *tail_ids,
             *(source for chosen in guidance.chosen for source in chosen.document.source_message_ids),
@@ -412,13 +402,12 @@ class _Packing:
         key = budget_tokens, is_dream
         if key not in self._shared:
             memory_tokens = max(0, budget_tokens) * self._rules.token_budget_fraction
-            soft = AuthoredCosts(
-                [price.shown for price in self._soft_prices], [price.packed for price in self._soft_prices]
-            )
             hard = [price.shown for price in self._hard_prices]
             rules = self._rules
             weighed = None if is_dream else self._weighed
-            self._shared[key] = rules.shares.share(memory_tokens, hard, soft, turns, rules.tail, rules.rules, weighed)
+            self._shared[key] = rules.shares.share(
+                memory_tokens, hard, self._soft_prices, turns, rules.tail, rules.rules, weighed
+            )
         return turns, self._shared[key]
 
     def context(self, ask: ContextRequest) -> Context:
@@ -459,12 +448,12 @@ class _Packing:
         if shares.degraded:
             return RecallChoice(left_out={one.document_id: LeftOut("degraded") for one in ask.recalled})
         guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction
-        room = RecallBudget(shares.memory_tokens, shares.left_tokens, guidance_tokens)
         rules = RecallRules(self._pricing, self._rules.recovery, overdraws=self._is_code)
         if is_dream:
-            return rules.dreams(ask.recalled, room)
+            return rules.dreams(ask.recalled, shares.left_tokens)
         now = ask.asked_at or self._last_instant()
-        return rules.choose(ask.prompt, ask.recalled, room, tail_ids, now, has_session=bool(self._items))
+        has_session = bool(self._items)
+        return rules.choose(ask.prompt, ask.recalled, shares, guidance_tokens, tail_ids, now, has_session=has_session)
 
     def _before(self, first: int, is_dream: bool) -> dict[str, LeftOut]:
         """Why what lies before the tail is not shown, which begins with so many messages before it."""

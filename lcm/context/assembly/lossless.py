@@ -10,7 +10,7 @@ summaries, and which names and quotes look like secrets, are ours.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from lcm.checks import check_choice, check_range
 from lcm.collection import collection_paused
 from lcm.compaction.lossless.planning import tail_first
+from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.clamp import Clamp, serialized_tokens
 from lcm.context.assembly.shown_items import LargeResults, PairedMessage, Piece, ShownItems, cleaned, pruned
 from lcm.protocols.context import ContextRequest, Mention
@@ -227,37 +228,6 @@ def tier(summaries: Iterable[Summary]) -> Tier:
 def summaries_note(summaries: Iterable[Summary]) -> str:
     due = tier(summaries)
     return "" if due == "none" else _NOTE_HEAD + (_NOTE_HEAVY if due == "heavy" else _NOTE_LIGHT)
-
-
-def newest_that_fit(evictable: Sequence[int], tokens: Callable[[int], int], budget_tokens: int) -> list[int]:
-    """Walk back from the newest and stop at the first that does not fit; nothing older is looked at."""
-    kept: list[int] = []
-    for place in reversed(evictable):
-        budget_tokens -= tokens(place)
-        if budget_tokens < 0:
-            break
-        kept.append(place)
-    return kept[::-1]
-
-
-def best_that_fit(
-    evictable: Sequence[int], tokens: Callable[[int], int], scores: npt.NDArray[np.float64], budget_tokens: int
-) -> list[int]:
-    """Take the best scored first, of equals the newest, and pass over what does not fit.
-
-    Args:
-        evictable: places of items, rising.
-        tokens: of the item at a place.
-        scores: shape (n,): one for each of `evictable`.
-        budget_tokens: what may be spent.
-    """
-    kept: list[int] = []
-    for at in np.lexsort((-np.arange(len(evictable)), -scores)):
-        place = evictable[at]
-        if (cost := tokens(place)) <= budget_tokens:
-            budget_tokens -= cost
-            kept.append(place)
-    return sorted(kept)
 
 
 class Tail(NamedTuple):
@@ -496,13 +466,17 @@ class _Choice:
         self._evictable = [place for place in range(tail.start) if place not in pulled_in]
 
     def kept(self, budget_tokens: int, prompt: str) -> _Kept:
-        newest = _Kept(tuple(newest_that_fit(self._evictable, self._tokens, budget_tokens)), is_newest=True)
+        fits = longest_prefix(map(self._tokens, reversed(self._evictable)), budget_tokens)
+        newest = _Kept(tuple(self._evictable[len(self._evictable) - fits :]), is_newest=True)
         if self._eviction == "chronological" or len(newest.places) == len(self._evictable):
             return newest
         scores = self._index.scores(prompt)
         if scores is None:
             return newest
-        return _Kept(tuple(best_that_fit(self._evictable, self._tokens, scores, budget_tokens)), is_newest=False)
+        # The best first, of equals the newest; what does not fit is passed over.
+        best = [self._evictable[at] for at in np.lexsort((-np.arange(len(scores)), -scores))]
+        kept = first_fit([*map(self._tokens, best)], budget_tokens)
+        return _Kept(tuple(sorted(best[at] for at in kept)), is_newest=False)
 
     def left_out(self, kept: _Kept, budget_tokens: int) -> dict[str, LeftOut]:
         """Why the others do not stay: of the newest, the first that does not fit ends the walk."""

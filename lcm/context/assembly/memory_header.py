@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from lcm.clock import EPOCH
+from lcm.context.assembly.budget_shares import Price
 from lcm.protocols.models import TokenEstimator
 from lcm.records.context import ContextTier
 
@@ -125,15 +126,6 @@ def header(held: Mapping[Section, Sequence[SectionLine]], degraded: Sequence[str
         if lines := held.get(section):
             pieces += [opening(section), *(one.text for one in lines), closing(section)]
     return "".join(pieces)
-
-
-class Price(NamedTuple):
-    """The tokens of one document or authored block: as shown, and as packed."""
-
-    shown: float
-    """As it is counted."""
-    packed: float
-    """By which it is decided whether it fits."""
 
 
 class Pricing:

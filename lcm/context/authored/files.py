@@ -481,31 +481,23 @@ class AuthoredFiles:
             with opened_as_is(file.path) as stream:
                 raw = stream.read(self.max_file_bytes + 1)
         except OSError as error:
-            raise LcmError(
-                f"authored.paths leads to {str(file.path)!r}, which cannot be read ({error.strerror}): mend that, or "
-                "keep it out by authored.exclude"
-            ) from error
+            raise _refused(file, f"which cannot be read ({error.strerror}): mend that") from error
         if len(raw) > self.max_file_bytes:
-            raise LcmError(
-                f"authored.paths leads to {str(file.path)!r}, which is larger than {self.max_file_bytes} bytes: raise "
-                "authored.max_file_bytes, or keep it out by authored.exclude"
-            )
+            raise _refused(file, f"which is larger than {self.max_file_bytes} bytes: raise authored.max_file_bytes")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise LcmError(
-                f"authored.paths leads to {str(file.path)!r}, which is not UTF-8 at byte {error.start}: save it as "
-                "UTF-8, or keep it out by authored.exclude"
-            ) from error
+            raise _refused(file, f"which is not UTF-8 at byte {error.start}: save it as UTF-8") from error
 
     def _nodes(self, file: SelectedFile, text: str) -> list[AuthoredNode]:
         try:
             return nodes_of(file.name, text, self.frame, rules=self.rules, authority=self.authority)
         except LcmError as error:
-            raise LcmError(
-                f"authored.paths leads to {str(file.path)!r}, whose {error}: make it plainer, or keep it out by "
-                "authored.exclude"
-            ) from error
+            raise _refused(file, f"whose {error}: make it plainer") from error
+
+
+def _refused(file: SelectedFile, why: str) -> LcmError:
+    return LcmError(f"authored.paths leads to {str(file.path)!r}, {why}, or keep it out by authored.exclude")
 
 
 def check_hard_budget(nodes: Sequence[AuthoredNode], budget_tokens: float) -> None:

@@ -5,7 +5,7 @@ Source: lossless-claw 0.6.3.
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -148,14 +148,17 @@ def _beginning(text: str, count: int, share: int, tokens: TokenEstimator) -> str
     """A text that takes no more than its share, else its beginning and the mark."""
     if count <= share:
         return text
+    return _marked(text, most_units(text, share, lambda n: _marked(text, n, count, tokens), tokens), count, tokens)
+
+
+def most_units(text: str, cap: int, shown: Callable[[int], str], tokens: TokenEstimator) -> int:
+    """How many characters of a text may be shown for what `shown` makes of them to keep to a cap."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        if tokens.count([_marked(text, middle, count, tokens)])[0] <= share:
-            low = middle
-        else:
-            high = middle - 1
-    return _marked(text, low, count, tokens)
+        fits = tokens.count([shown(middle)])[0] <= cap
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
 
 
 def _marked(text: str, units: int, count: int, tokens: TokenEstimator) -> str:

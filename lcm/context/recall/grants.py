@@ -5,11 +5,12 @@ Source: lossless-claw 0.6.3; its grants confine expansion alone, and those that 
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import NamedTuple
 
+from lcm.context.assembly.budget_shares import longest_prefix
 from lcm.context.recall.expansion import ReadBounds
 from lcm.context.recall.grep import Grep
 from lcm.errors import GrantError
@@ -274,23 +275,15 @@ class Lease:
     def afforded(self, found: Grep) -> Grep:
         """The first hits, as many as there are tokens for."""
         snippets = [hit.snippet for hit in found.messages] + [hit.snippet for hit in found.summaries]
-        kept = self._first(self.token_estimator.count(snippets))
+        counts = self.token_estimator.count(snippets)
+        kept = longest_prefix(counts, self.left)
+        self.take(sum(counts[:kept]))
         if kept == len(snippets):
             return found
         of_messages = len(found.messages)
-        return Grep(
-            found.messages[:kept],
-            found.summaries[: max(0, kept - of_messages)],
-            (*found.notes, "the grant has no tokens for more"),
+        return replace(
+            found,
+            messages=found.messages[:kept],
+            summaries=found.summaries[: max(0, kept - of_messages)],
+            notes=(*found.notes, "the grant has no tokens for more"),
         )
-
-    def _first(self, counts: Sequence[int]) -> int:
-        """How many of the first fit; they are taken off."""
-        left, kept = self.left, 0
-        for tokens in counts:
-            left -= tokens
-            if left < 0:
-                break
-            kept += 1
-        self.take(sum(counts[:kept]))
-        return kept

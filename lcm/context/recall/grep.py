@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import regex
 
@@ -72,10 +72,24 @@ def written_out_steps(pattern: str) -> int:
     return sum(groups)
 
 
+class Search(NamedTuple):
+    """What is searched for, and where."""
+
+    pattern: str
+    mode: Mode = "regex"
+    scope: Scope = "both"
+    conversation: str | int | None = None
+    """None = all."""
+    since: datetime | None = None
+    """Not before that instant."""
+    before: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Grep:
     """The result of a search of the store: messages and summaries, newest or best first."""
 
+    search: Search
     messages: tuple[MessageHit, ...]
     summaries: tuple[SummaryHit, ...]
     notes: tuple[str, ...] = ()
@@ -113,9 +127,7 @@ class ReadingSettings:
 
 def grep(
     connection: sqlite3.Connection,
-    pattern: str,
-    mode: Mode,
-    scope: Scope,
+    search: Search,
     bounds: SearchBounds,
     how: ReadingSettings,
     incidents: Counter[str],
@@ -123,10 +135,11 @@ def grep(
 ) -> Grep:
     """Search messages, summaries or both; the limit counts for each. `order` is of words: None = that of `how`."""
     order = how.order if order is None else order
+    pattern, mode, scope = search.pattern, search.mode, search.scope
     QUERY_CHARACTERS.check("the query", len(pattern))
     subjects = [subject for kind, subject in _SUBJECTS[how.rules].items() if scope in (kind, "both")]
     if refusal := _refusal(pattern, mode, how):
-        return Grep((), (), (refusal,), is_refused=True)
+        return Grep(search, (), (), (refusal,), is_refused=True)
     compiled = regex.compile(pattern) if mode == "regex" else None
     notes: list[str] = []
     messages: list[MessageHit] = []
@@ -160,45 +173,29 @@ def grep(
             messages = message_hits(connection, found)
         else:
             summaries = summary_hits(connection, found, subject)
-    return Grep(tuple(messages), tuple(summaries), tuple(notes))
+    return Grep(search, tuple(messages), tuple(summaries), tuple(notes))
 
 
-def grep_text(
-    found: Grep,
-    pattern: str,
-    mode: Mode,
-    scope: Scope,
-    where: str,
-    since: datetime | None,
-    before: datetime | None,
-    max_chars: int,
-    *,
-    is_noted: bool,
-    sort: str = "",
-) -> str:
-    """What was found as the tool tells it.
+def grep_text(found: Grep, max_chars: int, *, is_noted: bool = True, sort: str = "") -> str:
+    """What was found as the tools tell it.
 
     Args:
         found: what.
-        pattern: for what was searched.
-        mode: how.
-        scope: in what.
-        where: the conversation, or that it was all.
-        since: not before that instant.
-        before: before that instant.
         max_chars: UTF-16 units; what would go beyond is left out, and that is said.
         is_noted: say why something may be missing.
         sort: the order to be told, and with it the conversation of each hit; empty = neither.
     """
+    asked = found.search
+    where = "all conversations" if asked.conversation is None else str(asked.conversation)
     hits: list[MessageHit | SummaryHit] = [*found.messages, *found.summaries]
     where_said = {hit.conversation: f"conv={hit.conversation} " if sort else "" for hit in hits}
     lines = [
         "## LCM Grep Results",
-        f"**Pattern:** `{pattern}`",
-        f"**Mode:** {mode} | **Scope:** {scope}" + f" | **Sort:** {sort}" * bool(sort),
+        f"**Pattern:** `{asked.pattern}`",
+        f"**Mode:** {asked.mode} | **Scope:** {asked.scope}" + f" | **Sort:** {sort}" * bool(sort),
         f"**Conversation scope:** {where}",
     ]
-    times = [f"{name} {minute(at)}" for name, at in (("since", since), ("before", before)) if at]
+    times = [f"{name} {minute(at)}" for name, at in (("since", asked.since), ("before", asked.before)) if at]
     lines += [f"**Time filter:** {' | '.join(times)}"] if times else []
     lines += [f"**Total matches:** {found.total}"]
     lines += [f"**Note:** {note}" for note in found.notes if is_noted]

@@ -21,7 +21,7 @@ from lcm.context.recall.expansion import (
     reached,
 )
 from lcm.context.recall.grants import Lease
-from lcm.context.recall.grep import Grep, Mode, ReadingSettings, Scope, grep, minute
+from lcm.context.recall.grep import Grep, Mode, ReadingSettings, Scope, Search, grep, minute
 from lcm.errors import GrantError, StoreError
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Summary
@@ -268,7 +268,8 @@ class Reader:
             raise ValueError(f"limit must be >= 1, got {limit}")
         with self.store.reading() as connection:
             within = replace(bounds.bounds(connection), since=since, before=before, limit=limit, now=now)
-            found = grep(connection, pattern, mode, scope, within, self.reading, self.incidents, order)
+            asked = Search(pattern, mode, scope, conversation, since, before)
+            found = grep(connection, asked, within, self.reading, self.incidents, order)
             if mode == "full_text" and self.reading.rules == "corrected":
                 found = self._with_named(connection, found, pattern, scope, bounds)
         return found if self.lease is None else self.lease.afforded(found)

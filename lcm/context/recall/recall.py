@@ -6,6 +6,7 @@ Source: lossless-claw 0.6.3.
 """
 
 import json
+import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +21,10 @@ from typing import Any, Literal, Protocol
 from lcm.checks import check_choice, check_range
 from lcm.context.recall.grants import Clock, Grant, Grants, Lease
 from lcm.context.recall.grep import ReadingSettings
-from lcm.context.recall.reader import Reader
+from lcm.context.recall.reader import DescribedSummary, Reader
 from lcm.errors import GrantError, LcmError, StoreError
 from lcm.records.rules import LosslessRules
+from lcm.records.summary import Summary
 from lcm.store.lineage import deepest, leaves_of
 from lcm.store.search import Order
 from lcm.store.store import Store
@@ -54,6 +56,7 @@ _HOPS = re.compile(
 )
 _YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
 _SHALLOW = 1
+_log = logging.getLogger(__name__)
 GRACE_SECONDS = 30.0
 """How much longer than the answer may take a grant lasts."""
 TOOLS = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_query")
@@ -101,6 +104,19 @@ class Answerer(Protocol):
             LcmError: if there is no answer to be had: the grant has ended, or a model gives none.
         """
         ...
+
+
+def begun(question: Question, reader: Reader) -> Iterator[tuple[str, Summary | None]]:
+    """The summaries to begin at, read within half of what a grant has left; None of those whose words do not fit."""
+    kept_back = reader.remaining_tokens // 2
+    for summary_id in question.summary_ids:
+        described = None
+        if reader.remaining_tokens > kept_back:
+            try:
+                described = reader.describe(summary_id)
+            except GrantError as refusal:
+                _log.info("%s is read without its own words: %s", summary_id, refusal)
+        yield summary_id, described.summary if isinstance(described, DescribedSummary) else None
 
 
 @dataclass(frozen=True, slots=True)

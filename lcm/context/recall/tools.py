@@ -79,17 +79,15 @@ class Tools:
         since, before = (_instant(parameters, name) for name in ("since", "before"))
         if since is not None and before is not None and since >= before:
             raise _RefusedError("`since` must be earlier than `before`.")
-        conversation = self._conversation(parameters)
-        pattern = parameters["pattern"].strip()
-        mode, scope = parameters.get("mode", "regex"), parameters.get("scope", "both")
+        mode = parameters.get("mode", "regex")
         limit = int(parameters.get("limit", self.recall.limit))
         orders = {sort: order for order, sort in SORTS.items()}
         order = orders.get(parameters.get("sort", ""), self.recall.order) if mode == "full_text" else "time"
         found = self.reader.grep(
-            pattern,
+            parameters["pattern"].strip(),
             mode=mode,
-            scope=scope,
-            conversation=conversation,
+            scope=parameters.get("scope", "both"),
+            conversation=self._conversation(parameters),
             since=since,
             before=before,
             limit=limit,
@@ -100,12 +98,6 @@ class Tools:
             raise _RefusedError("; ".join(found.notes))
         text = grep_text(
             found,
-            pattern,
-            mode,
-            scope,
-            "all conversations" if conversation is None else str(conversation),
-            since,
-            before,
             self.recall.max_result_chars,
             is_noted=self.recall.rules == "corrected",
             sort=SORTS[order] if self.recall.rules == "0.15" else "",

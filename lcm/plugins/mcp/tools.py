@@ -234,23 +234,18 @@ class AgentTools:
         return self._cut("\n\n".join(told) or "Nothing was found.")
 
     def _grep(self, asked: Mapping[str, Any]) -> str:
-        pattern, conversation = asked["pattern"].strip(), self.reader.conversation(asked.get("conversation"))
-        mode, scope = asked.get("mode", "full_text"), asked.get("scope", "both")
-        since, before = (_instant(asked, name) for name in ("since", "before"))
         found = self.reader.grep(
-            pattern,
-            mode=mode,
-            scope=scope,
-            conversation=conversation,
-            since=since,
-            before=before,
+            asked["pattern"].strip(),
+            mode=asked.get("mode", "full_text"),
+            scope=asked.get("scope", "both"),
+            conversation=self.reader.conversation(asked.get("conversation")),
+            since=_instant(asked, "since"),
+            before=_instant(asked, "before"),
             limit=asked.get("limit"),
         )
         if found.is_refused:
             raise LcmError("; ".join(found.notes))
-        where = "all conversations" if conversation is None else str(conversation)
-        most = self.recall.max_result_chars
-        return grep_text(found, pattern, mode, scope, where, since, before, most, is_noted=True)
+        return grep_text(found, self.recall.max_result_chars)
 
     def _describe(self, asked: Mapping[str, Any]) -> str:
         content = asked.get("content", False)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from lcm.plugins.settings.table import ABSENT, InexpressibleError, at, same
+from lcm.plugins.settings.table import ABSENT, InexpressibleError, same
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 _MOST_CANDIDATES = 20
@@ -130,15 +130,9 @@ def _top_k(document: Mapping[str, Any]) -> float:
     return given
 
 
-def _neighbours(document: Mapping[str, Any]) -> Any:
-    """Two beside each answer, where they are switched on."""
-    return 2 if at(document, "retrieval.neighborEnrichment.enabled") is True else ABSENT
-
-
 DEFAULTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "coarse": lambda document: _coarse(_top_k(document)),
     "leaf_chunk": lambda _: _BY_LEAF_CHUNK,
-    "neighbours": _neighbours,
     "second": lambda document: math.floor(_top_k(document)),
     "unbounded": lambda _: None,  # no bound is a value of ours, and no value of the plugin's
 }

@@ -42,7 +42,6 @@ _PART_TYPES: dict[str, PartType] = {
 _CALL_ID_KEYS = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
 _EXTERNAL_KEYS = ("externalizedFileId", "originalByteSize", "toolOutputExternalized", "externalizationReason")
 
-_PLAIN = {"type", "text"}
 AGENT_CALL_TYPES = frozenset({"toolCall", "toolUse", "tool_use", "tool-use", "functionCall", "function_call"})
 _RESULT_TYPES = frozenset({"function_call_output", "toolResult", "tool_result"})
 
@@ -170,9 +169,6 @@ def _block_part(message_level: dict[str, Any], block: object) -> StoredPart:
             message_level.get("toolCallId"),
             message_level.get("toolName"),
         )
-    if block.keys() == _PLAIN and block["type"] == "text" and isinstance(block["text"], str):  # most blocks, sooner
-        call_id, name = message_level.get("toolCallId"), message_level.get("toolName")
-        return StoredPart("text", block["text"], {**message_level, "rawType": "text", "raw": block}, call_id, name)
     named = _first_text(block, ("rawType", "type")) or "agent"
     part_type = _PART_TYPES.get(named, "agent")
     is_renamed = "rawType" in block and block.get("type") != named
@@ -410,8 +406,6 @@ def _local(instant: datetime | None, zone: ZoneInfo) -> str | None:
 
 def runtime_messages(message: Message) -> list[RuntimeMessage]:
     """Give what a model is sent of a message."""
-    if (plain := _plain(message)) is not None:
-        return [plain]
     return [_runtime_message(native, message.message_id) for native in agent_messages(message)]
 
 
@@ -465,20 +459,6 @@ def result_id_of(message: RuntimeMessage) -> str:
 def blocks_in(message: RuntimeMessage) -> Sequence[Any]:
     content = message.get("content")
     return content if isinstance(content, list) else []
-
-
-def _plain(message: Message) -> RuntimeMessage | None:
-    """The same of a message that is one text of a user or an assistant, as most are, sooner; None of any other."""
-    if len(message.parts) != 1 or message.files or message.envelope.get("slots") != {"content": "value"}:
-        return None
-    (part,), native = message.parts, message.envelope["native"]
-    if part.text is None or part.part_type != "text" or part.metadata != {"slot": "content"}:
-        return None
-    if native == {"role": "user", "content": None}:
-        return {"role": "user", "content": part.text}
-    if native == {"role": "assistant", "content": None}:
-        return {"role": "assistant", "content": [{"type": "text", "text": part.text}]}
-    return None
 
 
 def _runtime_message(native: AgentMessage, message_id: str) -> RuntimeMessage:

@@ -24,6 +24,7 @@ from eval.experiment.run_folder import read_summary, write_summary
 from eval.experiment.times import times_ms
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.tracking.entry import measure_name, metric_name
+from eval.tracking.local_database import alone
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.naming import note
 from eval.tracking.tracking import TrackingError
@@ -311,7 +312,7 @@ def test_an_emptied_database_is_no_new_one(tmp_path: Path) -> None:
     database = tmp_path / "mlflow.db"
     database.touch()
     told = rf"^{database} is empty, but .* restore a copy, or remove it"
-    with pytest.raises(TrackingError, match=told), Mlflow(f"sqlite:///{database}")._alone():
+    with pytest.raises(TrackingError, match=told), alone(database):
         pass
 
 

@@ -59,8 +59,8 @@ def document(number: int, words: str, scope: str, at: int, kind: str, supersedes
     )
 
 
-def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> DocumentChange:
-    """Write a step, inside the caller's transaction."""
+def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> DocumentChange | pl.DataFrame:
+    """Write a step, inside the caller's transaction; gives what it changes, or which documents it used."""
     known = store.documents()
     standing = known.filter(pl.col("invalidated_at").is_null())["document_id"].to_list()
     new: list[Document] = []
@@ -86,7 +86,7 @@ def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> Documen
                 decay_tier=pl.lit("core"),
             )[: which % len(known) + 1]
             store.update_use(use)
-            return DocumentChange(use=use)
+            return use
     store.add_documents(new)
     windows = live.indexes.embed([one.text for one in new])
     return DocumentChange({one.document_id: rows for one, rows in zip(new, windows, strict=True)}, changed)
@@ -105,7 +105,10 @@ def after(steps: Steps, compared: Scopes) -> Iterator[tuple[Memory, Path]]:
                         written(elsewhere, memory.live, step)
                 else:
                     with memory.live.writing() as changes:
-                        changes.append(written(memory.store, memory.live, step))
+                        made = written(memory.store, memory.live, step)
+                        changes += [made] if isinstance(made, DocumentChange) else []
+                    if isinstance(made, pl.DataFrame):
+                        memory.live.note_use(made)
             memory.live.follow()
             yield memory, path
 
