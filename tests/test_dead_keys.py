@@ -21,7 +21,7 @@ READ_BY_ITS_HOLDER = {
     },
     "KnownItem.n": "eval/questions/making/question_set.py",
     "LaterMention.n": "eval/questions/making/question_set.py",
-    "Lossless.summarizer": "lcm/memory/background_compaction.py",
+    "Lossless.summarizer": "lcm/memory/conversation_compaction.py",
     "SelfRetrieval.n": "eval/questions/making/question_set.py",
     "SessionRules.journal_max_entries": "lcm/memory/memory.py",
     "SessionRules.prune_heartbeat_turns": "lcm/plugins/lossless_claw/turn.py",

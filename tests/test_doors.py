@@ -17,7 +17,7 @@ from lcm.context.recall.recall import TOOLS, Recall
 from lcm.memory.memory import Memory
 from lcm.plugins.libravdb import memory_search
 from lcm.plugins.libravdb.memory_search import Bridge
-from lcm.plugins.mcp.schemas import TOOLS as AGENT_TOOLS
+from lcm.plugins.mcp.tools import TOOLS as AGENT_TOOLS
 from tests.support.doors import Asker, Attempt, attempts, told
 from tests.support.scope_graphs import World, graphs, hosts, requests, world
 
@@ -34,6 +34,7 @@ NO_ANSWERS = {
     "Memory.ingest_all": "writes", "Memory.settle": "makes",
     "Memory.journal": "what hosts said of sessions", "Memory.note_lifecycle": "writes", "Memory.take_turn": "writes",
     "Bridge.route": "names", "durable_namespace": "names", "Reader.bounds": "says what may be read",
+    "Reader.conversation": "names",
     "Recall.grant_access": "says who reads", "Recall.on": "says who reads",
 }  # fmt: skip
 """What else can be called, and what it does."""

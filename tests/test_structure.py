@@ -28,7 +28,12 @@ ONLY_IN = {
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp.server", "eval.external.mcp"},
-    "mlflow": {"eval.tracking.mlflow_log", "eval.tracking.mlflow_traces", "eval.tracking.registry"},
+    "mlflow": {
+        "eval.tracking.local_database",
+        "eval.tracking.mlflow_log",
+        "eval.tracking.mlflow_traces",
+        "eval.tracking.registry",
+    },
 }
 HEAVY = {"torch", "transformers", "mlflow", "optimum"}
 

@@ -46,7 +46,7 @@ def _decisions(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
 
 
 def _widths(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
-    return pl.DataFrame({"width": pl.Series(getattr(memory.vector_index, "widths", ()), dtype=pl.Int64)})
+    return pl.DataFrame({"width": pl.Series(getattr(memory.live.indexes.vector_index, "widths", ()), dtype=pl.Int64)})
 
 
 def large_files(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from eval.external.ranking.external import External
 from eval.measures.names import SYSTEM_ARM
 from lcm.compaction.lossless.lossless import SWEEPS
 from lcm.compaction.lossless.modes import HOT_TOKENS, TAIL_GROWTH
-from lcm.memory.background_compaction import WAITS
+from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.system import System
 from lcm.protocols.models import TakesRecorded
 from lcm.records.summary import ContextReading

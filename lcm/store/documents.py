@@ -171,7 +171,7 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
     values = dict(zip((name for name in _COLUMNS if name != "conversation_id"), rest, strict=True))
     for name in ("created_at", "valid_from", "valid_until", "invalidated_at", "last_accessed_at"):
         values[name] = None if values[name] is None else parse_instant(values[name])
-    for name in ("importance", "confidence"):  # as `lcm.memory.document_timeline` has it
+    for name in ("importance", "confidence"):  # as `lcm.memory.live_documents` has it
         values[name] = values[name] if math.isfinite(values[name]) else DEFAULT_RATING
     values["metadata"] = json.loads(values["metadata"])
     values["is_durable"] = bool(values["is_durable"])

@@ -22,7 +22,7 @@ from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex_forks import mark_forks
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage, snapshot
-from lcm.transcript.foreign import foreign_name
+from lcm.transcript.foreign import foreign_name, torn
 from lcm.transcript.identity import Digests, recorded_instant
 from lcm.transcript.openclaw import OpenClawReader, identity, is_message, records_of, session_of
 from lcm.transcript.opencode import OpenCodeReader
@@ -133,9 +133,6 @@ _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
 )
 """Readers of sessions that lie in several files, and which are read along with one."""
 
-_MAYBE_JSON = (b"", b"{", b"[", b"\x1f", b"\x28")
-"""How JSON begins, or what is packed, or nothing yet."""
-
 
 def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[RecordedFile]:
     """The files that are named, and those in the folders that are named, in the order of their names.
@@ -191,15 +188,9 @@ def _is_of_another_kind(file: RecordedFile) -> bool:
     try:
         if file.magic == b"PAR1":
             return column_names(file) is not None
-        if damage(file):
-            return False
-        if foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
-            whole = RecordedFile(file.path, strict=True)
-            for _ in whole.values() if whole.shape == "lines" else whole.members():
-                pass
+        return not damage(file) and (foreign_name(file) is not None or not torn(file))
     except TranscriptError:
         return False
-    return True
 
 
 def _read_along(paths: Collection[Path]) -> set[Path]:

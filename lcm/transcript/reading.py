@@ -18,7 +18,7 @@ from lcm.transcript.copies import Copies
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.doubts import Tally
-from lcm.transcript.foreign import container_name, foreign_name, remedy
+from lcm.transcript.foreign import container_name, foreign_name, remedy, unknown
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
@@ -97,6 +97,9 @@ READERS: tuple[TranscriptReader, ...] = (
 
 BINARY = (b"PAR1", b"SQLi")
 """How the files begin that are read though they are no text."""
+
+_FORMATS = "; lcm reads: "
+_ANEW = ": copy it anew if it should hold a session"
 
 PIECE_ITEMS, PIECE_BYTES = 500, 4 * 2**20
 """A piece ends where it reaches either, so that long messages do not add up."""
@@ -212,7 +215,7 @@ def reader_of(
         found = None  # the first member of an archive may look like a transcript
     if name == "auto":
         if found is None:
-            raise TranscriptError(f"{file.path}: {_unknown(file)}; lcm reads: {names}")
+            raise TranscriptError(f"{file.path}: {_unread(file)}{_FORMATS}{names}")
         return found
     named = by_name[name]
     if found is not None and found is not named and not named.detects(file):
@@ -220,16 +223,26 @@ def reader_of(
     return named
 
 
-def _unknown(file: RecordedFile) -> str:
+def without_formats(reason: str) -> str:
+    """Why a file was passed over, without the list of formats, which is for files that somebody named."""
+    return reason.partition(_FORMATS)[0]
+
+
+def nothing_in(path: Path) -> str:
+    """Tell of a file that its reader recognises, and gives nothing of."""
+    return f"{path}: holds nothing that can be read{_ANEW}"
+
+
+def _unread(file: RecordedFile) -> str:
     if not file.path.stat().st_size:
-        return "an empty file"
+        return f"an empty file{_ANEW}"
     if told := damage(file):
         return told
     name = foreign_name(file)
     if name is None and file.is_long:
         return "begins with a value of more than 16 Mi characters, which is not read: cut it into several"
     if name is None:
-        return "not a known transcript format"
+        return unknown(file)
     return f"{name}, which is not a format that lcm reads{remedy(name)}"
 
 

@@ -17,7 +17,7 @@ from lcm.plugins.lancedb_pro.row_metadata import object_of
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
-from lcm.transcript.rendering.storage_shape import stored_content
+from lcm.transcript.rendering.shown_form import stored_content
 from lcm.writing.lifecycle.fact_key import fact_key
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
 from tests.golden.adapters.lancedb_pro_beta11 import lifecycle as later

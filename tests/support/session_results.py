@@ -18,7 +18,7 @@ from lcm.records.conversation import JournalEntry, Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
-from lcm.transcript.rendering.storage_shape import rendered
+from lcm.transcript.rendering.shown_form import rendered
 from pipelines.config import building
 from tests.lcm.plugins.lossless_claw.session_files import NOW, chain, entry, said, shown, write
 from tests.support.context_results import digest

@@ -23,11 +23,6 @@ def _of_preset(key: str) -> Callable[[Mapping[str, Any]], Any]:
     return default
 
 
-def _neighbours(document: Mapping[str, Any]) -> Any:
-    """Two beside each answer, where they are switched on."""
-    return 2 if at(document, "retrieval.neighborEnrichment.enabled") is True else ABSENT
-
-
 def _captures_assistant(roles: Any) -> bool:
     if set(roles) == {"user"}:
         return False
@@ -57,6 +52,6 @@ VERSIONS = read_tables(
         "secret": Conversion(placeholder, variable),
         "stage": Conversion(is_stage, stage),
     },
-    {"preset": _of_preset, "neighbours": lambda _: _neighbours},
+    {"preset": _of_preset},
 )
 """Everything that the plugin's manifest has, by its version."""

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.identity import Identity
+from lcm.memory.scopes.scopes import Identity
 from lcm.protocols.context import ShowsTail
 from lcm.records.query import Query
 from lcm.writing.dream.promotion import is_dream_of

@@ -14,7 +14,7 @@ from lcm.transcript.identity import UniqueIds, native_id
 from lcm.transcript.openclaw import Branches, OpenClawReader
 from lcm.transcript.reading import READERS, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.rendering.storage_shape import stored_content
+from lcm.transcript.rendering.shown_form import stored_content
 
 _ID_KEYS = ("id", "uuid")
 

@@ -57,8 +57,12 @@ class Row:
     """The choice (group, name) without which the setting means nothing; a file that has the setting makes it."""
     when: tuple[str, Any] | None = None
     """A key of ours and its value without which this setting is not the one that is meant."""
-    unless_false: str = ""
-    """A switch of the plugin beside it, which export sets and import obeys."""
+    switch: str = ""
+    """A switch of the plugin beside it, which export sets and import obeys: the setting means nothing where it is off.
+    """
+    absent: bool | None = None
+    """Of a switch: whether the code takes it as on where it is not set, whatever its default says; None: as its default
+    says."""
     without_effect: str = ""
     """Why the plugin's code does nothing with it, though its manifest has it."""
     lossy: str = ""
@@ -71,6 +75,13 @@ class Row:
 
     def default_in(self, document: Mapping[str, Any]) -> Any:
         return self.default(document) if callable(self.default) else self.default
+
+    def is_on(self, document: Mapping[str, Any]) -> bool:
+        """Whether a switch is on."""
+        value = at(document, self.path)
+        if value is ABSENT:
+            value = self.default_in(document) if self.absent is None else self.absent
+        return value is True
 
     def shown(self, value: Any) -> str:
         """A value for people; of a secret, three asterisks."""

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lcm.javascript import utf16_length
-from lcm.memory.session.exploration import Exploration
-from lcm.memory.session.preparer import MessagePreparer, live_message
+from lcm.memory.session.preparer import Exploration, MessagePreparer, live_message
 from lcm.memory.session.rules import SessionRules, matches
 from lcm.plugins.lossless_claw import settings as plugin_config
 from lcm.plugins.lossless_claw.bootstrap import bootstrap
@@ -28,8 +27,7 @@ from lcm.transcript.file_blocks import extension, file_blocks
 from lcm.transcript.file_references import file_ids_in, file_reference, tool_output_reference
 from lcm.transcript.large_files import compacted, file_text
 from lcm.transcript.parts import rebuild
-from lcm.transcript.rendering.storage_shape import rendered, stored_content
-from lcm.transcript.rendering.stored_parts import stored_parts
+from lcm.transcript.rendering.shown_form import rendered, stored_content, stored_parts
 from tests.golden.components import component, fields_of
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

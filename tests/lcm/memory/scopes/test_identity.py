@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 
 from lcm.errors import LcmError
-from lcm.memory.scopes.identity import Identity, identified
-from lcm.memory.scopes.scopes import Scopes
+from lcm.memory.scopes.scopes import Identity, Scopes, identified
 from tests.support.scope_graphs import hosts, requests
 
 RULES = Scopes(definitions={"project:x": None}, agent_access={"ada": ["global", "agent:ada", "project:x"]})
