@@ -24,6 +24,10 @@ that tells of its messages in other words counts for them when it is read whole,
 read in place of a near duplicate; for a quotation they count where they repeat it. It is of messages alone, in the
 tokens of `tokens@k`, and where nothing is quoted never above `recall`.
 
+Of an arm that is a ceiling (`RunReading.reachable`) each measure but `tokens` and `judged` is of the best order of the
+documents that could be ranked, so that no order of them passes it; its tokens are of what it ranks. A ranking that lets
+a document stand for near duplicates covers more by it than the document does, which no order can, and may.
+
 Where a dataset has its evidence corrected too, `repaired.recall@10` is the same by that.
 
 Where the qrels hold messages that were judged and are not relevant, as those of a judged pool do, there is also
@@ -48,10 +52,11 @@ import polars.selectors as cs
 from ir_measures import AP, RR, Judged, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
+from eval.measures.ceiling import best_units, most_within
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
-from eval.measures.ranked_messages import with_near_duplicates
-from eval.measures.token_budget import recall_within
+from eval.measures.ranked_messages import covered_by, units_of, with_near_duplicates
+from eval.measures.token_budget import evidence_counts, readings, recall_within
 from lcm.errors import LcmError
 
 Level = Literal["message", "session"]
@@ -122,9 +127,8 @@ class Retrieval:
     def _of_run(self, reading: RunReading, dataset: Dataset) -> pl.DataFrame:
         workspace = workspace_of_query(dataset)
         sessions = session_of_message(dataset)
-        of_message = ["workspace_id", "message_id"]
         qrels = dataset.qrels.filter(pl.col("relevance") > 0)
-        through_messages = qrels.join(workspace, on="query_id").join(sessions, on=of_message)
+        through_messages = qrels.join(workspace, on="query_id").join(sessions, on=["workspace_id", "message_id"])
         session_qrels = pl.concat(
             [
                 through_messages.select("query_id", "session_id", "relevance"),
@@ -144,26 +148,17 @@ class Retrieval:
             .join(judged["session"], on="query_id", how="semi", maintain_order="left")
             .join(workspace, on="query_id", how="left", maintain_order="left")
         )
-        shown = with_near_duplicates(ranked)
-        covers = (
-            reading.documents.select("workspace_id", "document_id", message_id="source_message_ids")
-            .join(shown, on=["workspace_id", "document_id"], how="semi", maintain_order="left")
-            .explode("message_id")
-            .join(sessions, on=of_message, how="left", maintain_order="left")
-        )
-        covered = shown.join(
-            covers, on=["workspace_id", "document_id"], how="left", maintain_order="left_right"
-        ).rename({"message_id": "message", "session_id": "session"})
+        covered = covered_by(with_near_duplicates(ranked), reading.documents, sessions)
+        reachable = None if reading.reachable is None else _in_any_order(reading.reachable, workspace)
+        within_reach = None if reachable is None else covered_by(reachable, reading.documents, sessions)
         frames = [pl.DataFrame(schema=QUERY_VALUES_SCHEMA)]
         for level in self.levels:
-            units = _units(covered, level, judged[level])
+            if within_reach is None:
+                units = units_of(covered, level, judged[level])
+            else:
+                units = best_units(within_reach, level, judgements[level])
             frames += self._level(level, units, judgements[level], judged[level])
-        sized = ranked.join(
-            reading.documents.select("workspace_id", "document_id", "tokens"),
-            on=["workspace_id", "document_id"],
-            how="left",
-            maintain_order="left",
-        )
+        sized = _sized(ranked, reading.documents)
         frames += self._tokens(sized, judged["session"])
         if "message" in self.levels and (within := self._within()):
             if reading.evidence_text is None:
@@ -171,10 +166,15 @@ class Retrieval:
                     f"{next(iter(within))} needs the words of the documents, which only `lcm evaluate` has: name "
                     "another measure"
                 )
-            frames.append(recall_within(within, sized, covered, reading.evidence_text, dataset))
+            if reachable is None or within_reach is None:
+                frames.append(recall_within(within, sized, covered, reading.evidence_text, dataset))
+            else:
+                first = _sized(reachable, reading.documents).with_columns(before=0)
+                ends = readings(first, within_reach, reading.evidence_text, dataset)
+                frames.append(most_within(within, ends, evidence_counts(dataset)))
         if "message" in self.levels and says_what_was_judged(dataset):
             looked_at = dataset.qrels.select("query_id", "relevance", unit="message_id")
-            frames += self._judged(_units(covered, "message", judged["message"]), looked_at)
+            frames += self._judged(units_of(covered, "message", judged["message"]), looked_at)
         return pl.concat(frames)
 
     def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
@@ -302,18 +302,16 @@ def session_of_message(dataset: Dataset) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=schema), *frames], rechunk=True)
 
 
-def _units(covered: pl.DataFrame, level: Level, judged: pl.DataFrame) -> pl.DataFrame:
-    """A ranking of documents as one of messages or sessions: rows query_id, unit, rank, position (1-based).
-
-    A unit stands where the first document that covers it stands, at that document's rank.
-    """
-    return (
-        covered.select("query_id", "rank", unit=level)
-        .filter(pl.col("unit").is_not_null())
-        .join(judged, on="query_id", how="semi", maintain_order="left")
-        .unique(["query_id", "unit"], keep="first", maintain_order=True)
-        .with_columns(position=pl.int_range(1, pl.len() + 1).over("query_id"))
+def _in_any_order(reachable: pl.DataFrame, workspace: pl.DataFrame) -> pl.DataFrame:
+    """Rows query_id, document_id, rank, workspace_id; a rank tells documents of a query apart, no more."""
+    return reachable.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id")).join(
+        workspace, on="query_id", maintain_order="left"
     )
+
+
+def _sized(ranked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    sizes = documents.select("workspace_id", "document_id", "tokens")
+    return ranked.join(sizes, on=["workspace_id", "document_id"], how="left", maintain_order="left")
 
 
 def _column(measure: str, scores: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
