@@ -57,3 +57,19 @@ def units_of(covered: pl.DataFrame, level: str, judged: pl.DataFrame) -> pl.Data
         .unique(["query_id", "unit"], keep="first", maintain_order=True)
         .with_columns(position=pl.int_range(1, pl.len() + 1).over("query_id"))
     )
+
+
+def placed_by_document(units: pl.DataFrame, judgements: pl.DataFrame) -> pl.DataFrame:
+    """What is relevant, at the places of documents: rows of `units_of`, whose `position` is the rank of the first
+    document that covers the unit, or the next place where that is taken.
+
+    Args:
+        judgements: query_id, unit, relevance above 0.
+    """
+    nth = pl.int_range(1, pl.len() + 1)
+    return (
+        units.join(judgements, on=["query_id", "unit"], maintain_order="left")
+        .sort("rank", pl.col("relevance"), descending=[False, True], maintain_order=True)
+        .with_columns(position=(nth + (pl.col("rank") - nth).cum_max()).over("query_id"))
+        .drop("relevance")
+    )

@@ -1,15 +1,17 @@
 """Retrieval measures, at the level of messages and of sessions.
 
 A document covers the messages that it stands for, and those of near duplicates that a ranking leaves out in its favour
-(a run's `stands_for`). At message level a ranking of documents is read as a ranking of messages: those of the first
-document, in order, then those of the second that are new, and so on.
+(a run's `stands_for`). At message level k and every place counts *documents*, and a relevant message stands where the
+first document that covers it stands. Of several in one document the most relevant stands there and each other one a
+place further, as does what follows where that place is taken; what is not relevant beside them costs tokens, no place.
+So where a document is a message, these are trec_eval's places.
 
-- `recall@k`: the fraction of the relevant messages that the first k *documents* cover.
+- `recall@k`: the fraction of the relevant messages that the first k documents cover.
 - `recall_any@k`: 1 if they cover at least one (a hit rate; some papers call this recall).
 - `recall_all@k`: 1 if they cover all.
 - `recall_capped@k`: the relevant messages that they cover, over the number of relevant messages or k, whichever is
   smaller: at most 1, so that a query with more than k can be answered in full. LMEB's R_cap@k.
-- `nDCG@k`: trec_eval's, over the first k *messages*.
+- `nDCG@k`: trec_eval's, over the first k places.
 - `nDCG_longmemeval@k`: LongMemEval's own: binary relevance, and rank 2 weighs as much as rank 1.
 - `MRR`, `MAP`: over the whole ranking, as deep as the run goes.
 - `tokens@k`: the tokens of the first k documents: what that recall costs.
@@ -32,7 +34,8 @@ Where a dataset has its evidence corrected too, `repaired.recall@10` is the same
 
 Where the qrels hold messages that were judged and are not relevant, as those of a judged pool do, there is also
 
-- `judged@k`: the fraction of the first k messages that anybody judged, for each k above; others count as not relevant.
+- `judged@k`: the fraction of the messages of the first k documents that anybody judged, for each k above; others count
+  as not relevant.
 
 At session level (`session.recall@5`) a session stands where its first document stands, and k counts sessions.
 
@@ -49,13 +52,13 @@ from typing import Any, Literal
 import ir_measures
 import polars as pl
 import polars.selectors as cs
-from ir_measures import AP, RR, Judged, Measure, R, nDCG
+from ir_measures import AP, RR, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
 from eval.measures.ceiling import best_units, most_within
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
-from eval.measures.ranked_messages import covered_by, units_of, with_near_duplicates
+from eval.measures.ranked_messages import covered_by, placed_by_document, units_of, with_near_duplicates
 from eval.measures.token_budget import evidence_counts, readings, recall_within
 from lcm.errors import LcmError
 
@@ -155,6 +158,7 @@ class Retrieval:
         for level in self.levels:
             if within_reach is None:
                 units = units_of(covered, level, judged[level])
+                units = placed_by_document(units, judgements[level]) if level == "message" else units
             else:
                 units = best_units(within_reach, level, judgements[level])
             frames += self._level(level, units, judgements[level], judged[level])
@@ -234,18 +238,18 @@ class Retrieval:
         if not isinstance(share, float) or share == 1:
             return ()
         told = (
-            f"nobody judged {1 - share:.1%} of the first {k} messages that the system found: they count as not relevant"
+            f"nobody judged {1 - share:.1%} of what the system's first {k} documents cover: it counts as not relevant"
         )
         return (told,)
 
     def _judged(self, units: pl.DataFrame, looked_at: pl.DataFrame) -> list[pl.DataFrame]:
         """A query for which nothing was found has no row."""
-        theirs = {f"judged@{k}": Judged @ k for k in self._cutoffs()}
-        judgements = _nested(looked_at.join(units, on="query_id", how="semi"), pl.col("relevance"))
-        scores = _calculate(set(theirs.values()), judgements, units)
+        known = units.join(looked_at, on=["query_id", "unit"], how="left", maintain_order="left")
         return [
-            scores.filter(measure=str(measure)).select("query_id", pl.lit(name).alias("measure"), "value")
-            for name, measure in theirs.items()
+            known.filter(pl.col("rank") <= k)
+            .group_by("query_id", maintain_order=True)
+            .agg(pl.lit(f"judged@{k}").alias("measure"), value=pl.col("relevance").is_not_null().mean())
+            for k in self._cutoffs()
         ]
 
     def _tokens(self, sized: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
@@ -340,6 +344,9 @@ def _ir_measure(name: str) -> Measure:
 def _calculate(measures: set[Measure], judgements: _Nested, units: pl.DataFrame) -> pl.DataFrame:
     """Rows query_id, measure, value, by ir-measures."""
     ranking = _nested(units, -pl.col("position").cast(pl.Float64))
+    for places in ranking.values():  # ir-measures counts what it is given: no place may be empty
+        empty = set(range(1, int(-min(places.values())))) - {int(-place) for place in places.values()}
+        places.update({f"nothing at {place}": -float(place) for place in empty})
     known: list[Measure] = []
     names: list[str] = []
     rows = []

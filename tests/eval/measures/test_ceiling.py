@@ -116,6 +116,7 @@ def test_no_order_passes_the_ceiling_by_any_measure(case: Case, random: Random) 
     ceiling, orders = case.measured([random.sample(places, random.randint(1, len(places))) for _ in range(12)])
     for found in orders:
         assert ceiling.keys() == found.keys()
+        assert all((found[f"recall_any@{k}"] > 0) == (found[f"nDCG@{k}"] > 0) for k in (1, 2) if "MRR" in found)
         assert not {name: (value, ceiling[name]) for name, value in found.items() if value > ceiling[name] + 1e-12}
     assert all(value <= 1 for value in ceiling.values())
 
