@@ -330,7 +330,9 @@ class Experiment:
     ) -> Made:
         run = pl.concat([one.run(arm) for one in results])
         texts = pl.concat([one.evidence_text for one in results])
-        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts)), Counter()
+        reached = [one.reachable[arm] for one in results if arm in one.reachable]
+        reachable = pl.concat(reached) if reached else None
+        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts, reachable)), Counter()
 
     def _sections(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
         """What the summary tells of each measure that gives no rows of queries."""

@@ -19,6 +19,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.shuffled import Shuffled
 from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript
@@ -139,6 +140,30 @@ def test_the_oracle_is_full_wherever_the_cutoff_and_time_allow() -> None:
     assert found["session.recall@2"] == 1
     late = dataset({"early": ["0", "7"]}, asked=[Query("early", "goats", minute(2))])
     assert means(outcome(late), "oracle")["recall"] == 1 / 2
+
+
+def test_no_arm_passes_the_oracle_by_any_measure() -> None:
+    """Documents overlap, and of the evidence at the end of the talk the first document stands at its start."""
+    asked = [Query("early", "goats", minute(5)), *queries()]
+    judged = {"early": ["1", "2", "6"], "q0": ["1", "2", "5", "6"], "q1": ["3"]}
+    data = dataset(judged, {"q2": ["session 1"], "q1": ["session 0"]}, asked)
+    arms: dict[str, Oracle | Ranking] = {"oracle": Oracle(), "newest": Ranking(Recent(pool_size=None))}
+    arms |= {f"random {seed}": Ranking(Shuffled(pool_size=20, seed=seed)) for seed in range(8)}
+    values = experiments.outcome(data, system(extraction=Pairs()), {"retrieval": Retrieval()}, arms).values
+    ceiling = values.filter(arm="oracle").select("query_id", "measure", most="value")
+    others = values.filter(pl.col("arm") != "oracle", ~pl.col("measure").str.starts_with("tokens"))
+    held = others.join(ceiling, on=["query_id", "measure"])
+    assert len(held) == len(others) > 0
+    assert held.filter(pl.col("value") > pl.col("most") + 1e-12).is_empty()
+
+
+def test_a_session_is_within_reach_by_any_document_of_it() -> None:
+    """The judged message says nothing, so that no document is made of it."""
+    talk = transcript()
+    silent = replace(talk, messages=(replace(talk.messages[0], content=""), *talk.messages[1:]))
+    found = means(outcome(replace(dataset({"q0": ["0"]}), transcripts=(silent,))), "oracle")
+    assert found["recall"] == 0
+    assert found["session.recall@1"] == found["session.MRR"] == 1
 
 
 def test_evidence_of_another_workspace_with_the_same_ids_is_left_alone() -> None:
