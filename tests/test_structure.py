@@ -71,7 +71,7 @@ LIBRARY = {
 }
 """What a host or a notebook imports, and the page that says how: no command needs it."""
 
-MOST_LINES = 400
+MOST_LINES = 600
 
 
 @cache
