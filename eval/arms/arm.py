@@ -25,7 +25,7 @@ class IsCeiling(Protocol):
     """An arm that is measured by the best order of what could be ranked: no other arm passes it."""
 
     def reachable(self, dataset: Dataset, memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
-        """Rows query_id, document_id, as `RunReading.reachable`.
+        """Rows query_id, document_id: all that may be ranked and covers messages of sessions with evidence.
 
         Args:
             memory: of one workspace, with all transcripts ingested.

@@ -7,7 +7,7 @@ overlap.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, repeat
 
 import numpy as np
@@ -21,21 +21,39 @@ _Part = tuple[int, int]
 """Evidence, and which part of it."""
 
 
+def with_ranked(reachable: pl.DataFrame, rankings: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Rows query_id, document_id, stands_for: what can be ranked and what is, each with all near duplicates that some
+    ranking lets it stand for.
+
+    Args:
+        reachable: query_id, document_id.
+        rankings: query_id, document_id, stands_for.
+    """
+    named = ["query_id", "document_id"]
+    alone = reachable.select(*named, stands_for=pl.lit([], pl.List(pl.String)))
+    return (
+        pl.concat([alone, *(frame.select(*named, "stands_for") for frame in rankings)])
+        .group_by(named, maintain_order=True)
+        .agg(pl.col("stands_for").explode().drop_nulls().unique(maintain_order=True))
+    )
+
+
 def best_units(covered: pl.DataFrame, level: str, judgements: pl.DataFrame) -> pl.DataFrame:
     """Rows query_id, unit, rank, position (1-based): what is relevant and can be had, most relevant first.
 
     The rank of the j-th is how many documents cover j of them at the least.
 
     Args:
-        covered: query_id, document_id and a column named as the level: of all documents that can be ranked.
+        covered: query_id, rank and a column named as the level: of all documents that can be ranked, each by a rank of
+            its own.
         judgements: query_id, unit, relevance above 0.
     """
-    covers = covered.select("query_id", "document_id", unit=level).join(
+    covers = covered.select("query_id", "rank", unit=level).join(
         judgements, on=["query_id", "unit"], maintain_order="left"
     )
     rows: list[tuple[str, str, int, int]] = []
     for (query_id,), of_query in covers.group_by("query_id", maintain_order=True):
-        of_documents = of_query.group_by("document_id", maintain_order=True).agg("unit")["unit"]
+        of_documents = of_query.group_by("rank", maintain_order=True).agg("unit")["unit"]
         most = most_covered(of_documents.to_list())
         units = of_query.unique("unit", keep="first", maintain_order=True)
         best = units.sort("relevance", descending=True, maintain_order=True)["unit"]

@@ -27,8 +27,8 @@ read in place of a near duplicate; for a quotation they count where they repeat 
 tokens of `tokens@k`, and where nothing is quoted never above `recall`.
 
 Of an arm that is a ceiling (`RunReading.reachable`) each measure but `tokens` and `judged` is of the best order of the
-documents that could be ranked, so that no order of them passes it; its tokens are of what it ranks. A ranking that lets
-a document stand for near duplicates covers more by it than the document does, which no order can, and may.
+documents that could be ranked, each with the near duplicates that any arm lets it stand for, so that no arm passes it;
+its tokens are of what it ranks.
 
 Where a dataset has its evidence corrected too, `repaired.recall@10` is the same by that.
 
@@ -153,7 +153,9 @@ class Retrieval:
         )
         covered = covered_by(with_near_duplicates(ranked), reading.documents, sessions)
         reachable = None if reading.reachable is None else _in_any_order(reading.reachable, workspace)
-        within_reach = None if reachable is None else covered_by(reachable, reading.documents, sessions)
+        within_reach = (
+            None if reachable is None else covered_by(with_near_duplicates(reachable), reading.documents, sessions)
+        )
         frames = [pl.DataFrame(schema=QUERY_VALUES_SCHEMA)]
         for level in self.levels:
             if within_reach is None:
@@ -307,7 +309,7 @@ def session_of_message(dataset: Dataset) -> pl.DataFrame:
 
 
 def _in_any_order(reachable: pl.DataFrame, workspace: pl.DataFrame) -> pl.DataFrame:
-    """Rows query_id, document_id, rank, workspace_id; a rank tells documents of a query apart, no more."""
+    """With workspace_id and rank, which tells documents of a query apart, no more."""
     return reachable.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id")).join(
         workspace, on="query_id", maintain_order="left"
     )

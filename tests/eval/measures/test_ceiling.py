@@ -1,7 +1,7 @@
 """The ceiling: no order of the same documents passes it by any measure; where none overlap, the best reaches it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import permutations
 from random import Random
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.measures.ceiling import most_covered
+from eval.measures.ceiling import most_covered, with_ranked
 from eval.measures.evidence_text import evidence_text
 from eval.measures.measure import REPORT_TOKENS, RunReading
 from eval.measures.retrieval import Retrieval
@@ -36,18 +36,26 @@ TEXTS = {
 SESSION = {name: f"s{i // 3}" for i, name in enumerate(TEXTS)}
 
 
+SCHEMA = {
+    **dict.fromkeys(("workspace_id", "query_id", "document_id"), pl.String),
+    "rank": pl.Int64,
+    "stands_for": pl.List(pl.String),
+}
+
 Values = dict[str, float]
 """Measure -> value."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Which messages each document covers, what is judged, by message and by session, and what is quoted."""
+    """Which messages each document covers, what is judged, by message and by session, what is quoted, and which
+    document stands for which others, wherever it is ranked."""
 
     documents: Sequence[Sequence[str]]
     grades: dict[str, int]
     sessions: Sequence[str] = ()
     quoted: Sequence[str] = ()
+    stands_for: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def data(self, asked: Sequence[str]) -> Dataset:
         messages = tuple(Message(name, "user", text, SESSION[name], minute(1)) for name, text in TEXTS.items())
@@ -78,14 +86,22 @@ class Case:
             }
         ).with_columns(workspace_id=pl.lit("default"), kind=pl.lit("message"))
         rows = [
-            ("default", f"q{i}", ids[place], rank)
+            (
+                "default",
+                f"q{i}",
+                ids[place],
+                rank,
+                [ids[twin] for twin in self.stands_for.get(place, ()) if twin < len(ids)],
+            )
             for i, order in enumerate(orders)
             for rank, place in enumerate(order, 1)
         ]
-        run = pl.DataFrame(rows, ["workspace_id", "query_id", "document_id", "rank"], orient="row")
+        run = pl.DataFrame(rows, SCHEMA, orient="row")
         data = self.data([f"q{i}" for i in range(len(orders))])
         worded = evidence_text(documents, data.queries, data).with_columns(workspace_id=pl.lit("default"))
-        reachable = pl.DataFrame({"query_id": "q0", "document_id": ids})
+        named = {"query_id": pl.String, "document_id": pl.String}
+        of_memory = pl.DataFrame([("q0", one) for one in ids[1:]], named, orient="row")  # the first is ranked alone
+        reachable = with_ranked(of_memory, [run.with_columns(query_id=pl.lit("q0"))])
 
         def values(reachable: pl.DataFrame | None = None) -> list[Values]:
             found = Retrieval(names=NAMES).of_run(RunReading("an arm", run, documents, data, worded, reachable))
@@ -100,12 +116,14 @@ class Case:
 
 
 COVERS = st.lists(st.sampled_from(sorted(TEXTS)), min_size=1, max_size=3, unique=True)
+TWINS = st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=2, unique=True), max_size=3)
 CASES = st.builds(
     Case,
     st.lists(COVERS, min_size=1, max_size=6),
     st.dictionaries(st.sampled_from(sorted(TEXTS)), st.integers(0, 2), min_size=1),
     st.lists(st.sampled_from(["s0", "s1"]), unique=True),
     st.lists(st.sampled_from(sorted(TEXTS)), max_size=3, unique=True),
+    TWINS,
 )
 
 
