@@ -45,6 +45,7 @@ from lcm.errors import LcmError
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
+from lcm.transcript.reading import without_formats
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.changed import changed
@@ -52,7 +53,7 @@ from pipelines.ingest import FORMATS, NOTHING_SAID
 from pipelines.steps.point import refuse_absent_model
 from pipelines.views.compaction_table import show_batch
 from pipelines.views.progress import progress
-from pipelines.views.terminal import log_and_report, say, show_config, warn
+from pipelines.views.terminal import log_and_report, say, show_config, warn, warn_in_part
 
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
@@ -211,20 +212,18 @@ def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence
     by_path = {file.path: file for file in files}
     aside = [line for one in outcome.reports for line in one.put_aside]
     doubts = in_few_lines([doubt for one in outcome.reports for doubt in one.doubts])
-    for what, lines in (("put aside", aside), ("doubtful", doubts)):
-        for line in lines[:_SHOWN]:
-            warn(f"{what}: {line}")
-        if len(lines) > _SHOWN:
-            warn(f"{len(lines)} {what} in all")
-    refused = 0
-    for older in filter(None, (file.refusal for file in files)):
-        warn(f"passed over: {older}")
+    warn_in_part("put aside", aside)
+    warn_in_part("doubtful", doubts)
+    passed_over = [file.refusal for file in files if file.refusal]
+    refused = []
     for one in outcome.reports:
-        if one.refused is not None:
-            is_passed = is_passed_over(by_path[one.source.path], named)
-            refused += not is_passed
-            reason = one.refused.partition("; lcm reads: ")[0] if is_passed else one.refused
-            warn(f"{'passed over' if is_passed else 'not taken in'}: {reason}")
+        if one.refused is not None and is_passed_over(by_path[one.source.path], named):
+            passed_over.append(without_formats(one.refused))
+        elif one.refused is not None:
+            refused.append(one.refused)
+    warn_in_part("passed over", passed_over)
+    for reason in refused:
+        warn(f"not taken in: {reason}")
     failures = Counter(failure for one in outcome.reports for failure in one.failures)
     for failure, times in failures.most_common(_SHOWN):
         conversations = f"{times} conversation{'s' if times > 1 else ''}"

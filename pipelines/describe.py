@@ -14,14 +14,8 @@ $RECALL"""
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from lcm.context.recall.describe import (
-    DescribedMessage,
-    DescribedSummary,
-    file_description,
-    message_text,
-    summary_text,
-)
-from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments
+from lcm.context.recall.reader import described_text
+from pipelines.steps.recall import one_word, opened, read_arguments
 from pipelines.views.terminal import say, tell_json
 
 
@@ -33,16 +27,12 @@ def main(arguments: Sequence[str]) -> int:
     with opened(command) as (_, reader):
         described = reader.describe(
             item_id,
-            conversation=conversation_named(command, reader),
+            conversation=reader.conversation(command.settings.get("conversation")),
             token_cap=command.number("token_cap"),
             content=content,
         )
     if command.flag("json"):
         tell_json(asdict(described))
-    elif isinstance(described, DescribedSummary):
-        say(summary_text(described))
-    elif isinstance(described, DescribedMessage):
-        say(described.said.text if content else message_text(described))
     else:
-        say(file_description(described) if described.text is None else described.text)
+        say(described_text(described, is_bare=content))
     return 0

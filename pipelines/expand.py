@@ -16,7 +16,7 @@ from dataclasses import asdict
 
 from lcm.context.recall.expansion import distilled_text
 from lcm.errors import LcmError
-from pipelines.steps.recall import conversation_named, opened, read_arguments
+from pipelines.steps.recall import opened, read_arguments
 from pipelines.views.terminal import say, tell_json
 
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
             depth=command.number("depth"),
             token_cap=command.number("token_cap"),
             has_messages=has_messages,
-            conversation=conversation_named(command, reader),
+            conversation=reader.conversation(command.settings.get("conversation")),
         )
     if command.flag("json"):
         tell_json({**asdict(found), "cited_ids": found.cited_ids})

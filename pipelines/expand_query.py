@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from lcm.errors import LcmError
-from pipelines.steps.recall import conversation_named, now, one_word, opened, read_arguments
+from pipelines.steps.recall import now, one_word, opened, read_arguments
 from pipelines.views.terminal import say, tell_json
 
 
@@ -34,18 +34,12 @@ def main(arguments: Sequence[str]) -> int:
             now,
             summary_ids=ids,
             query=query,
-            conversation=conversation_named(command, reader),
+            conversation=reader.conversation(command.settings.get("conversation")),
             max_tokens=command.number("max_tokens"),
             token_cap=command.number("token_cap"),
         )
     if command.flag("json"):
         tell_json({**asdict(answered.answer), "route": asdict(answered.route), "conversations": answered.conversations})
-        return 0
-    answer = answered.answer
-    cited = [*answer.cited_ids, *(f"msg#{number}" for number in answer.cited_messages)]
-    say(answer.text)
-    say(
-        f"\nread {answer.expanded_summaries} summaries, {answer.source_tokens:,} tokens"
-        f"{', not all that there is' if answer.is_truncated else ''}; cited: {', '.join(cited) or 'nothing'}"
-    )
+    else:
+        say(answered.text)
     return 0

@@ -34,11 +34,12 @@ from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
 from eval.sweep.sweep_folder import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
+from eval.tuning.study import check_pick
 from lcm import __version__
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.given import plain_bytes
-from lcm.plugins.libravdb.daemon_environment import daemon_environment
+from lcm.plugins.settings.daemon_environment import daemon_environment
 from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import rendered, variables
 from lcm.plugins.settings.table import ABSENT, Table, at, check
@@ -281,9 +282,11 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
     folder = Path(named) if numbered is None else numbered[0]
     if folder.is_dir():
         run_id = None
-        if _is_sweep(folder):
+        if _kind(folder) == "sweep":
             folder, label = best_point(folder)
             say(f"The sweep's best point: {label}: {folder}")
+        elif _kind(folder) == "study":
+            check_pick(str(folder), read_summary(folder), folder)
         if isinstance(tracking, Mlflow):
             from eval.tracking.registry import logged_run
 
@@ -293,13 +296,15 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
 
     uri = tracking.address
     run_id, folder = fetch_named(named, uri, scratch, named)
-    if _is_sweep(folder):
+    if _kind(folder) == "study":
+        check_pick(named, read_summary(folder))
+    if _kind(folder) == "sweep":
         raise LcmError(f"{named} is a sweep, whose points are runs of their own: name one, or the sweep's folder")
     return _of_folder(folder, {"kind": "mlflow", "asked": named, "run_id": run_id}, run_id)
 
 
-def _is_sweep(folder: Path) -> bool:
-    return (folder / SUMMARY).is_file() and read_summary(folder).get("kind") == "sweep"
+def _kind(folder: Path) -> str:
+    return str(read_summary(folder).get("kind", "")) if (folder / SUMMARY).is_file() else ""
 
 
 def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:

@@ -21,7 +21,7 @@ from rich.table import Table
 from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
 from lcm.encoding import printable
 from lcm.errors import LcmError
-from pipelines.steps.recall import conversation_named, one_word, opened, read_arguments
+from pipelines.steps.recall import one_word, opened, read_arguments
 from pipelines.views.terminal import console, say, tell_json, warn
 
 _ID_WIDTH = 24  # characters of a line: a longer name is folded, so that words have room
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
             pattern,
             mode=mode,
             scope=scope,
-            conversation=conversation_named(command, reader),
+            conversation=reader.conversation(command.settings.get("conversation")),
             since=command.instant("since"),
             before=command.instant("before"),
             limit=command.number("limit"),

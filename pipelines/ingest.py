@@ -44,14 +44,14 @@ from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
-from lcm.transcript.reading import READERS, read_pieces, reader_of
+from lcm.transcript.reading import READERS, nothing_in, read_pieces, reader_of, without_formats
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
 from pipelines.config.trust import component
 from pipelines.views.fitting import fits
 from pipelines.views.progress import progress
-from pipelines.views.terminal import console, kept, say, warn
+from pipelines.views.terminal import console, kept, say, warn, warn_in_part
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
@@ -110,7 +110,7 @@ class _FileReport:
             yield piece
         self.is_read = True
         if not self.conversations:
-            self.refused = _nothing_in(self.file)
+            self.refused = nothing_in(self.file.path)
 
     def leave_out(self, conversation_id: str, reason: str) -> None:
         """Count nothing of a conversation that was read; a file of which nothing else was is refused."""
@@ -135,7 +135,7 @@ class _Reading:
         try:
             reader = reader_of(one.file, self.format, self.readers)
         except TranscriptError as error:
-            one.refused = str(error) if one.file.path.stat().st_size else _nothing_in(one.file)
+            one.refused = str(error)
             return
         one.format = reader.name
         yield from one.counted(read_pieces(one.file, reader, copies=self.copies), self.preparer, step)
@@ -170,8 +170,8 @@ def main(arguments: Sequence[str]) -> int:
     _tell_usage([told.usage for one in taken if one.refused is None for told in one.conversations.values()])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
     doubts = in_few_lines([doubt for one in taken if one.is_read for doubt in one.file.doubts])
-    _tell_in_part("doubtful", doubts)
-    _tell_in_part("left out", [reason for one in taken for reason in one.left_out])
+    warn_in_part("doubtful", doubts)
+    warn_in_part("left out", [reason for one in taken for reason in one.left_out])
     _tell_refused(taken)
     if all(one.refused for one in taken):
         if is_new:
@@ -274,10 +274,6 @@ def _to_parquet(files: Sequence[RecordedFile], reading: _Reading, into: Path, sh
     return taken
 
 
-def _nothing_in(file: RecordedFile) -> str:
-    return f"{file.path}: holds nothing that can be read"
-
-
 def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_FileReport, Callable[[], None]]]:
     """Each file with what tells its progress, in MiB of all files."""
     sizes = [file.path.stat().st_size for file in files]
@@ -373,15 +369,8 @@ def _list(read: Sequence[_FileReport], earlier: Sequence[dict[str, Any]], listin
         warn(f"{len(aside)} put aside in all: {listing}")
 
 
-def _tell_in_part(what: str, lines: Sequence[str]) -> None:
-    for line in lines[:_SHOWN]:
-        warn(f"{what}: {line}")
-    if len(lines) > _SHOWN:
-        warn(f"{len(lines)} {what} in all")
-
-
 def _tell_refused(taken: Sequence[_FileReport]) -> None:
-    for one in taken:
-        if one.refused is not None:
-            reason = one.refused.partition("; lcm reads: ")[0] if one.is_passed_over else one.refused
-            warn(f"{'passed over' if one.is_passed_over else 'not taken in'}: {reason}")
+    refused = [(one.refused, one.is_passed_over) for one in taken if one.refused is not None]
+    warn_in_part("passed over", [without_formats(reason) for reason, is_over in refused if is_over])
+    for reason in (reason for reason, is_over in refused if not is_over):
+        warn(f"not taken in: {reason}")

@@ -22,15 +22,13 @@ from lcm import __version__
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.files import cache_dir
-from lcm.memory.scopes.identity import identified
 from lcm.memory.system import System
-from lcm.plugins.mcp.opened_memory import OpenedMemory
-from lcm.plugins.mcp.tools import AgentTools
+from lcm.plugins.mcp.tools import AgentTools, OpenedMemory
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.store.store import Store
 from pipelines.config import building, command_line
 from pipelines.config.arguments import CommandArguments
-from pipelines.steps.recall import named_store, now
+from pipelines.steps.recall import named_asker, named_store, now
 
 _OWN = ("store", "agent", "grant", "write")
 _BUILT = ("memory", "recall", "cache")
@@ -62,11 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 def _opened(command: CommandArguments, system: System, recall: Recall, *, may_write: bool) -> Iterator[AgentTools]:
     """The tools over the store that was named, for whom the command names."""
     path = named_store(command)
-    agent, lent = command.settings.get("agent"), command.settings.get("grant")
-    try:
-        asker = identified(system.scopes, agent)
-    except ValueError as error:
-        raise LcmError(f"agent={agent}: {error}") from error
+    asker, lent = named_asker(command, system.scopes), command.settings.get("grant")
     with Store(path, may_write=may_write) as store:
         reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
         if lent is not None:

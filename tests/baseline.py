@@ -1,4 +1,4 @@
-"""What nine systems answer, kept in a folder, to hold changed code against.
+"""What eight systems answer, kept in a folder, to hold changed code against.
 
     python -m tests.baseline record FOLDER      with the code before
     python -m tests.baseline compare FOLDER     with the code after: every difference, and exit code 1 if there is one
@@ -29,7 +29,6 @@ from polars.testing import assert_frame_equal
 ROOT = Path(__file__).parent.parent
 SYSTEMS = [
     "unified",
-    "unified_two_embedders",
     "neighbours",
     "hybrid",
     "lancedb_pro",

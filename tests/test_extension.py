@@ -1,4 +1,4 @@
-"""A dataset, an embedder, a stage and a measure can be added from outside: one module and one YAML each, nothing else.
+"""Datasets, embedders, decays, stages and measures can be added from outside: one module and one YAML each.
 
 `tests/extension` is such an addition; docs/extending.md explains it.
 """
@@ -64,6 +64,24 @@ def test_what_is_added_is_what_is_measured(outside: Path, tmp_path: Path) -> Non
     assert (recall(first["measures"]), recall(ours["measures"])) == (2 / 3, 3 / 3)
     lcm(outside, "evaluate", *ADDED, *QUIET, "ranking.stages.long_enough.min_tokens=2", f"hydra.run.dir={tmp_path}/run")
     assert recall(summary(tmp_path / "run")["measures"]) == 3 / 3
+
+
+@pytest.mark.full
+def test_an_added_decay_is_weighed(outside: Path, tmp_path: Path) -> None:
+    """Half of a score is left of what is older than the last message."""
+    scores = {}
+    for days in (0, 99):
+        folder = tmp_path / str(days)
+        chosen = (
+            "dataset=my_dataset",
+            "embedder=hashing",
+            "system=hybrid",
+            "decay=my_decay",
+            f"decay.fresh_days={days}",
+        )
+        lcm(outside, "evaluate", *chosen, *QUIET, "arms=none", f"hydra.run.dir={folder}")
+        scores[days] = sorted(pl.read_parquet(folder / "run.parquet")["score"])
+    assert scores[0][0] == scores[99][0] / 2
 
 
 @pytest.mark.full

@@ -27,6 +27,7 @@ from lcm.protocols.compaction import Summarizer, Work
 from lcm.records.conversation import Transcript
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 from lcm.store.store import Store
+from lcm.transcript.reading import nothing_in
 
 _log = logging.getLogger(__name__)
 _SOURCES = 16
@@ -184,7 +185,7 @@ def _ended(
         for _ in in_lockstep(works, summarizer, _WIDTH, incidents=summarizer.incidents):
             pass
     if not reading.refused and not reading.conversations and reading.source.parts == 1:
-        reading.refuse(f"{reading.source.path}: holds nothing that can be read")
+        reading.refuse(nothing_in(reading.source.path))
     replay.commit()
     messages = sum(one.messages for one in reading.conversations.values())
     if reading.refused:

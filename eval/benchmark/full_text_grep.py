@@ -13,15 +13,14 @@ from typing import Any
 from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.checks import check_range
-from lcm.context.recall.grep import Grep, GrepSettings, grep
+from lcm.context.recall.grep import Grep, ReadingSettings, Search, grep
 from lcm.protocols.models import TokenEstimator
 from lcm.store.query_text import match_expression
-from lcm.store.search import Order
-from lcm.store.search_subject import SearchBounds
+from lcm.store.search import Order, SearchBounds
 from lcm.store.store import Store
 
 TARGET = Target("at most", 1.2)
-_PATTERN_CHARACTERS, _SECONDS = 500, 5.0  # of regular expressions: none is asked for
+
 _SNIPPET = "snippet(messages_fts, -1, '', '', '...', 32)"
 _ROW = "m.message_id, m.message_key, m.role, m.created_at"
 _MATCHING = "FROM messages_fts CROSS JOIN messages m ON m.message_id = messages_fts.rowid WHERE messages_fts MATCH ?"
@@ -56,9 +55,10 @@ class FullTextGrep:
             store.ingest(said, self.token_estimator)
 
             def ours(order: Order) -> list[Grep]:
-                how = GrepSettings(order, "corrected", _PATTERN_CHARACTERS, None, _SECONDS)
+                how = ReadingSettings(self.token_estimator, order=order)
                 with store.reading() as connection:
-                    return [grep(connection, query, "full_text", "messages", bounds, how, Counter()) for query in asked]
+                    searches = [Search(query, "full_text", "messages") for query in asked]
+                    return [grep(connection, search, bounds, how, Counter()) for search in searches]
 
             with closing(sqlite3.connect(Path(folder) / "store.db")) as connection:
                 sides: dict[Order, Callable[[], _Rows]] = {

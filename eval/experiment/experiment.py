@@ -59,6 +59,7 @@ from eval.measures.retrieval import judged_queries
 from eval.measures.waiting import Waiting
 from lcm.errors import DatasetError
 from lcm.faults import counting
+from lcm.memory.session.live import heartbeat_ids
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 _NAMED = ("workspace_id", "document_id")
@@ -254,10 +255,14 @@ class Experiment:
         return not all(isinstance(one, SystemMeasure) for one in self.evaluator.measures.values())
 
     def _has_session_acted(self, results: Sequence[WorkspaceResult]) -> bool:
-        """Whether a text was taken out of its context as a large file, or a conversation left out."""
-        names = [transcript.conversation_id for transcript in self.evaluator.dataset.transcripts]
-        writes = self.evaluator.system.session.writes
-        return any(one.large_files for one in results) or not all(writes(name, name) for name in names)
+        """Whether a large file was taken out of its context, a conversation left out, or a heartbeat hidden."""
+        rules, transcripts = self.evaluator.system.session, self.evaluator.dataset.transcripts
+        if any(one.large_files for one in results) or not all(
+            rules.writes(one.conversation_id, one.conversation_id) for one in transcripts
+        ):
+            return True
+        hides = rules.prune_heartbeat_turns and getattr(self.evaluator.replay, "is_per_turn", False)
+        return hides and any(heartbeat_ids(one.messages) for one in transcripts)
 
     def _of_memories(self, results: Sequence[WorkspaceResult]) -> dict[str, pl.DataFrame]:
         """Measure that reads memories -> its rows of all workspaces; those of no query begin with workspace_id."""

@@ -61,7 +61,7 @@ _SOUND: set[bytes] = set()
 _AGAIN = "run `lcm evaluate` again"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's, for the file is read of every run."""
-_LAST_FILES: dict[str, tuple[object, memoryview]] = {}
+_LAST_FILES: dict[str, tuple[object, bytes]] = {}
 """Table of the run that was written last -> what it was made of, and its file: points of a sweep share what is asked
 and what control arms answer, and coding whole histories as Parquet takes longer than to rank."""
 _PACKAGES = (
@@ -374,18 +374,18 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     _write(path, _file_of(frame))
 
 
-def _write(path: Path, content: memoryview) -> None:
+def _write(path: Path, content: bytes) -> None:
     with written_whole(path) as file:
         file.write(content)
 
 
-def _file_of(frame: pl.DataFrame) -> memoryview:
+def _file_of(frame: pl.DataFrame) -> bytes:
     content = io.BytesIO()
     frame.write_parquet(content)
-    return content.getbuffer()
+    return content.getvalue()  # no view: what exports one when Python ends is complained of
 
 
-def _file_once(name: str, origin: object, made: Callable[[], pl.DataFrame]) -> memoryview:
+def _file_once(name: str, origin: object, made: Callable[[], pl.DataFrame]) -> bytes:
     """The file of a table, that of the last run where it is made of the very same thing."""
     if name not in _LAST_FILES or _LAST_FILES[name][0] is not origin:
         _LAST_FILES[name] = origin, _file_of(made())

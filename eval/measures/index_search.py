@@ -44,11 +44,11 @@ class IndexSearch:
     def of_queries(self, reading: MemoryReading) -> pl.DataFrame:
         memory = reading.memory
         rows: list[tuple[str, int, float | None, float | None]] = []
-        if isinstance(memory.vector_index, Approximate):
+        if isinstance(memory.live.indexes.vector_index, Approximate):
             with noting(memory) as searches:
                 memory.rank(reading.queries)
             for one in searches:
-                truths = memory.vector_index.exact.search(one.vectors, one.k, one.allowed)
+                truths = memory.live.indexes.vector_index.exact.search(one.vectors, one.k, one.allowed)
                 rows += [
                     (way(answer), one.k, _recall(answer.ids, truth), _recall(answer.ids[:_CUTOFF], truth, _CUTOFF))
                     for answer, truth in zip(one.answers, truths, strict=True)

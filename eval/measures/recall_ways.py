@@ -14,7 +14,7 @@ from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.memory.memory import Memory
 
-DEFAULT_RECALL = Recall(Extractive(), REPORT_TOKENS, limit=10)
+DEFAULT_RECALL = Recall(REPORT_TOKENS, limit=10, answerer=Extractive())
 """`recall=default`, and of a search the ten best messages; what answers questions is never asked here."""
 
 
@@ -90,9 +90,6 @@ class RecallWays:
         """The tokens that a search shows, and the messages that it finds."""
         if cue not in self._found:
             found = self._reader.grep(cue, mode="full_text", scope="messages", conversation=self.conversation_id)
-            told = grep_text(
-                found, cue, "full_text", "messages", self.conversation_id, None, None,
-                self.recall.max_result_chars, is_noted=True,
-            )  # fmt: skip
+            told = grep_text(found, self.recall.max_result_chars)
             self._found[cue] = REPORT_TOKENS.count([told])[0], tuple(hit.message_id for hit in found.messages)
         return self._found[cue]

@@ -11,6 +11,7 @@ import polars as pl
 
 from eval.measures.measure import MemoryReading
 from lcm.memory.system import System
+from lcm.protocols.columns import Columns, Numbers, Truths
 from lcm.protocols.retrieval import Decay
 
 STALENESS_SCHEMA: dict[str, pl.DataType] = {
@@ -24,9 +25,9 @@ STALENESS_SCHEMA: dict[str, pl.DataType] = {
 class KnowsStale(Protocol):
     """A decay that tells which documents have faded."""
 
-    def strength(self) -> pl.Expr: ...
+    def strength(self, columns: Columns) -> Numbers: ...
 
-    def is_stale(self) -> pl.Expr: ...
+    def is_stale(self, columns: Columns) -> Truths: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ class Staleness:
             return pl.DataFrame(schema=STALENESS_SCHEMA)
         asked_at = max(query.asked_at for query in reading.queries)
         standing = reading.memory.live.view(asked_at, None).visible
-        judged = standing.with_columns(asked_at=pl.lit(asked_at, dtype=pl.Datetime("ms", "UTC"))).select(
-            "document_id", strength=self.decay.strength(), is_stale=self.decay.is_stale()
-        )
+        columns = Columns(standing.with_columns(asked_at=pl.lit(asked_at, dtype=pl.Datetime("ms", "UTC"))))
+        strength, is_stale = pl.Series(self.decay.strength(columns)), pl.Series(self.decay.is_stale(columns))
+        judged = standing.select("document_id", strength=strength, is_stale=is_stale)
         return judged.sort("strength", maintain_order=True).cast(pl.Schema(STALENESS_SCHEMA))
 
     def section(self, rows: pl.DataFrame) -> dict[str, float]:

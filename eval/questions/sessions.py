@@ -14,7 +14,7 @@ from lcm.records.conversation import Transcript
 from lcm.transcript.copies import Copies, CopiesRule, Holders
 from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
-from lcm.transcript.reading import joined, read_pieces, reader_of
+from lcm.transcript.reading import joined, nothing_in, read_pieces, reader_of, without_formats
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
 WorkspaceRule = Literal["all", "folder", "file"]
@@ -96,12 +96,12 @@ def read_sessions(
         except TranscriptError as error:
             if not is_passed_over(file, named):
                 raise
-            passed_over.append(str(error))
+            passed_over.append(without_formats(str(error)))
             continue
         known = seen.setdefault(workspace, Copies()) if copies == "once" else None
         read = joined(read_pieces(file, reader, workspace, known))
         if not read and is_passed_over(file, named):
-            passed_over.append(f"{file.path}: holds nothing that can be read")
+            passed_over.append(nothing_in(file.path))
             continue
         kept = tuple(one for one in read if holders.is_first(one.conversation_id, file.path))
         left_out += [holders.second(one.conversation_id, file.path) for one in read if one not in kept]

@@ -135,7 +135,7 @@ class WorkspaceReplay:
                 yield ReplayCheckpoint(asked, lambda: memory, incidents)
                 before = Counter(memory.incidents)
             incidents = memory.incidents - before
-            contexts = memory.context_readings
+            contexts = memory.compaction.readings
             states.keep([], incidents, contexts, is_same=not self.is_frozen)
             yield ReplayCheckpoint([], lambda: memory, incidents, tuple(contexts))
             states.write_index()

@@ -20,9 +20,8 @@ from eval.loopback import CSP
 from eval.report.page import PAGE
 from eval.serving.question_search import QuestionSearch
 from eval.serving.shelf import HEADLINE, KINDS, Shelf, grouped
-from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary
 from lcm.context.recall.grep import minute, one_line
-from lcm.context.recall.reader import Reader
+from lcm.context.recall.reader import DescribedFile, DescribedMessage, DescribedSummary, Reader
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 

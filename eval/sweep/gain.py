@@ -131,6 +131,15 @@ def with_baseline(rows: pl.DataFrame) -> list[Mapping[str, Any] | None]:
     return [*told[:better], None, *told[better:]]
 
 
+def not_taken(named: str, against: str, what: str) -> str:
+    """Say why nothing is taken by itself where nothing is significantly better than what it was held against.
+
+    Args:
+        what: how to name the best of them all the same.
+    """
+    return f"{named}: no setting is significantly better than {against}: keep it, or name {what}"
+
+
 def next_commands(folder: Path, *, is_better: bool) -> list[str]:
     """What is asked of a finished sweep: to export its best point, where that is better, and to compare its points."""
     export, compare = ["lcm", "export", str(folder), f"to=presets/{folder.name}"], ["lcm", "compare", str(folder)]

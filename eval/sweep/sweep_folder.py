@@ -10,10 +10,10 @@ import polars as pl
 from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
 from eval.experiment.times import BEGAN
 from eval.sweep.changed import equal_points, repeated_notes, why_equal
-from eval.sweep.gain import PAIRED, Gain
+from eval.sweep.gain import PAIRED, Gain, not_taken
 from eval.sweep.gain import markdown as gain_markdown
 from eval.sweep.plot import plot
-from eval.sweep.results import PointResult, best, frame, generated_labels, is_cost, markdown
+from eval.sweep.results import PointResult, frame, generated_labels, is_cost, markdown
 from eval.tracking.naming import system_name, title
 from lcm.derived import seal
 from lcm.errors import LcmError
@@ -67,7 +67,7 @@ def write_sweep(
     )
     if not plot(results, shares, folder / PLOT):
         (folder / PLOT).unlink(missing_ok=True)
-    tops = {name: best(results, name) for name in measures if name in of_queries}
+    tops = {name: top for name in measures if name in of_queries and (top := _top(results, found, name)) is not None}
     swept: dict[str, dict[str, None]] = {}
     for result in results:
         for key, value in result.settings.items():
@@ -104,6 +104,16 @@ def write_sweep(
     }
     began = [one["timing"]["seconds"][BEGAN] for one in runs if BEGAN in one.get("timing", {}).get("seconds", {})]
     write_summary(folder, summary, min(began, default=None))
+
+
+def _top(results: Sequence[PointResult], found: Gain | None, measure: str) -> float | None:
+    """What the point reached that is best by a measure, and significantly better than what all are held against; where
+    none is, what that reached. Where nothing was held against anything, what all points have in common."""
+    if found is not None:
+        starred = found.stars.get(measure)
+        return (results[starred[0]] if starred else found.baseline).value(measure)
+    values = {one.value(measure) for one in results} - {None}
+    return values.pop() if len(values) == 1 else None
 
 
 def _shared(finished: Sequence[PointResult]) -> list[str]:
@@ -158,10 +168,8 @@ def best_point(folder: Path) -> tuple[Path, str]:
     if best.get("verdict") != "better":
         against = "the default" if best["is_default"] else "the first point"
         number = [one["folder"] for one in summary["points"]].index(best["folder"])
-        raise LcmError(
-            f"{folder}: no setting is significantly better than {against}, so none is taken by itself; name the point, "
-            f"as {folder}/{number} ({best['label']}, the highest by {best['measure']})"
-        )
+        highest = f"{best['label']}, the highest by {best['measure']}"
+        raise LcmError(not_taken(str(folder), against, f"the point, as {folder}/{number} ({highest})"))
     if not (point / SUMMARY).is_file():
         raise LcmError(f"{point}, the best point of the sweep, is not there: repeat the sweep, or name another point")
     return point, f"{best['label']}, best by {best['measure']}"

@@ -5,7 +5,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import secrets
 import shlex
 import signal
 import time
@@ -14,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ from eval.ladder.retrievals import Retrieval
 from eval.tracking import entry, naming
 from eval.tracking.artifacts import keep_files
 from eval.tracking.environment import SQLITE, VARIABLES, of_environment, place_of, quieten, whole_uri
+from eval.tracking.local_database import RUNS, alone, is_made, prepare
 from eval.tracking.mlflow_traces import log_retrievals
 from eval.tracking.receipts import keep_receipts, receipts_of
 from eval.tracking.refusal import is_silence, reason_of
@@ -35,7 +36,6 @@ from eval.tracking.tracking import Log, TrackingError
 from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
-from lcm.faults import refuse_emptied
 from lcm.given import plain_bytes
 from lcm.redaction import redacted
 
@@ -43,8 +43,6 @@ _LOCK = "mlflow.lock"
 _KIND, _OF_RUNS = "mlflow.experimentKind", "custom_model_development"
 """Of what kind MLflow's viewer takes an experiment: one without is asked about, or taken for traces of an application.
 """
-_RUNS = "mlruns"
-"""The folder of the files of runs, beside a local database."""
 _PARENT, _USER = "mlflow.parentRunId", "mlflow.user"
 _BELOW: dict[str, dict[str, str]] = {}
 """Run of a sweep or study -> digest of a summary -> the run below it whose logging was begun by an earlier process."""
@@ -97,7 +95,7 @@ class Mlflow:
             named = {"uri": (self.address, usual.address), "experiment": (self.experiment_name, usual.experiment_name)}
             elsewhere = [f"tracking.{key}={ours}" for key, (ours, theirs) in named.items() if ours != theirs]
             later = f"it is whole in {first}, log it later with: {shlex.join(['lcm', 'log', str(first), *elsewhere])}"
-            with self._refusals_told(later), self._alone():
+            with self._refusals_told(later), alone(self._database()):
                 place = self._place(parent, _first(summaries.values()))
                 for one, summary in summaries.items():
                     self._log_one(one, summary, place)
@@ -122,7 +120,7 @@ class Mlflow:
         return f"{n} traces of {where}"
 
     def _log_retrievals(self, run_id: str, retrievals: Sequence[Retrieval]) -> int:
-        with self._refusals_told("the same command logs the traces that are missing"), self._alone():
+        with self._refusals_told("the same command logs the traces that are missing"), alone(self._database()):
             return log_retrievals(whole_uri(self.address), run_id, retrievals)
 
     @contextmanager
@@ -149,22 +147,30 @@ class Mlflow:
         """`log` in a process of its own.
 
         Importing MLflow and opening its tables takes as long as a whole run whose embeddings are cached, so it begins
-        now, on another core.
+        now, on another core. A database that is not there yet is made elsewhere until something is logged.
         """
         quieten(self.timeout_s)  # for runs that are fetched in this process, too
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside:
+        with (
+            TemporaryDirectory() as scratch,
+            ProcessPoolExecutor(1, mp_context=spawn, initializer=_live_with, initargs=(os.getpid(),)) as beside,
+        ):
             with uninterrupted():  # the process starts with the first work
-                beside.submit(self._prepare)
+                beside.submit(self._prepare, Path(scratch) / "new.db")
             yield lambda folder, parent=None: beside.submit(self.log, folder, parent).result()
 
-    def _prepare(self) -> None:
+    def _prepare(self, new: Path) -> None:
+        """Import MLflow, and open a local database, or make the tables of one that is to come."""
         quieten(self.timeout_s)
         from mlflow.tracking import MlflowClient
 
-        if self._database() is not None:  # a server that is away would keep the run waiting twice
-            with self._alone():
-                MlflowClient(tracking_uri=whole_uri(self.address)).get_experiment_by_name(self.experiment_name)
+        local = self._database()
+        if local is None:  # a server that is away would keep the run waiting twice
+            return
+        if is_made(local):
+            MlflowClient(tracking_uri=whole_uri(self.address)).get_experiment_by_name(self.experiment_name)
+        else:
+            prepare(local, new)
 
     def _place(self, parent: Path | None, first_began_ms: int | None) -> "_Place":
         """Where folders go: found out once for all that are logged together.
@@ -261,22 +267,8 @@ class Mlflow:
 
     def _create(self, client: Any) -> str:
         local = self._database()
-        location = None if local is None else (local.parent / _RUNS).absolute().as_uri()
+        location = None if local is None else (local.parent / RUNS).absolute().as_uri()
         return str(client.create_experiment(self.experiment_name, location, {_KIND: _OF_RUNS}))
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One process at a time makes the tables and the experiment of a local database."""
-        local = self._database()
-        if local is None:
-            yield
-            return
-        local.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{local}.lock"):
-            if not local.exists() or not local.stat().st_size:
-                _refuse_emptied(local)
-                _make_whole(local)
-            yield
 
     def _database(self) -> Path | None:
         return Path(self.address.removeprefix(SQLITE)) if self.address.startswith(SQLITE) else None
@@ -366,25 +358,3 @@ def _live_with(caller: int) -> None:
     """Leave interrupts to the caller, and end where it is killed: else this process would wait for work for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     begin_worker(caller)
-
-
-def _refuse_emptied(local: Path) -> None:
-    if (runs := local.parent / _RUNS).is_dir():
-        refuse_emptied(
-            local,
-            f"files of runs that were logged to it lie in {runs}",
-            "remove it to begin anew; then `lcm log` logs what is whole on disk",
-            TrackingError,
-        )
-
-
-def _make_whole(local: Path) -> None:
-    """Make the tables beside, then put them into place: MLflow cannot go on with those that a kill left half made."""
-    from mlflow.tracking import MlflowClient
-
-    # A name of its own each time: MLflow keeps what it has opened by the name, were the file gone by then.
-    new = local.with_name(f".{local.name}.{secrets.token_hex(4)}.new")
-    for left in local.parent.glob(f".{local.name}.*.new*"):
-        left.unlink()
-    MlflowClient(tracking_uri=f"sqlite:///{new.absolute()}").get_experiment("0")
-    new.replace(local)

@@ -3,16 +3,37 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from eval.sweep.gain import not_taken
 from eval.tuning.objective import Objective, objective
 from lcm.checks import check_range
+from lcm.errors import LcmError
 
 TRIAL_FOLDERS = "trials"
 """Where a study's folder has a run folder for each of its trials, beside the database."""
 DEFAULT = "default"
 """Among them, the folder of the configuration as it stands, where no trial is it."""
 _NAME = re.compile(r"\w[\w.-]*")
+
+
+def check_pick(named: str, summary: Mapping[str, Any], folder: Path | None = None) -> None:
+    """Let what a study picked be taken where it is significantly better than the default.
+
+    Args:
+        named: the study, as it was asked for.
+        summary: of the study.
+        folder: in which its trials lie; None of a study that was fetched.
+    Raises:
+        LcmError: where it is not, with how to name it all the same.
+    """
+    best = summary.get("best") or {}
+    if best.get("verdict") != "better":
+        trial = best.get("folder", summary["tags"].get("best_trial"))
+        label = f"{best.get('label', f'trial {trial}')}, the pick"
+        what = f"the run of {label}" if folder is None else f"the trial, as {folder}/{TRIAL_FOLDERS}/{trial} ({label})"
+        raise LcmError(not_taken(named, "the default", what))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,9 +101,7 @@ def summary_of(report: StudyReport, settings: Mapping[str, Any], found: Worth | 
     """What MLflow is told."""
     metrics = {f"trials/{name}": float(n) for name, n in report.counts().items()}
     metrics |= {f"trials/stopped at {share.replace('/', ' in ')}": float(n) for share, n in report.stopped_at().items()}
-    metrics |= {
-        f"best/{one.measure}": value for one, value in zip(report.objectives, report.picked.values, strict=True)
-    }
+    metrics |= {f"best/{name}": value for name, value in _tops(report, found).items()}
     validation = report.validation
     if validation is not None:
         measure = report.objectives[0].measure
@@ -137,6 +135,14 @@ def summary_of(report: StudyReport, settings: Mapping[str, Any], found: Worth | 
         "notes": [] if found is None else found.told(),
         "best": found and found.record(),
     }
+
+
+def _tops(report: StudyReport, found: Worth | None) -> dict[str, float]:
+    """What the pick reached; by what it was held against the default and is not better, what the default reached."""
+    tops = {one.measure: value for one, value in zip(report.objectives, report.picked.values, strict=True)}
+    if found is None or found.verdict == "better":
+        return tops
+    return tops | {row["measure"]: row["baseline"] for row in found.picked}
 
 
 def _best(report: StudyReport, best: Sequence[str]) -> str:

@@ -3,43 +3,136 @@
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
+from lcm.clock import EPOCH
 from lcm.compaction.lockstep import Clock
-from lcm.errors import StoreError
-from lcm.memory.authored_documents import put_authored
+from lcm.errors import LcmError, StoreError
+from lcm.javascript import first_units
 from lcm.memory.conversation_compaction import ConversationCompaction
-from lcm.memory.folded_documents import FoldedDocuments
+from lcm.memory.documents import FoldedDocuments, MessageDocuments
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
-from lcm.memory.message_documents import MessageDocuments
 from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
-from lcm.memory.recalled import recalled_by_query, with_mentions
-from lcm.memory.scopes.identity import Identity, identified
+from lcm.memory.scopes.scopes import Identity, identified
+from lcm.memory.session import live as live_session
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
-from lcm.protocols.context import ContextRequest, ShowsTail
+from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention, ShowsTail
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker, TextIndex, VectorIndex
+from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
 from lcm.records.context import Context
 from lcm.records.conversation import JournalEntry, Message, Transcript
-from lcm.records.document import Document
+from lcm.records.document import AuthoredNode, Document
 from lcm.records.query import Query, Recalled
-from lcm.records.summary import CompactionReport, ContextReading
+from lcm.records.summary import CompactionReport
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.store.journal import add_entry, read_entries
+from lcm.store.conversations import active_conversation
+from lcm.store.documents import drop_documents, put_nodes, read_nodes
+from lcm.store.lineage import messages_by_number
+from lcm.store.search import WORDS, SearchBounds, find
+from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
 from lcm.writing.dream.promotion import Promotion, promote
+from lcm.writing.new_document import document_of_node
 
+if TYPE_CHECKING:
+    from lcm.memory.session.bootstrap import BootstrapReport
+
+_COLUMNS = (
+    "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
+    "scope_class", "confidence", "index_tier", "is_recovered", "tokens",
+)  # fmt: skip
+_RELATED_UNITS = 80
+"""UTF-16 units that are shown of a related document, as memory-lancedb-pro shows them."""
+_SPOKEN = ("message", "guidance")
+"""Kinds of documents that somebody said."""
+_MENTIONS = 32
+"""Messages that are looked at for each name."""
 _log = logging.getLogger(__name__)
 _MESSAGES_A_TRANSACTION = 4096
 """Where transcripts are taken in together: about as many, for none is cut."""
+
+
+def put_authored(store: Store, nodes: Sequence[AuthoredNode], assembly: Assembly) -> bool:
+    """Let the store hold these blocks and no others; says whether it held others before.
+
+    Raises:
+        LcmError: if there are blocks that must be shown, and the assembly never shows any.
+    """
+    unseen = sum(node.tier != "variant" for node in nodes)
+    if unseen and not assembly.shows_documents:
+        raise LcmError(
+            f"authored holds {unseen} hard and soft blocks, which this assembly never shows: choose "
+            "assembly=continuity, or authored=none"
+        )
+    with store.reading() as connection:
+        if list(nodes) == read_nodes(connection):
+            return False
+    with store.writing() as connection:
+        put_nodes(connection, nodes)
+        drop_documents(connection, "authored")
+        store.add_documents([document_of_node(node) for node in nodes if node.tier == "variant"])
+    return True
+
+
+def recalled_by_query(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[str, tuple[Recalled, ...]]:
+    """What `Memory.rank` answered, by query id, best first; `documents` are those of the workspace."""
+    rows = ranked.join(documents, on="document_id", how="left", maintain_order="left").select(_COLUMNS)
+    related = _related(ranked, documents)
+    found: dict[str, list[Recalled]] = {}
+    for query_id, document_id, text, kind, sources, created_at, score, cosine, role, *rest in rows.iter_rows():
+        said_by = role or "" if kind in _SPOKEN else ""
+        one = Recalled(document_id, text, kind, tuple(sources), created_at, score or 0.0, cosine or 0.0, said_by, *rest)
+        if beside := related.get((query_id, document_id)):
+            one = replace(one, related=beside)
+        found.setdefault(query_id, []).append(one)
+    return {query_id: tuple(documents) for query_id, documents in found.items()}
+
+
+def _related(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The beginnings of what is related to each answer of a query; of a document once a query, with the best answer."""
+    rows = ranked.filter(pl.col("related").list.len() > 0).select("query_id", "document_id", "related")
+    if rows.is_empty():
+        return {}
+    pairs = (
+        rows.explode("related")
+        .with_columns(related=pl.col("related").struct.field("document_id"))
+        .unique(["query_id", "related"], keep="first", maintain_order=True)
+        .join(documents.select("document_id", "text"), left_on="related", right_on="document_id", maintain_order="left")
+    )
+    beside: dict[tuple[str, str], tuple[str, ...]] = {}
+    for query_id, document_id, text in pairs.select("query_id", "document_id", "text").iter_rows():
+        beginning = first_units(text, _RELATED_UNITS, "dropped")
+        beside[query_id, document_id] = (*beside.get((query_id, document_id), ()), beginning)
+    return beside
+
+
+def with_mentions(
+    asks: Sequence[ContextRequest], assembly: Assembly, store: Store, conversation_id: str, incidents: Counter[str]
+) -> list[ContextRequest]:
+    """The asks with what users and assistants said in the conversation of the names that each prompt has, where the
+    assembly looks names up."""
+    named = [assembly.names(ask.prompt) if isinstance(assembly, LooksUp) else [] for ask in asks]
+    if not any(named):
+        return list(asks)
+    found: dict[str, list[Mention]] = {}
+    with store.reading() as connection:
+        conversation = active_conversation(connection, conversation_id)
+        within = SearchBounds(() if conversation is None else (conversation,), limit=_MENTIONS)
+        for name in {name for names in named for name in names}:
+            hits = find(connection, WORDS, f'"{name}"', within, "time", keeps_phrases=True, incidents=incidents)
+            said = messages_by_number(connection, [number for number, _ in hits])
+            found[name] = [Mention(one.message_id, one.text) for one in said if one.role in ("user", "assistant")]
+    return [
+        ask._replace(mentions={name: found[name] for name in names}) for ask, names in zip(asks, named, strict=True)
+    ]
 
 
 class Memory:
@@ -76,7 +169,7 @@ class Memory:
         self.incidents = incidents
         """What failed and was survived, by name and times."""
         self._path = path
-        self._compaction = ConversationCompaction(system, store, incidents)
+        self.compaction = ConversationCompaction(system, store, incidents)
         self._of_messages = MessageDocuments(system, live)
         self._of_folded = FoldedDocuments(system, live)
         self.catch_up()
@@ -97,7 +190,7 @@ class Memory:
     def close(self) -> None:
         """Write what compaction in the background makes in time, keep the indexes beside the file, then close it."""
         try:
-            self._compaction.close()
+            self.compaction.close()
             if self._path is not None:
                 self.live.indexes.save(self._path, self.live.frame)
         finally:
@@ -182,10 +275,12 @@ class Memory:
         if not system.session.writes(conversation_id, conversation_id):
             return CompactionReport(conversation_id, False, "session excluded", 0, 0)
         with self.store.serialised(conversation_id):
-            self._preparer.append(self.store, conversation_id, messages)
+            stored = self._preparer.append(self.store, conversation_id, messages)
+            if system.session.prune_heartbeat_turns:
+                live_session.hide_heartbeats(self.store, conversation_id, stored)
             if system.compaction.reads_admission:
                 self.catch_up()
-            return self._compaction.after_turn(conversation_id, live_tokens, clock)
+            return self.compaction.after_turn(conversation_id, live_tokens, clock)
 
     def catch_up(self) -> None:
         """Make documents of what has been said, folded and protected since they were last made."""
@@ -221,7 +316,7 @@ class Memory:
             conversation_ids = self.store.conversations()["conversation_id"].to_list()
         if compaction.reads_admission or not self.system.summary_documents.is_off:
             self.catch_up()  # a summary is asked but once which documents it stands for
-        reports = self._compaction.compact(
+        reports = self.compaction.compact(
             conversation_ids, is_forced=is_forced, target_tokens=target_tokens, clock=clock
         )
         self._of_folded.make()
@@ -229,12 +324,68 @@ class Memory:
 
     def settle(self) -> list[CompactionReport]:
         """Wait for compaction that is under way in the background, and write what it made."""
-        return self._compaction.settle()
+        return self.compaction.settle()
 
-    @property
-    def context_readings(self) -> list[ContextReading]:
-        """The most that each trigger of compaction saw of each context since this memory was opened."""
-        return self._compaction.readings
+    def bootstrap(self, path: Path, now: datetime, session_id: str, session_key: str = "") -> "BootstrapReport":
+        """Take in what the file of a live session has more than is stored of it, as the session rules say.
+
+        Documents are made of it by `catch_up`, before anything is asked.
+
+        Args:
+            path: of the session, in any format that is read.
+            now: dates what is done.
+            session_id: of the host.
+            session_key: of the conversation; else it goes by the session's id.
+
+        Raises:
+            TranscriptError: if the file is not there, or of no known format.
+            StoreError: if the store refuses; nothing is changed.
+        """
+        from lcm.memory.session.bootstrap import bootstrap  # brings in every format
+
+        return bootstrap(self.store, path, self._preparer, now, session_id, session_key)
+
+    def before_reset(self, now: datetime, reason: str, session_id: str, session_key: str = "", **said: Any) -> None:
+        """Note in the journal that a host is about to reset a session, and follow it by the session rules: `new` prunes
+        its context to the summaries that outlive a session, `reset` begins an empty conversation.
+
+        The note is advice: where it cannot be written, the rules act all the same, and where they leave the session
+        out, the note stands all the same.
+
+        Args:
+            now: when the host said so.
+            reason: `new` or `reset`; any other is noted alone.
+            session_id: of the host.
+            session_key: of the conversation; else it goes by the session's id.
+            said: JSON: what else the host tells (message_count, session_file, workspace ...).
+        """
+        self._note(now, "before_reset", session_id, {"reason": reason, "session_key": session_key} | said)
+        live_session.before_reset(self.store, self.system.session, now, reason, session_id, session_key)
+
+    def session_end(
+        self,
+        now: datetime,
+        reason: str,
+        session_id: str,
+        session_key: str = "",
+        next_session_id: str = "",
+        next_session_key: str = "",
+        **said: Any,
+    ) -> None:
+        """Note likewise that a session has ended, archive its conversation and begin the next one, unless the reason is
+        `deleted`, or one after which it carries on."""
+        following = {"next_session_id": next_session_id, "next_session_key": next_session_key}
+        self._note(now, "session_end", session_id, {"reason": reason, "session_key": session_key} | following | said)
+        live_session.session_end(
+            self.store, self.system.session, now, reason, session_id, session_key, next_session_id, next_session_key
+        )
+
+    def _note(self, now: datetime, hook: str, session_id: str, fields: Mapping[str, Any]) -> None:
+        known = {entry.entry_id for entry in self.journal(session_id)}
+        base = f"{hook}:{session_id}:{(now - EPOCH) // timedelta(milliseconds=1)}"
+        numbered = (base if not number else f"{base}#{number}" for number in range(len(known) + 1))
+        entry_id = next(one for one in numbered if one not in known)
+        self.note_lifecycle(JournalEntry(entry_id, now, hook, session_id, {k: v for k, v in fields.items() if v != ""}))
 
     def note_lifecycle(self, entry: JournalEntry) -> None:
         """Keep what the host says of a session. It is advice: where it cannot be kept, nothing else fails."""
@@ -337,7 +488,7 @@ class Memory:
             readable = self.live.view(query.asked_at, readable_scopes(query, self.system.scopes)).visible
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
-            self.live.apply(DocumentChange(use=use))
+            self.live.note_use(use)
         return pl.concat(answers)
 
     def trace(self, queries: Sequence[Query]) -> pl.DataFrame:
@@ -350,8 +501,6 @@ class Memory:
         self, text: str, asked_at: datetime, scopes: Sequence[str] | None = None, agent: str | None = None
     ) -> pl.DataFrame:
         """Answer one question: `rank` with the documents' columns beside, best first. `recall` is what counts use.
-
-        What a host's `memory_search` asks, from Python.
 
         Args:
             text: what is asked.
@@ -372,7 +521,7 @@ class Memory:
         session_id: str | None = None,
         scopes: Sequence[str] | None = None,
     ) -> Identity:
-        """Who asks, by the host's word: `lcm.memory.scopes.identity.identified` by the rules of this system."""
+        """Who asks, by the host's word: `lcm.memory.scopes.scopes.identified` by the rules of this system."""
         return identified(self.system.scopes, agent_id, user_id=user_id, session_id=session_id, scopes=scopes)
 
     def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:
@@ -383,15 +532,6 @@ class Memory:
             scopes: the scopes that may be read; None = all.
         """
         return self.store.history(document_id, scopes)
-
-    @property
-    def vector_index(self) -> VectorIndex:
-        return self.live.indexes.vector_index
-
-    @property
-    def text_index(self) -> TextIndex:
-        """The one over every scope."""
-        return self.live.text_index(None)
 
     @property
     def documents(self) -> pl.DataFrame:

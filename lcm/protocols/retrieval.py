@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import polars as pl
 
 from lcm.errors import LcmError
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.models import Vectors
 from lcm.records.document import GLOBAL_SCOPE
 from lcm.records.query import Recalled
@@ -316,12 +317,17 @@ class Decay(Protocol):
     Laws: in [0, 1]; never rises with age; a value that is no number is taken as its column's default.
     """
 
-    def multiplier(self) -> pl.Expr:
-        """An expression over the document's columns and `asked_at`."""
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The document's columns that it reads, beside `asked_at`."""
         ...
 
-    def strength(self) -> pl.Expr:
-        """How alive a document is, over the same columns: what decay tiers are judged by."""
+    def multiplier(self, columns: Columns) -> Numbers:
+        """Of each row, from the document's columns and `asked_at`."""
+        ...
+
+    def strength(self, columns: Columns) -> Numbers:
+        """How alive a document is, from the same columns: what decay tiers are judged by."""
         ...
 
 

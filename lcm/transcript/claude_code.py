@@ -6,27 +6,321 @@ attachments, progress, types unknown to us) are kept as events. So are the early
 what they tell lies beside no `message` and no role, and the messages around them tell it again.
 
 The order is that of the file. `parentUuid` makes a branch only where a prompt or command goes back behind others:
-parallel tool calls fork it where nobody turned back.
+parallel tool calls fork it where nobody turned back. A prompt that waited in the queue is delivered once, but may be
+recorded twice.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
-from lcm.transcript.branches import Stretches
-from lcm.transcript.claude_prompts import is_summary, is_typed_meanwhile
-from lcm.transcript.claude_queue import PromptQueue
-from lcm.transcript.claude_rewinds import rewound
-from lcm.transcript.fields import as_object, kind, text_in
+from lcm.transcript.branches import Stretches, stretches_but
+from lcm.transcript.fields import as_object, kind, object_in, text_in
 from lcm.transcript.identity import digest, native_id, recorded_instant
+from lcm.transcript.json_scanner import JsonError, parse
 from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
-from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
+from lcm.transcript.plain_text import MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.session_folder import ToolResults, agents, is_agent, is_beside, journals, notes
+
+_NOT_TYPED = ("isSidechain", "isMeta")
+_BY_PROGRAM = re.compile(r"\s*(<(?!command-|bash-input>)[a-z-]+[\s>]|\[Request interrupted)")
+"""How a record of type `user` begins that nobody typed: what a command printed, a task that is done."""
+
+_CLEARED = re.compile(r"<command-name>/?(clear|new)</command-name>")
+_NOTIFICATION = "<task-notification"
+
+
+def is_typed(record: Mapping[str, Any]) -> bool:
+    """Whether it is a prompt, or a command, that began a turn or could have."""
+    if record.get("type") != "user" or is_summary(record) or any(record.get(key) is True for key in _NOT_TYPED):
+        return False
+    content = object_in(record, "message").get("content")
+    if any(block_type(block) in RESULT_TYPES for block in _blocks(content)):
+        return False
+    return _says_something(content) and _BY_PROGRAM.match(plain_text({"content": content})) is None
+
+
+def is_summary(record: Mapping[str, Any]) -> bool:
+    """Whether a compaction left it in the place of the talk before."""
+    return record.get("isCompactSummary") is True
+
+
+def is_typed_meanwhile(record: Mapping[str, Any]) -> bool:
+    """Whether somebody typed it while the agent worked: what a program queued (a task that is done) has the same shape.
+
+    To a sub-agent its coordinator speaks as to the agent its user.
+    """
+    queued = object_in(record, "attachment") if record.get("type") == "attachment" else {}
+    prompt = queued.get("prompt")
+    if queued.get("type") != "queued_command" or not isinstance(prompt, str | list):
+        return False
+    by = object_in(queued, "origin").get("kind", "human")
+    if by == "coordinator" and record.get("isSidechain") is True:
+        return True
+    is_meta = queued.get("isMeta") is True or record.get("isMeta") is True
+    is_prompt = queued.get("commandMode", "prompt") == "prompt" and by == "human" and not is_meta
+    words = plain_text({"content": prompt}).strip()
+    return is_prompt and _says_something(prompt) and not words.startswith(_NOTIFICATION)
+
+
+def clears(record: Mapping[str, Any]) -> bool:
+    """Whether it is the command after which the talk begins anew."""
+    return _CLEARED.search(plain_text(object_in(record, "message"))) is not None
+
+
+def _says_something(content: Any) -> bool:
+    has_media = any(block_type(block) in MEDIA_TYPES for block in _blocks(content))
+    return has_media or bool(plain_text({"content": content}).strip())
+
+
+def _blocks(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else []
+
+
+_ID = re.compile(rb'"uuid"\s*:\s*"([^"\\]+)"')
+_PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:null|"([^"\\]*)")')
+_SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*true')
+
+_Numbers = npt.NDArray[np.uint64]
+
+
+class _Prompt(NamedTuple):
+    line: int
+    uuid: int
+    """A digest, as the parent is."""
+    parent: int | None
+    """None = the prompt begins a talk; 0 = nothing is said of it."""
+    session_id: str
+    is_queued: bool
+    """Typed while the agent worked: it went back behind nothing."""
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What is known of a file's records: ids and parents as digests, and the prompts among them."""
+
+    ids: "array[int]" = field(default_factory=lambda: array("Q"))
+    lines: "array[int]" = field(default_factory=lambda: array("Q"))
+    """Of each id."""
+    parents: "array[int]" = field(default_factory=lambda: array("Q"))
+    prompts: dict[int, _Prompt] = field(default_factory=dict)
+    """By their ids: a copy of a prompt is no other."""
+    begun_anew: int | None = None
+    """The first line, behind a prompt, from which on the talk may have another beginning: a summary, a `/clear`."""
+
+    def add(self, number: int, line: bytes) -> None:
+        for found in _ID.findall(line):
+            self.ids.append(digest(found.decode(errors="replace")))
+            self.lines.append(number)
+        parents = _PARENT.findall(line)
+        self.parents.extend(digest(found.decode(errors="replace")) for found in parents if found)
+        record = _typed(line)
+        if uuid := digest(native_id(record.get("uuid"))) if native_id(record.get("uuid")) else 0:
+            is_queued = record.get("type") == "attachment"
+            session_id = native_id(record.get("sessionId"))
+            self.prompts.setdefault(uuid, _Prompt(number, uuid, _parent(record), session_id, is_queued))
+        begins = clears(record) if record else b"" in parents and not _SIDECHAIN.search(line)
+        if begins and self.prompts and self.begun_anew is None:
+            self.begun_anew = number
+
+
+def rewound(file: RecordedFile) -> list[list[range]]:
+    """The lines that were undone each time, but those that had been undone before.
+
+    Only prompts are parsed, of the other records the ids are looked for. Other forks say nothing: records of a message
+    that calls two tools have two children too. Nor do prompts where one goes on from what another went back behind: the
+    file's order is that of the conversation then.
+    """
+    if file.shape != "lines":
+        return []
+    survey = _Survey()
+    for number, line in RecordedFile(file.path).lines():
+        survey.add(number, line)
+    return _stretches(survey) if len(survey.prompts) > 1 else []
+
+
+def _stretches(survey: _Survey) -> list[list[range]]:
+    places = _Places(np.frombuffer(survey.ids, np.uint64), np.frombuffer(survey.lines, np.uint64))
+    followed = np.unique(np.frombuffer(survey.parents, np.uint64)) if survey.parents else np.empty(0, np.uint64)
+    live: list[_Prompt] = []
+    undone: list[list[range]] = []
+    for prompt in survey.prompts.values():
+        if prompt.is_queued:
+            if _holds(followed, prompt.uuid):  # else it may stand beside the talk
+                live.append(prompt)
+            continue
+        parent = places.first(prompt.parent or 0)
+        if any(parent in stretch for each in undone for stretch in each):
+            return []  # two windows wrote, or the user went back to what was undone: nothing of it is left for good
+        if parent:
+            left = live[bisect_right(live, parent, key=lambda one: one.line) :]
+        else:
+            left = live if _is_first_again(prompt, live, followed, survey.begun_anew) else []
+        if left:
+            start = left[0].line
+            undone.append(stretches_but(range(start, places.written_again(start, prompt.line)), undone))
+            live = live[: -len(left)]
+        live.append(prompt)
+    return undone
+
+
+def _is_first_again(prompt: _Prompt, live: Sequence[_Prompt], followed: _Numbers, begun_anew: int | None) -> bool:
+    """Whether the prompt stands in the place of the first, which somebody answered, and which has no parent either."""
+    if prompt.parent is not None or not live or (begun_anew is not None and begun_anew <= prompt.line):
+        return False
+    first = live[0]
+    return first.parent is None and first.session_id == prompt.session_id and _holds(followed, first.uuid)
+
+
+class _Places:
+    """On which lines the records stand, by the digests of their ids; some are written more than once."""
+
+    def __init__(self, ids: _Numbers, lines: _Numbers) -> None:
+        self._ids, first, which = np.unique(ids, return_index=True, return_inverse=True)
+        self._firsts = lines[first]
+        self._lines, self._first_of_each = lines, self._firsts[which]
+
+    def first(self, record: int) -> int:
+        """The line on which it stands first; 0 where it does on none."""
+        at = int(self._ids.searchsorted(np.uint64(record)))
+        return int(self._firsts[at]) if at < len(self._ids) and self._ids[at] == record else 0
+
+    def written_again(self, start: int, stop: int) -> int:
+        """The first of these lines on which a record stands that stood before them all; `stop` where there is none."""
+        within = slice(*(int(self._lines.searchsorted(np.uint64(line))) for line in (start, stop)))
+        again = self._lines[within][self._first_of_each[within] < start]
+        return int(again[0]) if len(again) else stop
+
+
+def _holds(numbers: _Numbers, number: int) -> bool:
+    at = int(numbers.searchsorted(np.uint64(number)))
+    return at < len(numbers) and int(numbers[at]) == number
+
+
+def _parent(record: dict[str, Any]) -> int | None:
+    if "parentUuid" in record and record["parentUuid"] is None:
+        return None
+    parent = native_id(record.get("parentUuid"))
+    return digest(parent) if parent else 0
+
+
+def _typed(line: bytes) -> dict[str, Any]:
+    """The record of a line that somebody typed; empty for any other."""
+    if b'"queued_command"' not in line and (b'"user"' not in line or b'"tool_result"' in line):
+        return {}
+    try:
+        record = parse(line.decode("utf-8-sig"))
+    except (JsonError, UnicodeDecodeError):
+        return {}
+    if not isinstance(record, dict):
+        return {}
+    is_main = record.get("isSidechain") is not True
+    return record if is_typed(record) or (is_main and is_typed_meanwhile(record)) else {}
+
+
+_INTERRUPTED = "[Request interrupted"
+_FROM_QUEUE = "queued"
+"""The `promptSource` of a prompt that waited until the agent was done; early records name none."""
+
+_AT_ONCE = timedelta(seconds=2)
+"""Within which the queue gives a prompt once the agent is done; nobody reads an answer and types the next so fast."""
+
+
+@dataclass(slots=True)
+class PromptQueue:
+    """The prompts that were typed while the agent worked, until the user says something else.
+
+    A queue that is emptied when the agent is done gives a prompt as a record of type `user` too. It does not where the
+    prompt was taken out for the agent meanwhile (`remove`), nor is it that prompt where one of the same words was typed
+    since (`enqueue`), or the record follows the one before it after longer than a queue needs.
+    """
+
+    _waiting: dict[int, None] = field(default_factory=dict)
+    """Digests of the words of prompts that may be recorded again."""
+    _taken: Counter[int] = field(default_factory=Counter)
+    """Of those that were taken out before they were recorded; 0 = of unknown words."""
+    _ids: set[int] = field(default_factory=set)
+    _last: datetime | None = None
+    """The instant of the record before."""
+
+    def repeats(self, record: Mapping[str, Any], message: Message | None) -> bool:
+        """Take in the next record; whether it says again what stands in a queued prompt.
+
+        Args:
+            record: any of the session, in their order.
+            message: what is said in it.
+        """
+        before, self._last = self._last, _instant(record) or self._last
+        if message is None:
+            self._operate(record)
+            return False
+        words = digest(message.content.strip())
+        if record.get("type") == "attachment":
+            self._deliver(words, record)
+            return False
+        if message.role != "user" or any(part.part_type == "tool" for part in message.parts):
+            return False
+        if digest(message.message_id) in self._ids:
+            return True
+        if words in self._waiting and _is_from_queue(record, before, message.created_at):
+            del self._waiting[words]
+            return True
+        if not message.content.startswith(_INTERRUPTED):
+            self._waiting.clear()
+        return False
+
+    def _operate(self, record: Mapping[str, Any]) -> None:
+        if record.get("type") != "queue-operation":
+            return
+        content, operation = record.get("content"), record.get("operation")
+        words = digest(content.strip()) if isinstance(content, str) else 0
+        if operation == "enqueue":
+            for known in (words, 0):
+                self._taken.pop(known, None)  # taken back by the user, if not recorded by now
+            self._waiting.pop(words, None)
+        elif operation == "remove":
+            if not words and self._waiting:
+                self._waiting.popitem()
+            elif words in self._waiting:
+                del self._waiting[words]
+            else:
+                self._taken[words] += 1
+
+    def _deliver(self, words: int, record: Mapping[str, Any]) -> None:
+        if source := native_id(object_in(record, "attachment").get("source_uuid")):
+            self._ids.add(digest(source))
+        taken = next((known for known in (words, 0) if self._taken[known]), None)
+        if taken is None:
+            self._waiting[words] = None
+        else:
+            self._taken[taken] -= 1
+
+
+def _is_from_queue(record: Mapping[str, Any], before: datetime | None, at: datetime | None) -> bool:
+    if source := record.get("promptSource"):
+        return bool(source == _FROM_QUEUE)
+    return before is None or at is None or at - before <= _AT_ONCE
+
+
+def _instant(record: Mapping[str, Any]) -> datetime | None:
+    with suppress(TranscriptError):
+        return recorded_instant(record, ("timestamp",))
+    return None
+
 
 _SPOKEN = ("user", "assistant")
 _ONLY_HERE = frozenset({"file-history-snapshot", "queue-operation", "permission-mode", "custom-title", "ai-title"})
@@ -105,7 +399,7 @@ def _event_kind(record: dict[str, Any]) -> str:
 
 def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> Message | None:
     """What is said in a record; None where it is an event."""
-    if is_typed := is_typed_meanwhile(record):
+    if is_meanwhile := is_typed_meanwhile(record):
         said, within = _queued(record["attachment"]), "attachment"
     elif record.get("type") in _SPOKEN and not is_summary(record):
         said, within = _spoken(record, results), "message"
@@ -116,7 +410,7 @@ def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> M
         role=said.role,
         content=said.content,
         session_id=_session_id(record) or session_id,
-        created_at=recorded_instant({**(record[within] if is_typed else {}), **record}, ("timestamp",)),
+        created_at=recorded_instant({**(record[within] if is_meanwhile else {}), **record}, ("timestamp",)),
         parts=said.parts,
         envelope=enclosed(said.envelope, record, within),
     )

@@ -1,25 +1,127 @@
-"""Which files of folders are transcripts: found, called by their paths, or passed over."""
+"""Which files of folders are transcripts: found, called by their paths, or passed over.
 
-from collections.abc import Callable, Collection, Sequence
+Several files may hold states of one OpenClaw session: checkpoints, what a reset or an import left, archives. A name
+only makes a file worth a look. What it is, its header and its messages say: of the states of one session the one whose
+last record is the newest is read, an agent's database before any file, and of two that end alike the one that is named
+as the session alone. Another all of whose messages newer ones hold is passed over; else what it alone holds is read.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
 from lcm.transcript import agent_database, cline, cursor, opencode, openhands, session_folder
+from lcm.transcript.agent_database import DATABASES, is_agent_database, stored_sessions
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex_forks import mark_forks
 from lcm.transcript.cursor import CursorReader
-from lcm.transcript.database import damage
-from lcm.transcript.foreign import foreign_name
-from lcm.transcript.openclaw import OpenClawReader
+from lcm.transcript.database import damage, snapshot
+from lcm.transcript.foreign import foreign_name, torn
+from lcm.transcript.identity import Digests, recorded_instant
+from lcm.transcript.openclaw import OpenClawReader, identity, is_message, records_of, session_of
 from lcm.transcript.opencode import OpenCodeReader
 from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile, without_ending
-from lcm.transcript.session_states import mark_states
+
+_OLDER = re.compile(r"\.checkpoint\.[\w-]+\.jsonl|\.jsonl\.\w+[.-]")
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class _State(NamedTuple):
+    is_database: bool
+    last: datetime
+    """Of its records."""
+    is_named_current: bool
+    messages: int
+    file: RecordedFile
+
+
+def mark_states(files: Sequence[RecordedFile]) -> None:
+    """Tell each file that holds an older state of a session which of the files hold newer ones (`newer`), and each in
+    which nothing more is said that it is passed over (`refusal`)."""
+    databases = [file for file in files if file.path.suffix in DATABASES and is_agent_database(file)]
+    older = {file.path: file for file in files if _OLDER.search(file.path.name)}
+    if not databases and not older:
+        return
+    found: dict[str, list[RecordedFile]] = {}
+    for database in databases:
+        for session_id in _stored(database):
+            found.setdefault(session_id, []).append(database)
+    for file in older.values():
+        if session_id := _recorded(file):
+            found.setdefault(session_id, []).append(file)
+    for file in files:
+        may_be_newest = file.path not in older and file.path.name.partition(".")[0] in found
+        if may_be_newest and (session_id := _recorded(file)):
+            found.setdefault(session_id, []).append(file)
+    for session_id, states in found.items():
+        if len(states) > 1:
+            _mark(session_id, states)
+
+
+def _mark(session_id: str, files: Iterable[RecordedFile]) -> None:
+    newest, *others = sorted((_state(file, session_id) for file in files), key=lambda state: state[:-1], reverse=True)
+    held, read = Digests(), [newest.file]
+    _add(held, newest.file, session_id)
+    for state in others:
+        if state.is_database:  # a copy of it, perhaps with other sessions
+            continue
+        file = state.file
+        file.newer = tuple(one.path for one in read)
+        again = RecordedFile(file.path)
+        if all(held.has(identity(record)) for record in records_of(again) if is_message(record)):
+            unread = f" ({len(again.quarantine):,} of its records cannot be read)" if again.quarantine else ""
+            file.refusal = (
+                f"{file.path}: an older state of session {session_id}: all that is said in it is in "
+                f"{', '.join(path.name for path in file.newer)}{unread}"
+            )
+        else:
+            read.append(file)
+            _add(held, file, session_id)
+
+
+def _add(held: Digests, file: RecordedFile, session_id: str) -> None:
+    for record in records_of(RecordedFile(file.path), session_id):
+        held.add(identity(record))
+
+
+def _state(file: RecordedFile, session_id: str) -> _State:
+    last, messages = _NEVER, 0
+    for record in records_of(RecordedFile(file.path), session_id):
+        messages += is_message(record)
+        last = max(last, _instant(record))
+    is_database = file.path.suffix in DATABASES
+    return _State(is_database, last, not _OLDER.search(file.path.name), messages, file)
+
+
+def _instant(record: Any) -> datetime:
+    with suppress(TranscriptError):
+        return (isinstance(record, dict) and recorded_instant(record, ("timestamp",))) or _NEVER
+    return _NEVER
+
+
+def _stored(database: RecordedFile) -> list[str]:
+    found: list[str] = []
+    with snapshot(RecordedFile(database.path)) as connection:
+        found += [session.session_id for session in stored_sessions(connection)]
+    return found
+
+
+def _recorded(file: RecordedFile) -> str:
+    """The session in a file; empty where it is none of OpenClaw's, or names none."""
+    with suppress(TranscriptError):
+        return session_of(file) if OpenClawReader().detects(file) else ""
+    return ""
+
 
 _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
     (OpenClawReader(), agent_database.beside),
@@ -30,9 +132,6 @@ _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
     (OpenHandsReader(), openhands.beside),
 )
 """Readers of sessions that lie in several files, and which are read along with one."""
-
-_MAYBE_JSON = (b"", b"{", b"[", b"\x1f", b"\x28")
-"""How JSON begins, or what is packed, or nothing yet."""
 
 
 def recorded_files(paths: Sequence[Path], *, strict: bool = False) -> list[RecordedFile]:
@@ -89,15 +188,9 @@ def _is_of_another_kind(file: RecordedFile) -> bool:
     try:
         if file.magic == b"PAR1":
             return column_names(file) is not None
-        if damage(file):
-            return False
-        if foreign_name(file) is None and file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in _MAYBE_JSON:
-            whole = RecordedFile(file.path, strict=True)
-            for _ in whole.values() if whole.shape == "lines" else whole.members():
-                pass
+        return not damage(file) and (foreign_name(file) is not None or not torn(file))
     except TranscriptError:
         return False
-    return True
 
 
 def _read_along(paths: Collection[Path]) -> set[Path]:

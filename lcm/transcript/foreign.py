@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.given import opened
 from lcm.transcript.database import has_tables
@@ -38,8 +39,12 @@ _DATABASES: tuple[tuple[dict[str, str], str], ...] = (
     ({"sessions": "id title", "messages": "session_id role parts"}, "Crush's database"),
 )
 """Tables with columns, name."""
+_AS_CHAT = 'write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
+_IF_A_TALK = f": if it holds a talk, {_AS_CHAT}"
 _HARDLY_A_TALK = ("plain text", "a binary file", "a CSV table", "a web page")
+_SESSION_LIST = "OpenClaw's list of sessions"
 _HOW = {
+    _SESSION_LIST: ": the sessions that it lists are read",
     _UTF_16: ": save it as UTF-8",
     "Cursor's own database": ": name the transcripts of its agents, below ~/.cursor/projects",
     "checkpoints of LangGraph": ": write the messages of each thread's state as JSON, with messages_to_dict",
@@ -47,6 +52,9 @@ _HOW = {
 """What is read in the place of the file, or how that is written."""
 _IS_JSON = re.compile(rb"\s*(\{|\[\s*([\[{\"\]]|$))")
 """How JSON begins that may hold a talk: a log, too, begins its lines with a bracket."""
+_MAYBE_JSON = (b"", b"{", b"[", b"\x1f", b"\x28")
+"""How JSON begins, or what is packed, or nothing yet."""
+_SHOWN_KEYS, _SHOWN_CHARACTERS = 5, 80
 _WHATSAPP = re.compile(
     r"[\u200e\s]*\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? \d{1,2}:\d{2}[^\n]{0,12}(\] | - )[^:\n]{1,60}: "
 )
@@ -125,7 +133,7 @@ _PIECES: tuple[_Recognised, ...] = (
     (_is_shown_by_cline, "what Cline showed of a task, read with its api_conversation_history.json"),
     (_has("sessionID", "messageID", "type"), "a part of a message of OpenCode, read with the file of its session"),
     (_has("sessionID", "role", "time"), "a message of OpenCode without its parts, read with the file of its session"),
-    (_is_session_list, "OpenClaw's list of sessions"),
+    (_is_session_list, _SESSION_LIST),
 )
 """What is read with a session, or says nothing without one."""
 
@@ -163,14 +171,41 @@ _RECORDS: tuple[_Recognised, ...] = (
 
 
 def remedy(name: str) -> str:
-    """How what is known by that name can be read after all; empty where it is hardly a talk."""
-    if name in (*_HARDLY_A_TALK, *(piece for _, piece in _PIECES)):
-        return ""
-    if name in (archive for *_, archive in _ARCHIVES):
-        return ": unpack it first"
+    """How what is known by that name can be read after all."""
     if name in _HOW:
         return _HOW[name]
-    return ': write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
+    if name in _HARDLY_A_TALK:
+        return _IF_A_TALK
+    if name in (archive for *_, archive in _ARCHIVES):
+        return ": unpack it first"
+    if name in (piece for _, piece in _PIECES):
+        return ": put it back beside its session"
+    return f": {_AS_CHAT}"
+
+
+def unknown(file: RecordedFile) -> str:
+    """Say of a file that has no name what it holds, or where it is torn, and what to do."""
+    if tear := torn(file):
+        return f"not a known transcript format, torn at {tear}: copy or write it anew, or move it away"
+    values = [file.first] if isinstance(file.first, dict) else file.first
+    keys = next(([well_formed(key) for key in value] for value in values if isinstance(value, dict)), [])
+    shown = f"{', '.join(keys[:_SHOWN_KEYS]):.{_SHOWN_CHARACTERS}}{', ...' if len(keys) > _SHOWN_KEYS else ''}"
+    return f"not a known transcript format{f' (its keys: {shown})' if keys else ''}{_IF_A_TALK}"
+
+
+def torn(file: RecordedFile) -> str | None:
+    """Where a file that may be JSON is none, and why; None where it is whole, or something else.
+
+    Raises:
+        TranscriptError: if it cannot be read.
+    """
+    if file.magic.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in _MAYBE_JSON:
+        return None
+    whole = RecordedFile(file.path)
+    for _ in whole.values() if whole.shape == "lines" else whole.members():
+        if whole.quarantine:
+            break
+    return next((f"line {lines.line} ({lines.reason})" for lines in whole.quarantine), None)
 
 
 def container_name(file: RecordedFile) -> str | None:

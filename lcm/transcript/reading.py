@@ -1,11 +1,13 @@
 """The one door for recorded sessions: any format that a reader knows, recognised by content."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from sys import intern
+from typing import Any, cast
 
 from lcm.errors import TranscriptError
-from lcm.records.conversation import Event, Message, Transcript
+from lcm.records.conversation import Event, Message, Part, PartType, Role, Transcript
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.chatgpt import ChatGptReader
 from lcm.transcript.claude_ai import ClaudeAiReader
@@ -16,7 +18,7 @@ from lcm.transcript.copies import Copies
 from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
 from lcm.transcript.doubts import Tally
-from lcm.transcript.foreign import container_name, foreign_name, remedy
+from lcm.transcript.foreign import container_name, foreign_name, remedy, unknown
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.goose import GooseReader
 from lcm.transcript.identity import UniqueIds
@@ -27,10 +29,50 @@ from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import ParquetReader
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.shared_values import SharedValues
 from lcm.transcript.sharegpt import ShareGptReader
 from lcm.transcript.swe_agent import SweAgentReader
 from lcm.transcript.tau_bench import TauBenchReader
+
+_LONGEST = 400
+"""Letters of a value that is looked up: longer ones seldom repeat."""
+_MOST = 20_000
+"""Values that are remembered."""
+
+
+class SharedValues:
+    """Makes messages equal to those given, in which equal envelopes, metadata, names and words are one object."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Mapping[str, Any]] = {}
+
+    def message(self, message: Message) -> Message:
+        """The message, sharing what it has in common with those before it."""
+        return replace(
+            message,
+            role=cast(Role, intern(message.role)),
+            session_id=intern(str(message.session_id)),
+            author=None if message.author is None else intern(str(message.author)),
+            parts=tuple(self._part(part, message.content) for part in message.parts),
+            envelope=self._one(message.envelope),
+        )
+
+    def _part(self, part: Part, content: str) -> Part:
+        return replace(
+            part,
+            part_type=cast(PartType, intern(part.part_type)),
+            text=content if part.text == content else part.text,
+            tool_name=None if part.tool_name is None else intern(str(part.tool_name)),
+            metadata=self._one(part.metadata),
+        )
+
+    def _one(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        told = repr(value)  # tells True from 1, and the order of keys
+        if len(told) > _LONGEST:
+            return value
+        if len(self._known) >= _MOST:
+            return self._known.get(told, value)
+        return self._known.setdefault(told, value)
+
 
 READERS: tuple[TranscriptReader, ...] = (
     OpenClawReader(),
@@ -55,6 +97,9 @@ READERS: tuple[TranscriptReader, ...] = (
 
 BINARY = (b"PAR1", b"SQLi")
 """How the files begin that are read though they are no text."""
+
+_FORMATS = "; lcm reads: "
+_ANEW = ": copy it anew if it should hold a session"
 
 PIECE_ITEMS, PIECE_BYTES = 500, 4 * 2**20
 """A piece ends where it reaches either, so that long messages do not add up."""
@@ -170,7 +215,7 @@ def reader_of(
         found = None  # the first member of an archive may look like a transcript
     if name == "auto":
         if found is None:
-            raise TranscriptError(f"{file.path}: {_unknown(file)}; lcm reads: {names}")
+            raise TranscriptError(f"{file.path}: {_unread(file)}{_FORMATS}{names}")
         return found
     named = by_name[name]
     if found is not None and found is not named and not named.detects(file):
@@ -178,16 +223,26 @@ def reader_of(
     return named
 
 
-def _unknown(file: RecordedFile) -> str:
+def without_formats(reason: str) -> str:
+    """Why a file was passed over, without the list of formats, which is for files that somebody named."""
+    return reason.partition(_FORMATS)[0]
+
+
+def nothing_in(path: Path) -> str:
+    """Tell of a file that its reader recognises, and gives nothing of."""
+    return f"{path}: holds nothing that can be read{_ANEW}"
+
+
+def _unread(file: RecordedFile) -> str:
     if not file.path.stat().st_size:
-        return "an empty file"
+        return f"an empty file{_ANEW}"
     if told := damage(file):
         return told
     name = foreign_name(file)
     if name is None and file.is_long:
         return "begins with a value of more than 16 Mi characters, which is not read: cut it into several"
     if name is None:
-        return "not a known transcript format"
+        return unknown(file)
     return f"{name}, which is not a format that lcm reads{remedy(name)}"
 
 

@@ -12,8 +12,7 @@ from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.faults import told
-from lcm.memory.scopes.identity import identified
-from lcm.store.conversations import number_of
+from lcm.memory.scopes.scopes import Identity, Scopes, identified
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
 from pipelines.config.arguments import CommandArguments
@@ -102,10 +101,7 @@ def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
     """
     config = command_line.read(command.overrides, "recall").config
     recall: Recall = building.build(config, "recall")
-    try:
-        asker = identified(building.build(config, "scopes"), command.settings.get("agent"))
-    except ValueError as error:
-        raise LcmError(f"agent={command.settings['agent']}: {error}") from error
+    asker = named_asker(command, building.build(config, "scopes"))
     with opened_store(command) as store:
         reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
         yield recall, reader
@@ -113,13 +109,17 @@ def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
             warn(survived(what, times))
 
 
-def conversation_named(command: CommandArguments, reader: Reader) -> str | int | None:
-    """The conversation that `conversation=` names, by its id or by the number that the commands print; None = all."""
-    named = command.settings.get("conversation")
-    if named is None or not named.isdecimal():
-        return named
-    with reader.store.reading() as connection:
-        return number_of(connection, named)
+def named_asker(command: CommandArguments, rules: Scopes) -> Identity:
+    """Who asks, by `agent=`; nobody named = the owner of the store.
+
+    Raises:
+        LcmError: if the id is blank.
+    """
+    agent = command.settings.get("agent")
+    try:
+        return identified(rules, agent)
+    except ValueError as error:
+        raise LcmError(f"agent={agent}: {error}") from error
 
 
 def _require_store(path: Path) -> None:

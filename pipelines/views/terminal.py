@@ -48,6 +48,7 @@ from pipelines.views.progress import working
 
 _COLUMNS = 5
 """So many of the most telling measures stand in every table that has them, on 80 columns; intervals where they fit."""
+_SHOWN = 20
 _FIRST_SHOWN = ("retained", "recoverable", "missing", "context_tokens")
 """Of what survives: what a narrow terminal has room for."""
 _SECTION_TITLES = {"waiting": "simulated seconds that turns wait for compaction, over all turns"}
@@ -70,6 +71,14 @@ def warn(message: str) -> None:
     Console(stderr=True, soft_wrap=True).print(
         printable(redacted(f"lcm: warning: {message}")), highlight=False, markup=False
     )
+
+
+def warn_in_part(what: str, lines: Sequence[str]) -> None:
+    """Warn of each line; of many, of the first, and how many there are."""
+    for line in lines[:_SHOWN]:
+        warn(f"{what}: {line}")
+    if len(lines) > _SHOWN:
+        warn(f"{len(lines)} {what} in all")
 
 
 def say(text: str) -> None:

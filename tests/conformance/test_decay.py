@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-import polars as pl
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Decay
 from pipelines.config import building
 from tests.lcm.retrieval.decay.frames import rows
@@ -41,9 +42,9 @@ def decay(choice: str) -> Decay:
 
 
 def judged(choice: str, documents: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    frame = rows(**{name: [document[name] for document in documents] for name in documents[0]})
-    scored = frame.with_columns(multiplier=decay(choice).multiplier(), strength=decay(choice).strength())
-    return scored.select("multiplier", "strength").rows()
+    columns = Columns(rows(**{name: [document[name] for document in documents] for name in documents[0]}))
+    numbers = (decay(choice).multiplier(columns).tolist(), decay(choice).strength(columns).tolist())
+    return list(zip(*numbers, strict=True))
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -51,7 +52,6 @@ def judged(choice: str, documents: list[dict[str, Any]]) -> list[tuple[float, fl
 def test_a_multiplier_is_a_share_and_no_strength_is_no_number(choice: str, document: dict[str, Any]) -> None:
     ((multiplier, strength),) = judged(choice, [document])
     assert 0 <= multiplier <= 1
-    assert strength is not None
     assert not math.isnan(strength)
 
 
@@ -83,5 +83,15 @@ def test_a_document_is_judged_alone(choice: str, documents: list[dict[str, Any]]
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_what_comes_out_are_floats(choice: str) -> None:
-    frame = rows(score=[0.5]).with_columns(m=decay(choice).multiplier(), s=decay(choice).strength())
-    assert frame.schema["m"] == frame.schema["s"] == pl.Float64()
+    columns = Columns(rows(score=[0.5]))
+    for numbers in (decay(choice).multiplier(columns), decay(choice).strength(columns)):
+        assert numbers.dtype == np.float64
+        assert numbers.shape == (1,)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_decay_reads_what_it_names(choice: str) -> None:
+    whole = rows(score=[0.5, 0.5], access_count=[0, 3], confidence=[0.2, 0.9])
+    read = whole.select("asked_at", *decay(choice).reads)
+    for formula in (decay(choice).multiplier, decay(choice).strength):
+        np.testing.assert_array_equal(formula(Columns(read)), formula(Columns(whole)))

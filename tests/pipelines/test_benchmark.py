@@ -12,7 +12,6 @@ from eval.benchmark.timing import Target
 from pipelines import benchmark
 from pipelines.cli import BAD_INPUT, INTERNAL_ERROR
 from pipelines.config import composition
-from tests.conftest import ROOT
 from tests.pipelines.conftest import Lcm
 from tests.support.models import BuildModel
 
@@ -31,13 +30,6 @@ SIZES: dict[str, dict[str, float]] = {
     "context_assembly": {"messages": 80, "budget_tokens": 3000},
     "full_text_grep": {"messages": 200, "queries": 5, "limit": 10},
 }
-SIZES_IN_NUMPY: dict[str, dict[str, float]] = {
-    "post_fusion": {"documents": 100, "queries": 5, "dim": 16},
-    "one_by_one": {"documents": 100, "queries": 5, "dim": 16},
-    "diversity": {"documents": 100, "queries": 5, "candidates": 20, "dim": 16},
-    "gating": {"texts": 12},
-    "two_pass": {"documents": 100, "queries": 5, "candidates": 20},
-}
 
 
 def sized(sizes: dict[str, dict[str, float]]) -> list[str]:
@@ -51,7 +43,6 @@ TINY = (
     *("live.sizes=[20,40]", "live.queries=3", "live.turns=2", "live.dim=16"),
     *(f"live.systems.{name}=null" for name in ("unified", "neighbours", "lancedb_pro", "lossless_claw")),
 )
-IN_NUMPY = ("--config-dir", f"{ROOT}/tests/support/numpy_twins/conf", "+formulas=numpy")
 NOTHING = (
     *("embedder=hashing", "growth=null", "live=null", "memory=null"),
     *(f"comparisons.{name}=null" for name in SIZES),
@@ -96,19 +87,6 @@ def test_every_comparison_curve_and_peak_is_measured_and_kept(
     (folder,) = (finished.place / "runs").glob("*/*")
     assert {path.name for path in folder.iterdir()} == {"benchmark.json", "benchmark.png", "config.yaml"}
     assert str(folder.relative_to(finished.place)) in finished.stdout
-
-
-@pytest.mark.full
-def test_formulas_in_numpy_are_compared_by_a_choice_from_outside(lcm: Lcm) -> None:
-    tuned = ("lancedb_pro.stages.limit.n=3", "weibull.recency_lifts=true", "lancedb_pro.stages.recency_boost=null")
-    finished = lcm("benchmark", *NOTHING, *IN_NUMPY, *sized(SIZES_IN_NUMPY), *tuned)
-    assert finished.code == 0, finished.stderr
-    told = figures(finished.place)["comparisons"]
-    assert [entry["name"] for entry in told] == [
-        *("post-fusion", "post-fusion, one by one", "diversity, 1 a batch", "diversity, 100 a batch"),
-        *("gating", "two-pass", "two-pass, without words"),
-    ]
-    assert 2 < told[0]["facts"]["returned"] <= 3, "a number of a stage is that of both sides"
 
 
 def test_every_comparison_can_be_left_out_and_a_folder_that_holds_a_benchmark_is_not_written_to(lcm: Lcm) -> None:

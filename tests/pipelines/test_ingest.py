@@ -196,7 +196,10 @@ def test_of_a_folder_other_things_and_its_own_files_are_passed_over(lcm: Lcm) ->
     for more in ([], [], ["format=chat"]):
         finished = lcm("ingest", str(place), "into=memory.db", *more)
         assert finished.code == 0
-        assert finished.stderr.count("passed over: ") == 5
+        passed_over = [line for line in finished.stderr.splitlines() if "passed over: " in line]
+        assert len(passed_over) == 5
+        assert all(re.search(": (if it holds|copy it|put it back|write what)", line) for line in passed_over)
+        assert "lcm reads: chat" not in finished.stderr
         assert "not taken in" not in finished.stderr
     with Store(place / "memory.db") as store:
         assert store.conversations()["conversation_id"].to_list() == ["a/talk", "b/talk"]
@@ -263,14 +266,20 @@ def test_a_torn_transcript_in_a_folder_is_a_failure(lcm: Lcm, tmp_path: Path, co
     assert row(finished.stdout, "talk.jsonl")[-1] == "1"
 
 
-@pytest.mark.parametrize("content", ["", '{"role": "user", "content": "x", "timestamp": "noon"}'])
-def test_a_file_that_gives_nothing_is_not_taken_in(lcm: Lcm, tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "an empty file"),
+        ('{"role": "user", "content": "x", "timestamp": "noon"}', "holds nothing that can be read"),
+    ],
+)
+def test_a_file_that_gives_nothing_is_not_taken_in(lcm: Lcm, tmp_path: Path, content: str, told: str) -> None:
     path = tmp_path / "logs" / "void.jsonl"
     path.parent.mkdir()
     path.write_text(content)
     finished = lcm("ingest", str(path), "into=memory.db")
     assert finished.code == BAD_INPUT
-    assert f"not taken in: {path}: holds nothing that can be read" in finished.stderr
+    assert f"not taken in: {path}: {told}: copy it anew if it should hold a session" in finished.stderr
     assert finished.stderr.count(f"put aside: {path}:1: ") == bool(content)
     assert not (finished.place / "memory.db").exists()
     assert (finished.place / "memory.db.quarantine.jsonl").exists() == bool(content)

@@ -24,6 +24,7 @@ from eval.experiment.run_folder import write_run
 from lcm.errors import ModelError
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
+from lcm.protocols.columns import Columns
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Approximate
 from lcm.records.document import SCOPE_CLASSES
@@ -233,8 +234,8 @@ def _said(model: Any) -> str:
 
 def _decayed(config: DictConfig) -> object:
     decay = building.build(config, "decay")
-    judged = _used().with_columns(multiplier=decay.multiplier(), strength=decay.strength())
-    return judged.select("multiplier", "strength").rows()
+    columns = Columns(_used())
+    return list(zip(decay.multiplier(columns).tolist(), decay.strength(columns).tolist(), strict=True))
 
 
 def _used() -> pl.DataFrame:

@@ -112,7 +112,7 @@ _NO_COMPONENTS = [
     ("lcm.files.written_whole", _PATH),
     ("lcm.store.store.Store", _PATH),
     ("pipelines.config.command_line.new_folder", f"wanted: {CANARY}\n"),
-    ("eval.tracking.mlflow_log._make_whole", f"local: {CANARY}\n"),
+    ("eval.tracking.local_database._make_whole", f"local: {CANARY}\n"),
 ]
 _CALL = f"{{_target_: os.system, command: '{_TOUCH}'}}"
 _ALIAS = f"{{_target_: lcm.retrieval.embedder.export.os.system, command: '{_TOUCH}'}}"

@@ -7,20 +7,19 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, takewhile
+from typing import overload
 
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.compaction.clustering.cluster_confidence import ClusterConfidence
 from lcm.compaction.clustering.cluster_counting import ClusterCounting
 from lcm.compaction.clustering.cluster_ladder import Ladder, Rung
-from lcm.compaction.clustering.cluster_partition import partition
 from lcm.compaction.clustering.cluster_summary import Cluster, ClusterSummary
 from lcm.compaction.clustering.prior_context import PriorContext, prior_context
-from lcm.compaction.clustering.said_turns import SaidTurns
 from lcm.compaction.clustering.sanitizer import Sanitizer
-from lcm.compaction.context_totals import totals_of
+from lcm.compaction.context_totals import ContextTotals, totals_of
 from lcm.compaction.progress import CompactionProgress, report
-from lcm.compaction.recent_tail import RecentTail
+from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import LcmError
 from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
@@ -28,6 +27,71 @@ from lcm.protocols.models import Embedder, TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import ContextEntry, Summary, SummaryRequest, SummaryResult, TriggerReading
+from lcm.transcript.recorded_metadata import recorded_bundle
+
+_BLOCK = 8
+"""Messages that are read at once: most tails are shorter."""
+_KNOWN = 1024
+"""Turns that are remembered of a conversation, before it begins anew."""
+
+
+class SaidTurns(Sequence[Turn]):
+    """All messages that stand in a context, in order; what no tail looks at is never read."""
+
+    def __init__(self, window: ContextWindow, entries: ContextTotals, counting: ClusterCounting) -> None:
+        self._window = window
+        self._counting = counting
+        self._said = entries.said
+        self._turns: list[Turn] = []
+        """Newest first."""
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    @overload
+    def __getitem__(self, at: int) -> Turn: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Turn]: ...
+    def __getitem__(self, at: int | slice) -> Turn | list[Turn]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        return self._turns[self._read_to(at)]
+
+    def _read_to(self, at: int) -> int:
+        """How far from the end the place is, which is read then."""
+        count = len(self._said)
+        if not -count <= at < count:
+            raise IndexError(at)
+        back = (count - 1 - at) % count
+        while back >= len(self._turns):
+            self._turns += self._read(self._said[max(0, count - len(self._turns) - _BLOCK) : count - len(self._turns)])
+        return back
+
+    def _read(self, entries: Sequence[ContextEntry]) -> list[Turn]:
+        """The turns of some entries, newest first; what an earlier tail looked at is known."""
+        known = self._window.turns
+        if unread := [entry for entry in entries if entry.item_id not in known]:
+            if len(known) > _KNOWN:
+                known.clear()
+                unread = list(entries)
+            messages = self._window.messages([entry.item_id for entry in unread])
+            tokens = self._counting.turn_tokens(unread, messages)
+            for entry, message, count in zip(unread, messages, tokens, strict=True):
+                known[entry.item_id] = Turn(count, message.role, recorded_bundle(message))
+        return [known[entry.item_id] for entry in reversed(entries)]
+
+
+def partition(count: int, target_size: int) -> list[range]:
+    """Cut `count` turns, in order, into ceil(count / target_size) clusters whose sizes differ by at most one.
+
+    Turn i of n stands in cluster floor(i c / n), where c is the number of clusters; no turns make no cluster.
+
+    Source: libravdb memory 1.3.5, mathematical reference, section 5.
+    """
+    clusters = -(-count // target_size)
+    starts = [-(-number * count // clusters) for number in range(clusters)]
+    return [range(start, stop) for start, stop in zip(starts, [*starts[1:], count], strict=True)] if count else []
+
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 

@@ -6,37 +6,28 @@ from functools import lru_cache
 from itertools import accumulate
 from types import MappingProxyType
 
-from lcm.compaction.facts.changes import Changes
-from lcm.compaction.facts.commands import Commands
-from lcm.compaction.facts.dates import Dates
-from lcm.compaction.facts.decisions import Decisions
-from lcm.compaction.facts.errors import Errors
-from lcm.compaction.facts.identifiers import Identifiers
-from lcm.compaction.facts.names import Names
-from lcm.compaction.facts.numbers import Numbers
-from lcm.compaction.facts.paths import Paths
-from lcm.compaction.facts.preferences import Preferences
-from lcm.compaction.facts.questions import Questions
+from lcm.compaction.facts.amounts import dates, numbers
+from lcm.compaction.facts.done import changes, commands, errors
+from lcm.compaction.facts.named import identifiers, names, paths, urls
 from lcm.compaction.facts.reading import ReadMessage, read_text
-from lcm.compaction.facts.rules import Rules
+from lcm.compaction.facts.stances import decisions, preferences, questions, rules
 from lcm.compaction.facts.statement import Finder, Kind, ReadText, Statement
-from lcm.compaction.facts.urls import Urls
 
 FINDERS: Mapping[Kind, Finder] = MappingProxyType(
     {
-        "path": Paths(),
-        "change": Changes(),
-        "command": Commands(),
-        "error": Errors(),
-        "identifier": Identifiers(),
-        "url": Urls(),
-        "number": Numbers(),
-        "date": Dates(),
-        "name": Names(),
-        "decision": Decisions(),
-        "rule": Rules(),
-        "preference": Preferences(),
-        "question": Questions(),
+        "path": paths,
+        "change": changes,
+        "command": commands,
+        "error": errors,
+        "identifier": identifiers,
+        "url": urls,
+        "number": numbers,
+        "date": dates,
+        "name": names,
+        "decision": decisions,
+        "rule": rules,
+        "preference": preferences,
+        "question": questions,
     }
 )
 _OF_RESULTS: tuple[Kind, ...] = ("error",)
@@ -93,7 +84,7 @@ def _found(read: ReadText, kinds: tuple[Kind, ...]) -> Iterator[Statement]:
     """Each statement once, where it stands last; what stands within other kinds' words, by `_WITHIN`, is left out."""
     found: dict[Kind, list[Statement]] = {}
     for kind in kinds if read.text.strip() else ():
-        found[kind] = list(FINDERS[kind].find(read))
+        found[kind] = list(FINDERS[kind](read))
     for kind, statements in found.items():
         spans = Spans((one.start, one.end) for outer in _WITHIN.get(kind, ()) for one in found.get(outer, ()))
         last: dict[tuple[str, str], Statement] = {}

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lcm.compaction.facts.commands import FAILED, SUCCEEDED, exit_outcome
+from lcm.compaction.facts.done import FAILED, SUCCEEDED, exit_outcome
 from lcm.compaction.facts.finding import seen_in_results, statements_of
-from lcm.compaction.facts.paths import is_same_path
+from lcm.compaction.facts.named import is_same_path
 from lcm.compaction.facts.reading import is_result, read_message
 from lcm.compaction.facts.statement import Call, Kind, Statement
 from lcm.compaction.facts.wording import content_words, folded

@@ -1,8 +1,8 @@
 """What a finder finds, and what it is given to read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "path", "change", "command", "error", "identifier", "url", "number", "date", "name",
@@ -70,11 +70,9 @@ class ReadText:
         return self.text[place[0] : place[1]]
 
 
-class Finder(Protocol):
-    """Finds the statements of one kind in a text.
+Finder = Callable[[ReadText], Iterator[Statement]]
+"""Finds the statements of one kind in a text.
 
-    Laws: deterministic; `said` is what stands between `start` and `end`; a sentence gives the same statements wherever
-    it stands, so that a text that quotes it states the same; nothing is found in the empty text.
-    """
-
-    def find(self, read: ReadText) -> Iterator[Statement]: ...
+Laws: deterministic; `said` is what stands between `start` and `end`; a sentence gives the same statements wherever it
+stands, so that a text that quotes it states the same; nothing is found in the empty text.
+"""

@@ -5,7 +5,7 @@ Source: lossless-claw 0.6.3; the choices beside its own are named where they dif
 """
 
 import math
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -110,16 +110,34 @@ def tail_start(
         max_tokens: what they may weigh, but for the newest; None = anything.
         newest_turn: the place of a message that is in the tail whatever count and weight say.
     """
-    start, count, tokens = len(totals), 0, 0
-    for place in range(len(totals) - 1, -1, -1) if fresh_tail_count > 0 else ():
-        if not totals[place].is_message:
-            continue
-        weight = totals.weight(totals[place])
-        is_full = count >= fresh_tail_count or (max_tokens is not None and count and tokens + weight > max_tokens)
+    said = (place for place in range(len(totals) - 1, -1, -1) if totals[place].is_message)
+    start = tail_first(said, lambda place: totals.weight(totals[place]), fresh_tail_count, max_tokens, newest_turn)
+    return len(totals) if start is None else start
+
+
+def tail_first(
+    newest_first: Iterable[int],
+    weight: Callable[[int], int],
+    count: float,
+    max_tokens: float | None = None,
+    newest_turn: int | None = None,
+) -> int | None:
+    """The first place of a fresh tail: of its entries, messages or whatever is counted; None where it has none.
+
+    Args:
+        newest_first: the places that may be in it, from the last back.
+        weight: what the entry at a place weighs.
+        count: how many it has; 0 = none.
+        max_tokens: what they may weigh, but for the newest; None = anything.
+        newest_turn: the place of a message that is in it whatever count and weight say.
+    """
+    first, taken, tokens = None, 0, 0
+    for place in newest_first if count > 0 else ():
+        is_full = taken >= count or (max_tokens is not None and taken and tokens + weight(place) > max_tokens)
         if is_full and (newest_turn is None or place < newest_turn):
             break
-        start, count, tokens = place, count + 1, tokens + weight
-    return start
+        first, taken, tokens = place, taken + 1, tokens + weight(place)
+    return first
 
 
 def leaf_chunk(

@@ -1,23 +1,330 @@
-"""What a summarizer is given to read."""
+"""What a summarizer is given to read: messages, media as words, and what an agent did with its tools, a line a step.
 
+Media that a summarizer cannot see are named, and what only encodes them is left out.
+
+Source: lossless-claw 0.6.3; `meaningful` and `without_reasoning` 0.15.3.
+"""
+
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lcm.clock import EPOCH
-from lcm.compaction.lossless.media import annotated, has_media, meaningful, told, without_reasoning, words_beside_media
 from lcm.compaction.lossless.prompt_time import prompt_time
-from lcm.compaction.lossless.steps import step
-from lcm.compaction.summarizer.kinds import TOOL
+from lcm.compaction.summarizer.blocks import language_of, named_block
+from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL
 from lcm.compaction.summarizer.passages import UNDATED
-from lcm.javascript import trim
+from lcm.javascript import first_units, trim
 from lcm.records.conversation import Message, Part
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.transcript.file_references import file_ids_in
-from lcm.transcript.rendering.storage_shape import stored_content
+from lcm.transcript.rendering.shown_form import stored_content
+
+_OUTCOME_UNITS = 240
+_ARGUMENT_UNITS = 200
+_LINE_UNITS = 160
+_MOST_TOLD = 3
+"""Lines of an output that are told."""
+
+_WROTE = frozenset(["write", "write_file", "create", "create_file"])
+_EDITED = frozenset(["edit", "edit_file", "multiedit", "multi_edit", "str_replace", "update", "notebookedit"])
+_READ = frozenset(["read", "read_file", "open", "view", "cat"])
+_RAN = frozenset(["bash", "shell", "run", "exec", "execute", "exec_command", "run_command", "local_shell", "terminal"])
+_PATHS = ("path", "file_path", "filePath", "filename", "file_name", "file", "notebook_path")
+_COMMANDS = ("command", "cmd", "script", "input")
+_BULK = frozenset(
+    ["content", "oldText", "newText", "old_string", "new_string", "edits", "description", "search", "replace"]
+)
+_EXIT = re.compile(
+    r"(?:exited with(?: code)?|exit(?:ed)? (?:code|status):?|returncode[\"':= ]+)\s*(?P<code>-?\d+)", re.IGNORECASE
+)
+_RESULT = re.compile(
+    r"\b\d+ (?:passed|failed|skipped|tests?|errors?|warnings?|files? changed|insertions?|deletions?|vulnerabilities)\b|"
+    r"^\[[^\]\s]+ [0-9a-f]{6,}\]|\bnothing to commit\b|\bSwitched to\b|\bFound \d+ match|"
+    r"\b(?:Build|Compiled|Tests?) \w+",
+    re.IGNORECASE,
+)
+_IS_NOISE = re.compile(r"\s*(?:>.*|[-=─━_*#\s]*|\(no output\)|.*\b\d+(?:\.\d+)? ?ms\b.*|bash-?\$?)\s*")
+_DONE = re.compile(
+    r"successfully\b|has been (?:updated|created|written)|^file (?:created|updated|written)", re.IGNORECASE
+)
+_SIZE = re.compile(r"\b\d[\d,]* (?:bytes|lines|characters)\b")
+
+
+def step(call: Part | None, result: Message | None) -> str:
+    """One line of a call and its result, either of which may be missing.
+
+    `wrote plan.md: 48506 bytes`, "ran `npm test`: exit code 1; 3 failed", `read a.py: Python, 120 lines: defines A`.
+
+    Args:
+        call: the part that called the tool.
+        result: the message that holds what it returned.
+    """
+    name = (call.tool_name if call else _named(result)) or "a tool"
+    given = _arguments(call)
+    action = _action(name, given)
+    if result is None:
+        return f"{action}: no result"
+    outcome = _outcome(name, given, result)
+    return f"{action}: {outcome}" if outcome else action
+
+
+def _action(name: str, given: Mapping[str, Any]) -> str:
+    kind = name.rsplit(".", 1)[-1].casefold()
+    path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
+    command = next((given[key] for key in _COMMANDS if given.get(key)), "")
+    if kind in _RAN and command:
+        words = " ".join(map(str, command)) if isinstance(command, list) else str(command)
+        return f"ran `{_line(words, _ARGUMENT_UNITS)}`"
+    for verb, kinds in (("wrote", _WROTE), ("edited", _EDITED), ("read", _READ)):
+        if kind in kinds and path:
+            return f"{verb} {path}"
+    told = (f"{key}={_flat(value)}" for key, value in given.items() if key not in _BULK)
+    return trim(f"{name} {_line(', '.join(told), _ARGUMENT_UNITS)}")
+
+
+def _outcome(name: str, given: Mapping[str, Any], result: Message) -> str:
+    text = trim(result.content)
+    kind = name.rsplit(".", 1)[-1].casefold()
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    code = _EXIT.search(text[-400:])
+    has_failed = _is_error(result) is True or (code is not None and code["code"] != "0")
+    status = f"exit code {code['code']}" if code else "failed" if has_failed else ""
+    if has_failed:
+        return _joined([status, *_told_step(lines, has_failed=True)])
+    return _success(kind, given, text, lines) or ("ok" if _is_error(result) is False and kind in _RAN else "")
+
+
+def _success(kind: str, given: Mapping[str, Any], text: str, lines: Sequence[str]) -> str:
+    if kind in _READ and lines:
+        path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
+        return named_block(lines, language_of(path))
+    if kind in _WROTE | _EDITED and given:
+        size = _SIZE.search(text) if kind in _WROTE else None
+        return size[0] if size else "" if _DONE.search(text) else _joined(_told_step(lines, has_failed=False))
+    if (flat := _flat_json(text)) is not None:
+        return _line(flat, _OUTCOME_UNITS)
+    return _joined(_told_step(lines, has_failed=False))
+
+
+def _told_step(lines: Sequence[str], *, has_failed: bool) -> list[str]:
+    """The lines of an output that say what came of it: errors, counts, or all if they are few."""
+    said = [line.strip() for line in lines if not _IS_NOISE.fullmatch(line) and not _EXIT.search(line)]
+    errors = [line for line in said if ERROR.search(line) and not NO_ERROR.search(line)]
+    results = [line for line in said if _RESULT.search(line)]
+    if has_failed:
+        return _shortened((errors or said)[:_MOST_TOLD])
+    if len(said) <= _MOST_TOLD:
+        return _shortened(said)
+    if results:
+        return _shortened(results[-_MOST_TOLD:])
+    return [*_shortened(errors[:1]), named_block(said)] if errors else [named_block(said)]
+
+
+def _shortened(lines: Iterable[str]) -> list[str]:
+    return [_line(line, _LINE_UNITS) for line in dict.fromkeys(lines)]
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    return _line("; ".join(piece for piece in pieces if piece), _OUTCOME_UNITS)
+
+
+def _is_error(result: Message) -> bool | None:
+    """Whether the record says that the call failed; None where it does not say."""
+    native = result.envelope.get("native")
+    blocks = [part.metadata.get("raw") for part in result.parts]
+    told = [one for one in (native, *blocks) if isinstance(one, dict)]
+    said = [one[key] for one in told for key in ("isError", "is_error") if isinstance(one.get(key), bool)]
+    return any(said) if said else None
+
+
+def _arguments(call: Part | None) -> Mapping[str, Any]:
+    if call is None or call.tool_input is None:
+        return {}
+    try:
+        given = json.loads(call.tool_input)
+    except (RecursionError, ValueError):
+        given = call.tool_input
+    return given if isinstance(given, dict) else {"input": given}
+
+
+def _flat_json(text: str) -> str | None:
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return _flat(json.loads(text))
+    except (RecursionError, ValueError):
+        return None
+
+
+def _flat(value: Any) -> str:
+    """JSON as `key value, key value`, without its marks."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_flat(one)}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_flat, value))
+    return str(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _line(text: str, units: int) -> str:
+    """The text on one line, cut to so many UTF-16 units."""
+    bare = " ".join(text.split())
+    cut = first_units(bare, units, "kept")
+    return bare if cut == bare else f"{cut.rsplit(maxsplit=1)[0] if ' ' in cut.strip() else cut} …"
+
+
+def _named(result: Message | None) -> str | None:
+    return next((part.tool_name for part in result.parts if part.tool_name), None) if result else None
+
+
+OMITTED = "[embedded media omitted]"
+ALONE = "[Media attachment]"
+BESIDE = " [with media attachment]"
+
+_MEDIA_PARTS = ("file", "snapshot")
+_MEDIA_TYPES = ("file", "image", "snapshot")
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+-]+=[\w.+-]*)*;base64,[A-Za-z0-9+/=_-]+", re.ASCII)
+_DATA_URL_START = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]", re.ASCII)
+_MEDIA_PATH = re.compile(r"MEDIA:/\S+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_LONG_BASE64 = 256
+_WORD_KEYS = ("text", "caption", "alt", "title", "summary")
+_NESTING_KEYS = ("content", "parts", "items", "message", "messages")
+_MAX_DEPTH = 4
+_TOLD_KEYS = (
+    *_WORD_KEYS,
+    *("value", *_NESTING_KEYS, "input", "arguments", "output", "result", "results", "data", "query", "command"),
+)
+_REASONING_TYPES = ("reasoning", "thinking", "redacted_thinking")
+_TOLD_DEPTH = 8
+_REASONING = "|".join(
+    rf"{re.escape(opening)}(?:.*?{re.escape(closing)})"
+    for opening, closing in (
+        *((f"<{tag}>", f"</{tag}>") for tag in ("think", "thinking", "reasoning")),
+        ("<|think|>", "<|/think|>"),
+        ("[thinking]", "[/thinking]"),
+    )
+)
+_OPENING = r"(?:<(?:think|thinking|reasoning)>|<\|think\|>|\[thinking\])"
+_LEADING_REASONING = re.compile(rf"\A\s*(?:(?:{_REASONING})\s*)+", re.IGNORECASE | re.DOTALL)
+_STANDING_REASONING = re.compile(
+    rf"^[ \t]*(?:(?:{_REASONING})[ \t]*$|{_OPENING}[ \t]*$.*\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
+
+
+def has_media(message: Message) -> bool:
+    return any(_is_media(part) for part in message.parts)
+
+
+def annotated(words: str) -> str:
+    """The words of a message with media, and a note that there were some."""
+    words = trim(_sanitised(words))
+    if not words:
+        return ALONE
+    return words if words.endswith(BESIDE) else words + BESIDE
+
+
+def words_beside_media(message: Message, content: str) -> str:
+    """What the parts without media say; where they say nothing, what the content does."""
+    said = "\n".join(part.text for part in message.parts if part.text and not _is_media(part))
+    return said if trim(_sanitised(said)) else _words_in(content)
+
+
+def _is_media(part: Part) -> bool:
+    raw = part.metadata.get("raw")
+    types = (part.metadata.get("rawType"), raw.get("type") if isinstance(raw, dict) else None)
+    return part.part_type in _MEDIA_PARTS or any(kind in _MEDIA_TYPES for kind in types)
+
+
+def _sanitised(text: str) -> str:
+    lines = _DATA_URL.sub(OMITTED, text).split("\n")
+    return "\n".join(line for line in lines if not _is_noise(trim(line)))
+
+
+def _is_noise(line: str) -> bool:
+    if not line or _MEDIA_PATH.fullmatch(line):
+        return True
+    packed = re.sub(r"\s", "", line) if len(line) >= _LONG_BASE64 else ""
+    return len(packed) >= _LONG_BASE64 and len(packed) % 4 == 0 and _BASE64.fullmatch(packed) is not None
+
+
+def _words_in(content: str) -> str:
+    """The content itself; of content that is JSON, what it says under the keys for words."""
+    if trim(content)[:1] not in ("{", "["):
+        return content
+    try:
+        value = json.loads(content)
+    except (RecursionError, ValueError):
+        return content
+    return "\n".join(_walk(value, 0))
+
+
+def _walk(value: Any, depth: int) -> Iterator[str]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _walk(item, depth + 1)
+    elif isinstance(value, dict):
+        yield from (value[key] for key in _WORD_KEYS if isinstance(value.get(key), str))
+        for key in _NESTING_KEYS:
+            nested = value.get(key)
+            yield from _walk(nested, depth + 1) if isinstance(nested, dict | list) else ()
+
+
+def meaningful(text: str) -> str:
+    """What a text says: without lines that are blank or only encode something; of JSON, the texts that it holds."""
+    value = _json_in(text)
+    if value is not None:
+        return told(value)
+    lines = (line.rstrip() for line in _DATA_URL.sub(OMITTED, text).split("\n"))
+    return trim("\n".join(line for line in lines if not _encodes(trim(line))))
+
+
+def told(value: Any) -> str:
+    """The texts that decoded JSON holds, a line each."""
+    return trim("\n".join(_texts(value, 0)))
+
+
+def without_reasoning(text: str) -> str:
+    """The text without what a model thought to itself: at its beginning, on lines of its own, or never closed."""
+    return _STANDING_REASONING.sub("", _LEADING_REASONING.sub("", text))
+
+
+def _encodes(line: str) -> bool:
+    if not line or _MEDIA_PATH.fullmatch(line) or _DATA_URL_START.match(line):
+        return True
+    return len(line) >= _LONG_BASE64 and len(line) % 4 == 0 and _BASE64.fullmatch(line) is not None
+
+
+def _json_in(text: str) -> Any:
+    """The value of a text that is a JSON object or list; None where it is none."""
+    bare = trim(text)
+    if (bare[:1], bare[-1:]) not in (("{", "}"), ("[", "]")):
+        return None
+    try:
+        return json.loads(bare)
+    except (RecursionError, ValueError):
+        return None
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if depth > _TOLD_DEPTH:
+        return
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, dict) and value.get("type") not in _REASONING_TYPES:
+        keys = _WORD_KEYS if value.get("type") in _MEDIA_TYPES else _TOLD_KEYS
+        for key in keys:
+            yield from _texts(value.get(key), depth + 1)
+
 
 _TOOL = f"] {TOOL}:"
 

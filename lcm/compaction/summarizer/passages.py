@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lcm.compaction.facts.commands import BEFORE
+from lcm.compaction.facts.done import BEFORE
 from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.blocks import named_block
 from lcm.compaction.summarizer.file_operations import FILES

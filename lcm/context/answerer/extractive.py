@@ -4,19 +4,94 @@ Source: ours.
 """
 
 import logging
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from lcm.checks import check_range
-from lcm.context.answerer.answerer import Answer, GrantedReader, Question
-from lcm.context.answerer.sentence_ranking import RankedSentence, question_words, ranked_sentences, words_of
-from lcm.context.recall.describe import DescribedSummary
+from lcm.compaction.sentences import sentences
 from lcm.context.recall.expansion import ReachedMessage
-from lcm.errors import GrantError
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import Answer, Question, begun
 from lcm.protocols.models import TokenEstimator
+from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
 
+_STOP_WORDS = load_stop_words("english")
+_CJK_WINDOW = 2
+_QUESTION_MARKS = ("?", "？", "؟")
+_TEXTS_AT_HAND = 4096
 _log = logging.getLogger(__name__)
+
+
+class RankedSentence(NamedTuple):
+    """A sentence of a text, and how near it is to a question."""
+
+    score: float
+    """Of BM25, above 0."""
+    source: int
+    """The place of its text among those that were read."""
+    place: int
+    """Its own within that text."""
+    text: str
+    covered: float
+    """The share of the question's words that stand in it."""
+
+
+def question_words(question: str) -> set[str]:
+    """The words of a question that say what it is about; all of them where only stop words are left."""
+    return set(words_of(question)) or set(words_of(question, drops=False))
+
+
+def words_of(text: str, *, drops: bool = True) -> list[str]:
+    """Words without accents and case, CJK as overlapping pairs; stop words dropped unless nothing else is there."""
+    words, runs = split_words(text)
+    pairs = [pair for run in runs for pair in windows(run, _CJK_WINDOW)]
+    return [*(query_words(words, _STOP_WORDS, is_alone=not pairs) if drops else words), *pairs]
+
+
+def rarity(words: set[str], counted: Sequence[Counter[str]]) -> dict[str, float]:
+    """Of each word: BM25's weight of how few of the counted sentences hold it."""
+    spread = Counter(word for one in counted for word in one.keys() & words)
+    n = len(counted)
+    return {word: math.log1p((n - spread[word] + 0.5) / (spread[word] + 0.5)) for word in words}
+
+
+def ranked_sentences(texts: Sequence[str], wanted: set[str], k1: float = 1.2, b: float = 0.75) -> list[RankedSentence]:
+    """The sentences of texts that speak of the wanted words, the nearest first; one that repeats another is told once.
+
+    A question is no answer: sentences that ask are told only where no other speaks of what is wanted.
+
+    Args:
+        k1: of BM25: how soon repetition stops counting.
+        b: of BM25: how much long sentences are held back.
+    """
+    cut = [(number, place, *one) for number, text in enumerate(texts) for place, one in enumerate(counted_in(text))]
+    lengths = [one.total() for *_, one in cut]
+    mean = sum(lengths) / max(1, len(cut)) or 1.0
+    weight = rarity(wanted, [one for *_, one in cut])
+    ranked = []
+    for (source, place, line, words), length in zip(cut, lengths, strict=True):
+        held = sorted(words.keys() & wanted)
+        spread = k1 * (1 - b + b * length / mean)
+        score = math.fsum(weight[word] * words[word] * (k1 + 1) / (words[word] + spread) for word in held)
+        if score > 0:
+            ranked.append(RankedSentence(score, source, place, line, len(held) / len(wanted)))
+    ranked.sort(key=lambda one: (-one.score, one.source, one.place))
+    told = [one for one in ranked if not one.text.endswith(_QUESTION_MARKS)] or ranked
+    unique: dict[str, RankedSentence] = {}
+    for one in told:
+        unique.setdefault(one.text, one)
+    return list(unique.values())
+
+
+@lru_cache(maxsize=_TEXTS_AT_HAND)
+def counted_in(text: str) -> tuple[tuple[str, Counter[str]], ...]:
+    """The sentences of a text, each as a line with how often each word stands in it."""
+    lines = (" ".join(cut.split()) for cut in sentences(text))
+    return tuple((line, Counter(words_of(line, drops=False))) for line in lines if line)
 
 
 class ReadText(NamedTuple):
@@ -50,7 +125,7 @@ class Extractive:
         check_range(self, "k1", ge=0)
         check_range(self, "b", ge=0, le=1)
 
-    def answer(self, question: Question, reader: GrantedReader) -> Answer:
+    def answer(self, question: Question, reader: Reader) -> Answer:
         wanted = question_words(question.prompt)
         sources, read, is_truncated = _read(question, wanted, reader)
         best = ranked_sentences([source.text for source in sources], wanted, self.k1, self.b)
@@ -75,7 +150,7 @@ class Extractive:
         )
 
 
-def _read(question: Question, wanted: set[str], reader: GrantedReader) -> tuple[list[ReadText], int, bool]:
+def _read(question: Question, wanted: set[str], reader: Reader) -> tuple[list[ReadText], int, bool]:
     """What was read, how many summaries were expanded, and whether something did not fit."""
     sources = _said(reader.messages(question.messages)) if question.messages else []
     is_truncated = len(sources) < len(question.messages)
@@ -87,12 +162,11 @@ def _read(question: Question, wanted: set[str], reader: GrantedReader) -> tuple[
             seen.add(summary_id)
             waiting.append((-len(wanted & set(words_of(text, drops=False))), len(seen), summary_id))
 
-    kept_back = reader.remaining_tokens // 2
-    for summary_id in question.summary_ids:
-        described = _described(summary_id, reader) if reader.remaining_tokens > kept_back else None
-        if described is not None:
-            sources.append(described)
-        queue(summary_id, described.text if described else "")
+    for summary_id, summary in begun(question, reader):
+        content = "" if summary is None else summary.content
+        if summary is not None:
+            sources.append(ReadText(summary_id, None, content, _tokens(reader.token_estimator, content)))
+        queue(summary_id, content)
     read = 0
     while waiting and reader.remaining_tokens > 0:
         waiting.sort()
@@ -106,18 +180,6 @@ def _read(question: Question, wanted: set[str], reader: GrantedReader) -> tuple[
                 queue(child.summary_id, child.content)
             sources += _said(root.messages)
     return sources, read, is_truncated or bool(waiting)
-
-
-def _described(summary_id: str, reader: GrantedReader) -> ReadText | None:
-    """The summary's own words; None where they do not fit."""
-    try:
-        described = reader.describe(summary_id)
-    except GrantError as refusal:
-        _log.info("%s is read without its summary: %s", summary_id, refusal)
-        return None
-    assert isinstance(described, DescribedSummary)
-    content = described.summary.content
-    return ReadText(summary_id, None, content, _tokens(reader.token_estimator, content))
 
 
 def _said(messages: Sequence[ReachedMessage]) -> list[ReadText]:

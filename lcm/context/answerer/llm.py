@@ -11,11 +11,11 @@ from typing import Any
 
 from lcm.checks import check_range
 from lcm.compaction.sentences import sentences
-from lcm.context.answerer.answerer import Answer, GrantedReader, Question
-from lcm.context.recall.describe import DescribedSummary
-from lcm.context.recall.expansion import ExpansionResult, ReachedMessage
+from lcm.context.recall.expansion import ExpansionResult, ReachedMessage, most_units
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import Answer, Question, begun
 from lcm.encoding import to_json
-from lcm.errors import GrantError, ModelError
+from lcm.errors import ModelError
 from lcm.language_model.json_reply import names, object_in
 from lcm.protocols.models import LanguageModel, TokenEstimator
 
@@ -68,7 +68,7 @@ class Llm:
     def __post_init__(self) -> None:
         check_range(self, "follow_ups", ge=0)
 
-    def answer(self, question: Question, reader: GrantedReader) -> Answer:
+    def answer(self, question: Question, reader: Reader) -> Answer:
         evidence = _first_evidence(question, reader)
         system = _TASK.replace("{max_tokens}", str(question.max_tokens))
         for round_number in range(self.follow_ups + 1):
@@ -87,7 +87,7 @@ class Llm:
             is_cut or evidence.is_truncated or reply.get("truncated") is True,
         )
 
-    def _reply(self, system: str, question: Question, evidence: _Evidence, reader: GrantedReader) -> dict[str, Any]:
+    def _reply(self, system: str, question: Question, evidence: _Evidence, reader: Reader) -> dict[str, Any]:
         head = to_json({"question": question.prompt, "budget_tokens": reader.remaining_tokens})
         text = self.language_model.reply(system, "\n".join([head, "evidence:", *evidence.lines]), names("answer"))
         found = object_in(text, "answer")
@@ -98,30 +98,23 @@ class Llm:
         return found
 
 
-def _first_evidence(question: Question, reader: GrantedReader) -> _Evidence:
+def _first_evidence(question: Question, reader: Reader) -> _Evidence:
     evidence = _Evidence([], set())
     for said in reader.messages(question.messages) if question.messages else ():
         evidence.add_message(said)
     kept_back = reader.remaining_tokens // 2
-    begun: list[str] = []
-    for summary_id in question.summary_ids:
-        if reader.remaining_tokens <= kept_back:
-            evidence.is_truncated = True
-            break
-        try:
-            described = reader.describe(summary_id)
-        except GrantError:
+    shown: list[str] = []
+    for summary_id, summary in begun(question, reader):
+        if summary is None:
             evidence.is_truncated = True
             continue
-        assert isinstance(described, DescribedSummary)
-        summary = described.summary
         (tokens,) = reader.token_estimator.count([summary.content])
         time_range = f"{summary.earliest_at or '?'} to {summary.latest_at or '?'}"
         evidence.add_summary(summary_id, summary.kind, summary.content, tokens, time_range)
-        begun.append(summary_id)
+        shown.append(summary_id)
     cap = reader.remaining_tokens - kept_back
-    if begun and cap > 0:
-        evidence.add(reader.expand(begun, depth=1, token_cap=cap, has_messages=question.needs_messages))
+    if shown and cap > 0:
+        evidence.add(reader.expand(shown, depth=1, token_cap=cap, has_messages=question.needs_messages))
     return evidence
 
 
@@ -141,10 +134,5 @@ def _cut(text: str, max_tokens: int, estimator: TokenEstimator) -> tuple[str, bo
             break
         kept += sentence
     if not kept:
-        low, high = 0, len(text)
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = estimator.count([text[:middle]])[0] <= max_tokens
-            low, high = (middle, high) if fits else (low, middle - 1)
-        kept = text[:low]
+        kept = text[: most_units(text, max_tokens, lambda units: text[:units], estimator)]
     return kept.rstrip(), True

@@ -29,13 +29,13 @@ class OversizedHardError(LcmError):
         self.budget_tokens = budget_tokens
 
 
-class AuthoredCosts(NamedTuple):
-    """The tokens that authored blocks take, in authored order."""
+class Price(NamedTuple):
+    """The tokens of one document or authored block: as shown, and as packed."""
 
-    shown: Sequence[float]
-    """As they are counted."""
-    packed: Sequence[float]
-    """By which it is decided whether they fit."""
+    shown: float
+    """As it is counted."""
+    packed: float
+    """By which it is decided whether it fits."""
 
 
 class Shares(NamedTuple):
@@ -84,7 +84,7 @@ class BudgetShares:
         self,
         memory_tokens: float,
         hard: Sequence[float],
-        soft: AuthoredCosts,
+        soft: Sequence[Price],
         turns: Sequence[Turn],
         tail: RecentTail,
         rules: VersionedRules = "corrected",
@@ -126,9 +126,10 @@ class BudgetShares:
             )
         room = memory_tokens - must_tokens
         soft_budget = max(0.0, min(memory_tokens * self.soft_fraction, room))
-        soft_count = longest_prefix(soft.packed, soft_budget)
-        soft_tokens = sum(soft.shown[:soft_count])
-        claimed = min(soft_budget, sum(soft.shown)) if rules == "corrected" else soft_tokens
+        soft_count = longest_prefix((price.packed for price in soft), soft_budget)
+        soft_shown = [price.shown for price in soft]
+        soft_tokens = sum(soft_shown[:soft_count])
+        claimed = min(soft_budget, sum(soft_shown)) if rules == "corrected" else soft_tokens
         tail_room = max(0.0, memory_tokens - hard_tokens - claimed)
         target = max(tail.target_tokens(memory_tokens), base_tokens)
         choice = tail.select(turns if weighed is None else weighed, min(target, tail_room), tail_room, rules)

@@ -3,32 +3,292 @@
 Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `conf/assembly/libravdb.yaml`.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
+from zoneinfo import ZoneInfo
 
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
-from lcm.compaction.recent_tail import RecentTail
-from lcm.context.assembly.budget_shares import AuthoredCosts, BudgetShares, Shares
-from lcm.context.assembly.memory_header import MemoryText, header, line_text, message_text, sections
-from lcm.context.assembly.pricing import Price, Pricing
-from lcm.context.assembly.recall_choice import ChosenDocument, RecallBudget, RecallChoice, RecallRules
-from lcm.context.assembly.tail_turns import TailTurns, entry_of
+from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.context.assembly.budget_shares import BudgetShares, Price, Shares, first_fit, longest_prefix
+from lcm.context.assembly.memory_header import (
+    MemoryText,
+    Pricing,
+    Section,
+    Source,
+    entry,
+    header,
+    line_text,
+    message_text,
+    sections,
+)
+from lcm.context.assembly.shown_items import Piece, ShownItems, cleaned, pruned
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
-from lcm.protocols.retrieval import Recovery
-from lcm.records.context import Context, ContextItem, LeftOut
+from lcm.protocols.retrieval import Recovery, Signals
+from lcm.records.context import Context, ContextItem, ContextTier, LeftOut
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode
+from lcm.records.query import Recalled
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import Summary
 from lcm.retrieval.recovery.none import NoRecovery
-from lcm.store.context_records import item_ids, messages_in
+from lcm.store.context import item_ids, messages_in
+from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.passages import utterance
-from lcm.transcript.rendering import storage_shape
+from lcm.transcript.recorded_metadata import recorded_bundle
+from lcm.transcript.rendering.agent_form import turn_of
+from lcm.transcript.rendering.shown_form import RuntimeMessage, readable_text, rendered
 from lcm.writing.dream.query import asks_for_dreams
+
+_SPOKEN = ("message", "guidance")
+"""Kinds of documents that somebody said."""
+_AHEAD = 64
+"""How many turns are made at once, so that an estimator gets batches."""
+
+
+class ChosenDocument(NamedTuple):
+    """A recalled document that a context shows, as it is worded there, with its tokens."""
+
+    document: Recalled
+    memory: MemoryText
+    tokens: float
+    charged: float
+    """What the parts behind its own have less for it: its tokens as they are counted, not as they are packed by."""
+
+
+class RecallChoice(NamedTuple):
+    """The recalled documents that a context shows, and the tokens reserved for recovered ones."""
+
+    guidance: Sequence[ChosenDocument] = ()
+    recalled: Sequence[ChosenDocument] = ()
+    recovered: Sequence[ChosenDocument] = ()
+    signals: Signals = Signals(False, False, False, False)
+    reserve_tokens: int = 0
+    left_out: Mapping[str, LeftOut] = {}
+    """By document, why it is not among them; `share` where its own room does not hold it."""
+
+
+class _Packed(NamedTuple):
+    """What was packed into a part of a context, and what was not."""
+
+    chosen: Sequence[ChosenDocument] = ()
+    left_out: Mapping[str, LeftOut] = {}
+
+    @property
+    def charged(self) -> float:
+        return sum(one.charged for one in self.chosen)
+
+
+class RecallRules(NamedTuple):
+    """The rules by which recalled documents are packed into a context."""
+
+    pricing: Pricing
+    recovery: Recovery
+    overdraws: bool = False
+    """What was recovered takes its whole reserve, also where the budget has less left."""
+
+    def dreams(self, answer: Sequence[Recalled], left_tokens: float) -> RecallChoice:
+        """Choose for a question about dreams: nothing but dreams answers it."""
+        dreams = [one for one in distinct(answer, ()) if one.kind == "dream"]
+        told = self._prefix(dreams, "recalled", left_tokens)
+        return RecallChoice(recalled=told.chosen, left_out=_left_out(answer, [told], is_dream=True))
+
+    def choose(
+        self,
+        prompt: str,
+        answer: Sequence[Recalled],
+        shares: Shares,
+        guidance_tokens: float,
+        tail_ids: Collection[str],
+        now: datetime,
+        *,
+        has_session: bool,
+    ) -> RecallChoice:
+        """Choose from an answer, best first.
+
+        Args:
+            prompt: what was asked.
+            answer: what ranking found, what was recovered among it.
+            shares: of the budget.
+            guidance_tokens: what rules may take of what they leave.
+            tail_ids: the messages that are shown already: what stands only for such is left out.
+            now: when it was asked.
+            has_session: something was said in the asker's session, be it folded into summaries by now.
+        """
+        awake = [one for one in answer if one.kind != "dream"]
+        ranked = list(distinct((one for one in awake if not one.is_recovered), tail_ids))
+        signals = self.recovery.signals(ranked, has_session)
+        if not signals.has_failed and any(one.is_recovered for one in awake):
+            # Ranking fetched them for a question that names no session; the context that answers it has one.
+            signals = signals._replace(is_elsewhere=True)
+        reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(shares.memory_tokens))
+        rules = [one for one in ranked if one.kind == "guidance"]
+        guidance = self._prefix(rules, "guidance", max(0.0, min(guidance_tokens, shares.left_tokens)))
+        left = max(0.0, shares.left_tokens - guidance.charged)
+        shown_ids = {
+            *tail_ids,
+            *(source for chosen in guidance.chosen for source in chosen.document.source_message_ids),
+        }
+        others = distinct((one for one in ranked if one.kind != "guidance"), shown_ids)
+        recalled = self._prefix(list(others), "recalled", max(0.0, left - reserve))
+        left = max(0.0, left - recalled.charged)
+        taken = {_words(chosen.document) for chosen in (*guidance.chosen, *recalled.chosen)}
+        fetched = [one for one in awake if one.is_recovered and _words(one) not in taken]
+        room_left = reserve if self.overdraws else min(reserve, left)
+        recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), room_left, len(recalled.chosen), now)
+        left_out = _left_out(answer, [guidance, recalled, recovered], is_dream=False)
+        return RecallChoice(guidance.chosen, recalled.chosen, recovered.chosen, signals, reserve, left_out)
+
+    def _prefix(self, ones: Sequence[Recalled], context_tier: ContextTier, budget_tokens: float) -> _Packed:
+        if not ones:
+            return _Packed()
+        is_guidance = context_tier == "guidance"
+        shown = [memory_text(one, is_guidance=is_guidance) for one in ones]
+        section: Section = "elevated_guidance" if is_guidance else "recalled_memories"
+        prices = self.pricing.prices(section, shown, counted=[one.tokens for one in ones] if is_guidance else ())
+        fits = longest_prefix((price.packed for price in prices), budget_tokens) if budget_tokens > 0 else 0
+        chosen = _chosen(ones[:fits], shown[:fits], prices[:fits])
+        if fits == len(ones):
+            return _Packed(chosen)
+        first, room = ones[fits].document_id, max(0.0, budget_tokens) - sum(price.packed for price in prices[:fits])
+        left_out = {one.document_id: LeftOut("behind", behind=first) for one in ones[fits:]}
+        return _Packed(chosen, left_out | {first: LeftOut("share", prices[fits].packed, room)})
+
+    def _recovered(
+        self, prompt: str, ones: Sequence[Recalled], budget_tokens: float, before: int, now: datetime
+    ) -> _Packed:
+        if not ones:
+            return _Packed()
+        shown = [memory_text(one, is_recovered=True) for one in ones]
+        # No label gets longer than the one it is priced with: what does not fit only moves the others up.
+        prices = self.pricing.prices("recalled_memories", shown, before=max(before, 1))
+        frame = 0 if before else self.pricing.frame_tokens("recalled_memories")
+        room = math.floor(budget_tokens - frame)
+        if budget_tokens <= 0:
+            return _Packed(
+                (), {one.document_id: LeftOut("share", p.packed) for one, p in zip(ones, prices, strict=True)}
+            )
+        order = self.recovery.order(prompt, ones, [math.ceil(price.packed) for price in prices], max(0, room), now)
+        kept = [order[place] for place in first_fit([prices[place].packed for place in order], room)]
+        chosen = _chosen([ones[p] for p in kept], [shown[p] for p in kept], [prices[p] for p in kept])
+        room_left = max(0.0, room - sum(one.tokens for one in chosen))
+        if chosen:
+            chosen[0] = chosen[0]._replace(tokens=chosen[0].tokens + frame)
+        left_out = {one.document_id: LeftOut("passed over") for one in ones}
+        left_out |= {ones[p].document_id: LeftOut("share", prices[p].packed, room_left) for p in order}
+        return _Packed(chosen, left_out)
+
+
+def distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[Recalled]:
+    """Leave out what comes again, and what stands only for messages that are shown."""
+    seen: set[str] = set()
+    for one in ones:
+        is_shown = bool(one.source_message_ids) and all(source in shown_ids for source in one.source_message_ids)
+        if not is_shown and one.document_id not in seen:
+            seen.add(one.document_id)
+            yield one
+
+
+def memory_text(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
+    """A document as it is shown."""
+    context_tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
+    role = one.role
+    if not role and one.kind in _SPOKEN and one.scope_class == "durable":
+        role = "user"
+    return MemoryText(context_tier, one.text_with_related, role, one.created_at)
+
+
+def _chosen(ones: Sequence[Recalled], shown: Sequence[MemoryText], prices: Sequence[Price]) -> list[ChosenDocument]:
+    return [
+        ChosenDocument(one, as_shown, price.packed, price.shown)
+        for one, as_shown, price in zip(ones, shown, prices, strict=True)
+    ]
+
+
+def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:
+    """What it says, and of which messages: a turn and the document made of it say the same."""
+    return one.text, one.source_message_ids or one.document_id
+
+
+def _left_out(answer: Iterable[Recalled], parts: Sequence[_Packed], *, is_dream: bool) -> dict[str, LeftOut]:
+    """Why documents are in none of the parts of a context; of those that are kept from them, by their kind."""
+    shown = {chosen.document.document_id for part in parts for chosen in part.chosen}
+    told = ChainMap(*(dict(part.left_out) for part in parts))
+    return {
+        one.document_id: told.get(one.document_id, LeftOut("shown" if (one.kind == "dream") == is_dream else "dreams"))
+        for one in answer
+        if one.document_id not in shown
+    }
+
+
+class TailTurns(Sequence[Turn]):
+    """Messages, and what each takes of a budget: as an agent's message, or as an entry."""
+
+    def __init__(
+        self, messages: Sequence[Message], estimator: TokenEstimator, *, as_entries: bool, source: Source = "session"
+    ) -> None:
+        self.messages = messages
+        self._source = source
+        self._estimator = estimator
+        self._shown = None if as_entries else ShownItems(messages, estimator, ZoneInfo("UTC"))
+        self._entries: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @overload
+    def __getitem__(self, place: int) -> Turn: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Turn]: ...
+    def __getitem__(self, place: int | slice) -> Turn | Sequence[Turn]:
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        message = self.messages[place]
+        if self._shown is None:
+            return Turn(self._entry_tokens(place), message.role, _bundle(message))
+        shown = self._shown[place]
+        return Turn(shown.tokens, "tool" if shown.results else message.role, _bundle(message))
+
+    def agent_messages(self, first: int) -> tuple[list[RuntimeMessage], dict[int, str]]:
+        """The messages from a place on as a model is sent them, results behind their calls; and what each place says
+        there, where it is not left out."""
+        if self._shown is None:
+            raise TypeError("turns that are shown as entries are no messages of an agent")
+        places = range(first, len(self))
+        chosen = [placed for place in places for placed in self._shown[place].messages]
+        standing = pruned(chosen, first, self._shown, "corrected")
+        messages = cleaned(standing, "corrected")
+        kept: set[Piece] = {piece for placed in messages for piece in placed.pieces}
+        said: dict[int, list[str]] = {}
+        for placed in standing:
+            if placed.pieces[0] in kept:
+                said.setdefault(placed.pieces[0][0], []).append(readable_text(placed.message))
+        return [placed.message for placed in messages], {place: "\n".join(texts) for place, texts in said.items()}
+
+    def _entry_tokens(self, place: int) -> int:
+        if place not in self._entries:
+            places = [at for at in range(max(0, place + 1 - _AHEAD), place + 1) if at not in self._entries]
+            counts = message_tokens([self.messages[at] for at in places], self._entry, self._estimator)
+            self._entries.update(zip(places, counts, strict=True))
+        return self._entries[place]
+
+    def _entry(self, message: Message) -> str:
+        return entry_of(message, self._source)
+
+
+def entry_of(message: Message, source: Source = "session") -> str:
+    """A message as an entry; one that holds only calls shows them."""
+    return entry(utterance(message), message.role, source)
+
+
+def _bundle(message: Message) -> str:
+    """What the message belongs to: the bundle that its record names, or the turn whose piece it is."""
+    return recorded_bundle(message) or turn_of(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +336,7 @@ class Continuity:
 
     def rendered(self, message: Message) -> str:
         """The text whose tokens a message costs in a context."""
-        return entry_of(message) if self.is_shown_twice else storage_shape.rendered(message)
+        return entry_of(message) if self.is_shown_twice else rendered(message)
 
     def assemble(
         self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
@@ -142,13 +402,12 @@ class _Packing:
         key = budget_tokens, is_dream
         if key not in self._shared:
             memory_tokens = max(0, budget_tokens) * self._rules.token_budget_fraction
-            soft = AuthoredCosts(
-                [price.shown for price in self._soft_prices], [price.packed for price in self._soft_prices]
-            )
             hard = [price.shown for price in self._hard_prices]
             rules = self._rules
             weighed = None if is_dream else self._weighed
-            self._shared[key] = rules.shares.share(memory_tokens, hard, soft, turns, rules.tail, rules.rules, weighed)
+            self._shared[key] = rules.shares.share(
+                memory_tokens, hard, self._soft_prices, turns, rules.tail, rules.rules, weighed
+            )
         return turns, self._shared[key]
 
     def context(self, ask: ContextRequest) -> Context:
@@ -189,12 +448,12 @@ class _Packing:
         if shares.degraded:
             return RecallChoice(left_out={one.document_id: LeftOut("degraded") for one in ask.recalled})
         guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction
-        room = RecallBudget(shares.memory_tokens, shares.left_tokens, guidance_tokens)
         rules = RecallRules(self._pricing, self._rules.recovery, overdraws=self._is_code)
         if is_dream:
-            return rules.dreams(ask.recalled, room)
+            return rules.dreams(ask.recalled, shares.left_tokens)
         now = ask.asked_at or self._last_instant()
-        return rules.choose(ask.prompt, ask.recalled, room, tail_ids, now, has_session=bool(self._items))
+        has_session = bool(self._items)
+        return rules.choose(ask.prompt, ask.recalled, shares, guidance_tokens, tail_ids, now, has_session=has_session)
 
     def _before(self, first: int, is_dream: bool) -> dict[str, LeftOut]:
         """Why what lies before the tail is not shown, which begins with so many messages before it."""

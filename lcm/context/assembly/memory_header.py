@@ -1,15 +1,17 @@
-"""How what is remembered is worded: entries, and the header that holds them in sections.
+"""How what is remembered is worded, in the sections of a header, and what that costs.
 
 Source: the memory header of libravdb memory 1.4.4, whose sections and labels these are; the sentences are ours. There
 authored text and guidance could close the section that they stand in; here they cannot.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from lcm.clock import EPOCH
+from lcm.context.assembly.budget_shares import Price
+from lcm.protocols.models import TokenEstimator
 from lcm.records.context import ContextTier
 
 Section = Literal["authored_context", "recent_session_tail", "elevated_guidance", "recalled_memories"]
@@ -119,17 +121,52 @@ def closing(section: Section) -> str:
 
 def header(held: Mapping[Section, Sequence[SectionLine]], degraded: Sequence[str] = ()) -> str:
     """Give the sections that hold something, in their order; `degraded` says why there is no more."""
-    return "".join(_pieces(held, degraded))
-
-
-def notice(degraded: Sequence[str]) -> str:
-    return f"{_NOTICE}{'; '.join(degraded)}.\n" if degraded else ""
-
-
-def _pieces(held: Mapping[Section, Sequence[SectionLine]], degraded: Sequence[str]) -> Iterator[str]:
-    yield notice(degraded)
+    pieces = [f"{_NOTICE}{'; '.join(degraded)}.\n"] if degraded else []
     for section in SECTIONS:
         if lines := held.get(section):
-            yield opening(section)
-            yield from (one.text for one in lines)
-            yield closing(section)
+            pieces += [opening(section), *(one.text for one in lines), closing(section)]
+    return "".join(pieces)
+
+
+class Pricing:
+    """Counts the tokens that texts take in a context, by one estimator.
+
+    Shown once: a line of the header; the first of a section pays for its opening and closing too; that is counted, and
+    that is packed by. Shown twice, as the original: packed by the bare text, counted by what its author counted, where
+    he did, else by its message; the header costs nothing.
+    """
+
+    def __init__(self, estimator: TokenEstimator, *, is_twice: bool) -> None:
+        self._estimator = estimator
+        self._is_twice = is_twice
+
+    def prices(
+        self,
+        section: Section,
+        ones: Sequence[MemoryText],
+        *,
+        before: int = 0,
+        counted: Sequence[int] = (),
+    ) -> list[Price]:
+        """Price what is to stand in a section, in order.
+
+        Args:
+            section: of the header.
+            ones: what is to stand there.
+            before: how many stand there already.
+            counted: the tokens that its author counted, of each; 0 = he did not. Read where it is shown twice.
+        """
+        if self._is_twice:
+            messages = self._estimator.count([message_text(one) for one in ones])
+            bare = self._estimator.count([one.text for one in ones])
+            told = counted or [0] * len(ones)
+            return [Price(own or said, raw) for own, said, raw in zip(told, messages, bare, strict=True)]
+        lines = [line(section, number, line_text(one)).text for number, one in enumerate(ones, start=before + 1)]
+        tokens = self._estimator.count(lines)
+        if tokens and not before:
+            tokens[0] += self.frame_tokens(section)
+        return [Price(cost, cost) for cost in tokens]
+
+    def frame_tokens(self, section: Section) -> int:
+        """What a section costs beside its entries."""
+        return 0 if self._is_twice else self._estimator.count([opening(section) + closing(section)])[0]

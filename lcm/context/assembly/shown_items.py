@@ -1,34 +1,274 @@
-"""The items of a context as they would be shown, each made when it is first asked for."""
+"""The items of a context as a model would be shown them, every result of a tool behind the call that it answers.
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+Source: the transcript repair and the stubs of lossless-claw, 0.6.3 and 0.15.3; the corrected rules, and that pieces of
+one turn are joined, are ours.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
-from lcm.context.assembly.large_results import LargeResults, large_results, referred
-from lcm.context.assembly.pairing import PairedMessage
-from lcm.context.assembly.runtime_message import (
-    RuntimeMessage,
-    calls_of,
-    costed_text,
-    readable_text,
-    result_id_of,
-    runtime_messages,
-    with_usage,
-)
 from lcm.javascript import trim
 from lcm.protocols.models import TakesRecorded, TokenEstimator
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.context_records import item_ids
+from lcm.store.context import item_ids
+from lcm.transcript.file_references import shortened_result
 from lcm.transcript.images import without_images
 from lcm.transcript.rendering.agent_form import turn_of
-from lcm.transcript.rendering.summary_form import summary_text
+from lcm.transcript.rendering.shown_form import (
+    AGENT_CALL_TYPES,
+    RuntimeMessage,
+    blocks_in,
+    call_id_of,
+    calls_of,
+    costed_text,
+    readable_text,
+    result_id_of,
+    runtime_messages,
+    summary_text,
+    with_usage,
+)
 from lcm.transcript.usage import Reply, replies
 
+REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
+
+NO_RESULT = "No result of this call was recorded; this error stands in its place."
+"""What an answer says that was made up."""
+
+Piece = tuple[int, int]
+"""The place of an item, and that of the message within it."""
+LargeResults = Literal["reference", "in_tail", "whole"]
+"""How a context shows them: by a reference, whole in the fresh tail alone, or whole."""
 _AHEAD = 64
 """How many items are made at once, so that an estimator gets batches."""
+
+
+class PairedMessage(NamedTuple):
+    """A message, and the pieces of items that it was made of; none where it was made up."""
+
+    message: RuntimeMessage
+    pieces: tuple[Piece, ...] = ()
+    turn: str = ""
+
+
+def paired(messages: Sequence[PairedMessage], rules: LosslessRules) -> list[PairedMessage]:
+    """Pair calls with results.
+
+    A result without a call is dropped. A call without a result is answered by an error; calls of an assistant that
+    stopped by an error, or was stopped, are left alone.
+
+    `corrected`: a result belongs to the nearest message before it that calls its id and has no answer yet; the paired
+    messages are given back always. `original`: a result belongs to the last assistant's message before it, and an id is
+    answered once; the messages are given back as they were where nothing was dropped, made up or moved past another
+    message, even if results stand in another order than their calls or twice. `0.15`: an id is called once, by its
+    first call, and answered by the first result behind that call which was not made up; an assistant that stopped by an
+    error, or was stopped, loses its calls; the messages are given back as they were where nothing but the order of
+    results beside each other would change.
+    """
+    if rules == "0.15":
+        return _called_once(messages)
+    return _strict(messages) if rules == "corrected" else _lenient(messages)
+
+
+def _strict(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
+    answers: dict[tuple[int, str], PairedMessage] = {}
+    open_calls: dict[str, list[int]] = {}
+    for place, placed in enumerate(messages):
+        if _is_result(placed):
+            waiting = open_calls.get(result_id_of(placed.message))
+            if waiting:
+                answers[waiting.pop(), result_id_of(placed.message)] = placed
+        elif not _is_broken_off(placed):
+            for call_id in dict(calls_of(placed.message)):
+                open_calls.setdefault(call_id, []).append(place)
+    whole: list[PairedMessage] = []
+    for place, placed in enumerate(messages):
+        if _is_result(placed):
+            continue
+        if _is_broken_off(placed):
+            whole.append(placed)
+            continue
+        whole.append(_reasoning_first(placed))
+        called = calls_of(placed.message)
+        names = dict(reversed(called))  # of two calls under one id the first gives the name
+        whole += [answers.get((place, call_id)) or _made_up(call_id, names[call_id]) for call_id in dict(called)]
+    return whole
+
+
+def _called_once(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
+    standing = _without_repeated_calls(messages)
+    results: dict[str, list[int]] = {}
+    for place, placed in standing.items():
+        if _is_result(placed):
+            results.setdefault(result_id_of(placed.message), []).append(place)
+    whole: list[PairedMessage] = []
+    for place, placed in standing.items():
+        if _is_result(placed):
+            continue
+        whole.append(placed)
+        for call_id, name in () if _is_broken_off(placed) else calls_of(placed.message):
+            behind = [standing[later] for later in results.get(call_id, ()) if later > place]
+            found = next((one for one in behind if not _is_made_up(one)), behind[0] if behind else None)
+            whole.append(found or _made_up(call_id, name))
+    return list(messages) if _has_only_swapped_results(messages, whole) else whole
+
+
+def _without_repeated_calls(messages: Sequence[PairedMessage]) -> dict[int, PairedMessage]:
+    """By their places the messages that stay: each id is called once, by nobody who was broken off."""
+    called: set[str] = set()
+    standing: dict[int, PairedMessage] = {}
+    for place, recorded in enumerate(messages):
+        placed = _reasoning_first(recorded)
+        blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
+        kept: list[Any] = []
+        for block in blocks:
+            call_id = call_id_of(block) if isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES else ""
+            if not call_id or not (_is_broken_off(placed) or call_id in called):
+                kept.append(block)
+                called |= {call_id} if call_id else set()
+        if len(kept) == len(blocks):
+            standing[place] = placed
+        elif says_something(kept):
+            standing[place] = placed._replace(message={**placed.message, "content": kept})
+    return standing
+
+
+def says_something(blocks: Sequence[Any]) -> bool:
+    """Whether there is more among the blocks of an assistant than reasoning and blank text."""
+    return any(
+        not isinstance(block, dict) or (block.get("type") not in REASONING_TYPES and not is_blank(block))
+        for block in blocks
+    )
+
+
+def is_blank(block: Any) -> bool:
+    """Whether it is a block of text that says nothing."""
+    is_text = isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+    return is_text and not trim(block["text"])
+
+
+def _has_only_swapped_results(before: Sequence[PairedMessage], after: Sequence[PairedMessage]) -> bool:
+    """Whether nothing but results beside each other has another place, and nobody speaks behind the first call."""
+    if set(map(id, before)) != set(map(id, after)):
+        return False
+    first = next((place for place, placed in enumerate(before) if calls_of(placed.message)), len(before))
+    return all(
+        (_is_result(one) and _is_result(other)) or (one is other and (place < first or bool(calls_of(one.message))))
+        for place, (one, other) in enumerate(zip(before, after, strict=True))
+    )
+
+
+def _is_made_up(placed: PairedMessage) -> bool:
+    blocks = blocks_in(placed.message) if placed.message.get("isError") is True else ()
+    return any(isinstance(block, dict) and block.get("text") == NO_RESULT for block in blocks)
+
+
+def _lenient(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
+    whole: list[PairedMessage] = []
+    answered: set[str] = set()
+    is_changed = False
+    place = 0
+    while place < len(messages):
+        placed = messages[place]
+        place += 1
+        if _is_result(placed):
+            is_changed = True
+            continue
+        if placed.message["role"] != "assistant" or _is_broken_off(placed):
+            whole.append(placed)
+            continue
+        ordered = _reasoning_first(placed)
+        is_changed = is_changed or ordered is not placed
+        whole.append(ordered)
+        calls = calls_of(placed.message)
+        if not calls:
+            continue
+        end = _next_assistant(messages, place)
+        span = _Span.of(messages[place:end], {call_id for call_id, _ in calls}, answered)
+        place = end
+        is_changed = is_changed or span.has_dropped or bool(span.results and span.others)
+        for call_id, name in calls:
+            if call_id not in span.results:
+                is_changed = True
+            if call_id in answered:
+                is_changed = True
+                continue
+            answered.add(call_id)
+            whole.append(span.results.get(call_id) or _made_up(call_id, name))
+        whole += span.others
+    return whole if is_changed else list(messages)
+
+
+class _Span(NamedTuple):
+    """What stands between an assistant's message and the next."""
+
+    results: dict[str, PairedMessage]
+    others: list[PairedMessage]
+    has_dropped: bool
+
+    @classmethod
+    def of(cls, messages: Iterable[PairedMessage], called: set[str], answered: set[str]) -> "_Span":
+        results: dict[str, PairedMessage] = {}
+        others: list[PairedMessage] = []
+        has_dropped = False
+        for placed in messages:
+            if not _is_result(placed):
+                others.append(placed)
+            elif (call_id := result_id_of(placed.message)) in called and call_id not in answered:
+                results.setdefault(call_id, placed)
+            else:
+                has_dropped = True
+        return cls(results, others, has_dropped)
+
+
+def _next_assistant(messages: Sequence[PairedMessage], first: int) -> int:
+    later = range(first, len(messages))
+    return next((place for place in later if messages[place].message["role"] == "assistant"), len(messages))
+
+
+def _is_result(placed: PairedMessage) -> bool:
+    return bool(placed.message["role"] == "toolResult")
+
+
+def _is_broken_off(placed: PairedMessage) -> bool:
+    return placed.message.get("stopReason") in ("error", "aborted")
+
+
+def _reasoning_first(placed: PairedMessage) -> PairedMessage:
+    """Put reasoning before the one function call of a message that holds nothing else; OpenAI refuses another order."""
+    blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
+    kinds = [block.get("type") if isinstance(block, dict) else None for block in blocks]
+    is_call = [kind in AGENT_CALL_TYPES for kind in kinds]
+    is_reasoning = [kind in ("reasoning", "thinking") for kind in kinds]
+    functions = sum(kind in ("functionCall", "function_call") for kind in kinds)
+    if functions != 1 or not all(map(max, is_call, is_reasoning)) or not any(is_reasoning[is_call.index(True) :]):
+        return placed
+    order = sorted(range(len(blocks)), key=lambda at: is_call[at])
+    return placed._replace(message={**placed.message, "content": [blocks[at] for at in order]})
+
+
+def _made_up(call_id: str, name: str) -> PairedMessage:
+    text = [{"type": "text", "text": NO_RESULT}]
+    answer = {"role": "toolResult", "toolCallId": call_id, "toolName": name or "unknown", "content": text}
+    return PairedMessage({**answer, "isError": True})
+
+
+def large_results(message: Message) -> dict[str, LargeFile]:
+    """The large results that a message holds, by the call that each answers."""
+    placed = ((message.parts[file.ordinal], file) for file in message.files)
+    return {part.tool_call_id: file for part, file in placed if part.tool_call_id}
+
+
+def referred(message: RuntimeMessage, results: Mapping[str, LargeFile]) -> RuntimeMessage:
+    """The message with a reference in the place of a large result; any other as it is."""
+    file = results.get(result_id_of(message))
+    if file is None:
+        return message
+    words = shortened_result(file, message["toolName"])
+    return {**message, "content": [{"type": "text", "text": words}] if isinstance(message["content"], list) else words}
 
 
 class ShownItem(NamedTuple):
@@ -183,3 +423,85 @@ def _replies(items: Sequence[Message | Summary]) -> dict[int, Reply]:
     found = replies([item for item in items if isinstance(item, Message)])
     placed = [reply._replace(places=tuple(places[at] for at in reply.places)) for reply in found]
     return {place: reply for reply in placed for place in reply.places}
+
+
+def pruned(chosen: Sequence[PairedMessage], tail: int, shown: ShownItems, rules: LosslessRules) -> list[PairedMessage]:
+    """Leave out what cannot stand: calls whose results were not chosen, and the assistant's messages that are empty.
+    Words of an assistant become a block.
+
+    Calls of the tail, which begins at the place `tail`, stay. By the rules of 0.15.3 a result must stand behind its
+    call, and calls of the tail stay only where no item of the conversation answers them.
+    """
+    if rules == "0.15":
+        stand = _with_calls_answered_behind(chosen, tail, shown)
+    else:
+        results = {result_id_of(placed.message) for placed in chosen}
+        stand = [placed if placed.pieces[0][0] >= tail else _with_calls(placed, results) for placed in chosen]
+    kept = map(_with_blocks, stand)
+    return [placed for placed in kept if placed.message["role"] != "assistant" or placed.message["content"]]
+
+
+def cleaned(kept: Sequence[PairedMessage], rules: LosslessRules) -> list[PairedMessage]:
+    """Join the pieces of each turn, leave out what says nothing by the rules of 0.15.3, and pair calls with results."""
+    turns = _turns(kept)
+    return paired([*_saying_something(turns)] if rules == "0.15" else [*turns], rules)
+
+
+def _with_calls_answered_behind(chosen: Sequence[PairedMessage], tail: int, shown: ShownItems) -> list[PairedMessage]:
+    last = {result_id_of(placed.message): at for at, placed in enumerate(chosen)}
+    called = [{call_id for call_id, _ in calls_of(placed.message)} for placed in chosen]
+    answered = [{one for one in ids if last.get(one, -1) > at} for at, ids in enumerate(called)]
+    in_tail = [placed.pieces[0][0] >= tail for placed in chosen]
+    asked = {one for at, ids in enumerate(called) if in_tail[at] for one in ids - answered[at]}
+    waiting = asked - {one for place in shown.naming_calls(asked, len(shown)) for one in shown[place].results}
+    return [_with_calls(placed, answered[at] | (waiting if in_tail[at] else set())) for at, placed in enumerate(chosen)]
+
+
+def _saying_something(messages: Iterable[PairedMessage]) -> Iterator[PairedMessage]:
+    for placed in messages:
+        content = placed.message["content"]
+        if placed.message["role"] == "assistant":
+            content = [block for block in blocks_in(placed.message) if not is_blank(block)]
+        is_said = says_something(content) if placed.message["role"] == "assistant" else _has_words(content)
+        if is_said:
+            yield placed._replace(message={**placed.message, "content": content})
+
+
+def _has_words(content: str | Sequence[Any]) -> bool:
+    return bool(trim(content) if isinstance(content, str) else content)
+
+
+def _with_calls(placed: PairedMessage, call_ids: Collection[str]) -> PairedMessage:
+    """With no other calls than these."""
+    message = placed.message
+    if message["role"] != "assistant" or isinstance(message["content"], str):
+        return placed
+    blocks = [block for block in message["content"] if not _is_call(block) or call_id_of(block) in call_ids]
+    return placed if len(blocks) == len(message["content"]) else placed._replace(message={**message, "content": blocks})
+
+
+def _is_call(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES and bool(call_id_of(block))
+
+
+def _with_blocks(placed: PairedMessage) -> PairedMessage:
+    message = placed.message
+    if message["role"] != "assistant" or not isinstance(message["content"], str) or not message["content"]:
+        return placed
+    return placed._replace(message={**message, "content": [{"type": "text", "text": message["content"]}]})
+
+
+def _turns(kept: Iterable[PairedMessage]) -> Iterable[PairedMessage]:
+    waiting: PairedMessage | None = None
+    for placed in kept:
+        if waiting is not None and waiting.turn and waiting.turn == placed.turn:
+            content = [*waiting.message["content"], *placed.message["content"]]
+            waiting = PairedMessage(
+                {**waiting.message, "content": content}, (*waiting.pieces, *placed.pieces), placed.turn
+            )
+        else:
+            if waiting is not None:
+                yield waiting
+            waiting = placed
+    if waiting is not None:
+        yield waiting

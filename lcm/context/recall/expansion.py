@@ -1,26 +1,169 @@
-"""From summaries back to what they were made of.
+"""From the ids that recall prints, and from summaries, back to what was said, as far as a reader may see.
 
 Source: lossless-claw 0.6.3.
 """
 
+import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
-from lcm.context.recall.clipping import clipped
-from lcm.context.recall.items import named_item
-from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
 from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.lineage import SourceMessage, depth_first, leaves_of, messages_by_number, source_messages, walk
+from lcm.store.lineage import (
+    SourceMessage,
+    StoredFile,
+    beneath,
+    conversations_of,
+    depth_first,
+    leaves_of,
+    messages_by_number,
+    source_messages,
+    stored_files,
+    walk,
+)
 from lcm.store.messages import messages_by_key
+from lcm.store.search import SearchBounds
 from lcm.store.summaries import summaries_by_id
 from lcm.transcript.passages import passages
 
+_NUMBERED = re.compile(r"msg#(\d{1,18})")
+_SHRINK = 0.9
 _SNIPPET = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBounds:
+    """The conversations and summaries that may be seen."""
+
+    conversations: tuple[int, ...] | None = None
+    """Integer keys; None = all."""
+    roots: tuple[str, ...] | None = None
+    """Only these summaries, what they were made of, and the messages beneath; None = all."""
+
+    def within(self, conversations: Sequence[int]) -> "ReadBounds":
+        """What of this lies in some conversations."""
+        return replace(self, conversations=tuple(row for row in conversations if self.holds(row)))
+
+    def holds(self, conversation: int) -> bool:
+        return self.conversations is None or conversation in self.conversations
+
+    def seen(self, connection: sqlite3.Connection, summary_ids: Sequence[str]) -> list[str]:
+        """Those of some summaries that may be seen, in their order."""
+        if self.conversations is None and self.roots is None:
+            return list(summary_ids)
+        of = conversations_of(connection, summary_ids)
+        covered = None if self.roots is None else beneath(connection, self.roots)
+        return [one for one in summary_ids if one in of and self.holds(of[one]) and (covered is None or one in covered)]
+
+    def sees_message(self, connection: sqlite3.Connection, number: int, conversation: int) -> bool:
+        """Say whether a message may be seen: of what conversation it is, and, where roots count, beneath which."""
+        if not self.holds(conversation):
+            return False
+        leaf = leaves_of(connection, [number]).get(number)
+        return self.roots is None or (leaf is not None and bool(self.seen(connection, [leaf])))
+
+    def sees_file(self, connection: sqlite3.Connection, stored: StoredFile) -> bool:
+        if self.roots is None or stored.message is None:
+            return self.holds(stored.conversation) and self.roots is None
+        return self.sees_message(connection, stored.message, stored.conversation)
+
+    def files(self, connection: sqlite3.Connection, file_ids: Sequence[str]) -> tuple[str, ...]:
+        """Those of some large files that may be seen; of an unknown one only a reader without bounds is told."""
+        if self == EVERYTHING:
+            return tuple(file_ids)
+        known = stored_files(connection, file_ids)
+        return tuple(one for one in file_ids if one in known and self.sees_file(connection, known[one]))
+
+    def bounds(self, connection: sqlite3.Connection) -> SearchBounds:
+        """The same for a search."""
+        covered = None if self.roots is None else sorted(beneath(connection, self.roots))
+        return SearchBounds(conversations=self.conversations, summaries=covered)
+
+
+EVERYTHING = ReadBounds()
+
+
+class NamedItem(NamedTuple):
+    """A stored summary, message or large file that an id names."""
+
+    kind: Literal["summary", "message", "file"]
+    conversation: int
+    """Its integer key."""
+    item_id: str
+    """Of a summary or file."""
+    number: int = 0
+    """The integer key of a message."""
+    file: StoredFile | None = None
+
+
+def named_item(connection: sqlite3.Connection, item_id: str) -> NamedItem | None:
+    """What an id names: `sum_...`, `file_...`, `msg#N`, or the id that a message was recorded with; None = nothing."""
+    item_id = item_id.strip()
+    if (row := conversations_of(connection, [item_id]).get(item_id)) is not None:
+        return NamedItem("summary", row, item_id)
+    if (stored := stored_files(connection, [item_id]).get(item_id)) is not None:
+        return NamedItem("file", stored.conversation, item_id, file=stored)
+    numbered = _NUMBERED.fullmatch(item_id)
+    found = connection.execute(
+        "SELECT message_id, conversation_id FROM messages WHERE message_key = ?1 OR message_id = ?2 ORDER BY 1 LIMIT 1",
+        (item_id, int(numbered[1]) if numbered else None),
+    ).fetchone()
+    return NamedItem("message", found[1], item_id, found[0]) if found else None
+
+
+def clipped(texts: Sequence[str], cap: int, tokens: TokenEstimator) -> str:
+    """The texts, one a line or more, within a cap: short ones whole, long ones as far as an equal share goes.
+
+    A mark says how many tokens of a text are left out. Empty where not even the marks fit.
+    """
+    counts = tokens.count(texts)
+    whole = "\n".join(texts)
+    if tokens.count([whole])[0] <= cap:
+        return whole
+    share = _share(counts, cap)
+    while share >= 1:
+        told = "\n".join(_beginning(*one, share, tokens) for one in zip(texts, counts, strict=True))
+        if tokens.count([told])[0] <= cap:
+            return told
+        share = int(share * _SHRINK)
+    return clipped([whole], cap, tokens) if len(texts) > 1 else ""
+
+
+def _share(counts: Sequence[int], cap: int) -> int:
+    """The most that each may take, where all together may take `cap` and what one leaves is for the others."""
+    left = cap
+    for place, count in enumerate(sorted(counts)):
+        share = left // (len(counts) - place)
+        if count > share:
+            return share
+        left -= count
+    return max(counts, default=0)
+
+
+def _beginning(text: str, count: int, share: int, tokens: TokenEstimator) -> str:
+    """A text that takes no more than its share, else its beginning and the mark."""
+    if count <= share:
+        return text
+    return _marked(text, most_units(text, share, lambda n: _marked(text, n, count, tokens), tokens), count, tokens)
+
+
+def most_units(text: str, cap: int, shown: Callable[[int], str], tokens: TokenEstimator) -> int:
+    """How many characters of a text may be shown for what `shown` makes of them to keep to a cap."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = tokens.count([shown(middle)])[0] <= cap
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _marked(text: str, units: int, count: int, tokens: TokenEstimator) -> str:
+    kept = text[:units]
+    return f"{kept} [... {count - tokens.count([kept])[0]:,} of {count:,} tokens left out]".lstrip()
 
 
 class ChildSummary(NamedTuple):

@@ -1,20 +1,25 @@
-"""Permissions to read, lent to whoever answers on another's behalf.
+"""Permissions to read, lent to whoever answers on another's behalf, and what each look takes off them.
 
 Source: lossless-claw 0.6.3; its grants confine expansion alone, and those that end are kept until they expire.
 """
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import NamedTuple
 
+from lcm.context.assembly.budget_shares import longest_prefix
+from lcm.context.recall.expansion import ReadBounds
+from lcm.context.recall.grep import Grep
 from lcm.errors import GrantError
+from lcm.protocols.models import TokenEstimator
 
 DEFAULT_DEPTH = 3
 DEFAULT_TOKEN_CAP = 4000
 DEFAULT_TTL_SECONDS = 300.0
+Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,6 @@ class Grants:
         *,
         depth: int | None = None,
         token_cap: int | None = None,
-        covered: Collection[str] | None = None,
     ) -> Allowance:
         """What an expansion may do; depth and tokens are clamped, never refused.
 
@@ -154,7 +158,6 @@ class Grants:
             now: when.
             depth: as asked for; None or 0 = as deep as the grant goes.
             token_cap: as asked for; None = what is left.
-            covered: what the grant's list stands for, where that is more than itself.
 
         Raises:
             GrantError: if the grant has ended, does not cover it, or is used up.
@@ -162,8 +165,7 @@ class Grants:
         grant = self.active(grant_id, now)
         if conversation not in grant.conversations:
             raise _refused(f"Conversation {conversation} is not in the allowed set")
-        allowed = grant.summary_ids if covered is None else covered
-        if grant.summary_ids and (outside := [one for one in summary_ids if one not in allowed]):
+        if grant.summary_ids and (outside := [one for one in summary_ids if one not in grant.summary_ids]):
             raise _refused(f"Summary IDs not authorized: {', '.join(outside)}")
         left = self._left(grant_id, now)
         wanted = grant.max_depth if not depth else max(1, depth)
@@ -218,3 +220,70 @@ class Grants:
 
 def _refused(reason: str) -> GrantError:
     return GrantError(f"Expansion authorization failed: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Takes what is read off a grant; once that has ended or is used up, everything is refused."""
+
+    grants: Grants
+    grant_id: str
+    clock: Clock
+    token_estimator: TokenEstimator
+
+    @property
+    def left(self) -> int:
+        """Tokens; 0 once the grant has ended."""
+        return self.grants.remaining(self.grant_id, self.clock()) or 0
+
+    def bounds(self) -> ReadBounds:
+        """What may be seen.
+
+        Raises:
+            GrantError: if the grant has ended or is used up.
+        """
+        grant = self.grants.spendable(self.grant_id, self.clock())
+        return ReadBounds(grant.conversations, grant.summary_ids or None)
+
+    def allowed(self, conversations: Iterable[int], depth: int, token_cap: int) -> Allowance:
+        """How far an expansion of what may be seen of some conversations may go.
+
+        Raises:
+            GrantError: if the grant has ended or is used up.
+        """
+        allowance = Allowance(depth, token_cap)
+        for row in dict.fromkeys(conversations):
+            allowance = self.grants.authorize(
+                self.grant_id, row, (), self.clock(), depth=allowance.depth, token_cap=allowance.token_cap
+            )
+        return allowance
+
+    def take(self, tokens: int) -> None:
+        self.grants.consume(self.grant_id, tokens, self.clock())
+
+    def charge(self, text: str) -> None:
+        """Take the tokens of a text off the grant.
+
+        Raises:
+            GrantError: if it has fewer.
+        """
+        (tokens,) = self.token_estimator.count([text])
+        if tokens > self.left:
+            raise GrantError(f"the grant has {self.left} tokens left, and this takes {tokens}")
+        self.take(tokens)
+
+    def afforded(self, found: Grep) -> Grep:
+        """The first hits, as many as there are tokens for."""
+        snippets = [hit.snippet for hit in found.messages] + [hit.snippet for hit in found.summaries]
+        counts = self.token_estimator.count(snippets)
+        kept = longest_prefix(counts, self.left)
+        self.take(sum(counts[:kept]))
+        if kept == len(snippets):
+            return found
+        of_messages = len(found.messages)
+        return replace(
+            found,
+            messages=found.messages[:kept],
+            summaries=found.summaries[: max(0, kept - of_messages)],
+            notes=(*found.notes, "the grant has no tokens for more"),
+        )

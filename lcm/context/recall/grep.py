@@ -8,19 +8,40 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import regex
 
-from lcm.context.recall.pattern_steps import written_out_steps
 from lcm.encoding import well_formed
 from lcm.errors import LimitError
 from lcm.javascript import first_units, utf16_length
 from lcm.limits import PATTERN_STEPS, QUERY_CHARACTERS
+from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
-from lcm.store.search import MessageHit, Order, SummaryHit, find, message_hits, scan, summary_hits
-from lcm.store.search_subject import COVERED, LATEST, MESSAGES, SUMMARIES, WORDS, SearchBounds, SearchSubject
+from lcm.store.search import (
+    COVERED,
+    LATEST,
+    MESSAGES,
+    SUMMARIES,
+    WORDS,
+    MessageHit,
+    Order,
+    SearchBounds,
+    SearchSubject,
+    SummaryHit,
+    find,
+    message_hits,
+    scan,
+    summary_hits,
+)
 
+_PIECE = re.compile(
+    r"""
+      (?P<count> \{ \s* (?P<least>\d*) \s* (?: , \s* (?P<most>\d*) \s* )? \} )
+    | (?P<atom> \\. | \[ \^? \]? (?: \\. | [^\]\\] )* \]? | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]
 
@@ -40,10 +61,49 @@ _SUBJECTS: dict[LosslessRules, dict[Scope, SearchSubject]] = {
 _LINE = 200
 
 
+def written_out_steps(pattern: str) -> int:
+    """The characters and sets of a pattern, each as often as the repetitions around it say, at most.
+
+    A repetition without an upper end counts as often as its lower one, for it is a loop. Where the syntax leaves a
+    brace without a meaning, what it counts too many is refused too much.
+    """
+    groups, last = [0], 0
+    """Steps of the groups that are open, the outermost first; and of the piece that a repetition would repeat."""
+    for piece in _PIECE.finditer(pattern):
+        if piece["count"] and (piece["least"] or piece["most"]):
+            times = max(int(piece["least"] or 0), int(piece["most"] or 0), 1)
+            groups[-1] += last * (times - 1)
+            last *= times
+        elif piece[0] == "(":
+            groups.append(0)
+            last = 1
+        elif piece[0] == ")" and len(groups) > 1:
+            last = groups.pop() + 1
+            groups[-1] += last
+        elif piece[0] not in "*+?":
+            last = 1
+            groups[-1] += 1
+    return sum(groups)
+
+
+class Search(NamedTuple):
+    """What is searched for, and where."""
+
+    pattern: str
+    mode: Mode = "regex"
+    scope: Scope = "both"
+    conversation: str | int | None = None
+    """None = all."""
+    since: datetime | None = None
+    """Not before that instant."""
+    before: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Grep:
     """The result of a search of the store: messages and summaries, newest or best first."""
 
+    search: Search
     messages: tuple[MessageHit, ...]
     summaries: tuple[SummaryHit, ...]
     notes: tuple[str, ...] = ()
@@ -58,30 +118,42 @@ class Grep:
 
 
 @dataclass(frozen=True, slots=True)
-class GrepSettings:
-    """The settings of grep: order, and the bounds of patterns."""
+class ReadingSettings:
+    """How a store is searched and read back, and how far where nothing is said."""
 
-    order: Order
-    rules: LosslessRules
-    max_pattern_chars: int
-    max_regex_rows: int | None
-    regex_timeout_seconds: float
+    token_estimator: TokenEstimator
+    rules: LosslessRules = "corrected"
+    order: Order = "relevance"
+    """Of what a search for words finds: the best first, the newest, or the best with a discount for age."""
+    limit: int = 50
+    """Of messages, and again of summaries, that a search gives."""
+    max_pattern_chars: int = 500
+    """UTF-16 units of a regular expression."""
+    max_regex_rows: int | None = None
+    """How many of the newest texts a regular expression is tried on; None = all, within the time."""
+    regex_timeout_seconds: float = 5.0
+    """Of one search by a regular expression, for messages and again for summaries."""
+    default_depth: int = 3
+    """Steps downwards of an expansion."""
+    max_expand_tokens: int = 4000
+    """Of one expansion, where nothing else is asked for; of a tool's at most."""
 
 
 def grep(
     connection: sqlite3.Connection,
-    pattern: str,
-    mode: Mode,
-    scope: Scope,
+    search: Search,
     bounds: SearchBounds,
-    how: GrepSettings,
+    how: ReadingSettings,
     incidents: Counter[str],
+    order: Order | None = None,
 ) -> Grep:
-    """Search messages, summaries or both; the limit counts for each."""
+    """Search messages, summaries or both; the limit counts for each. `order` is of words: None = that of `how`."""
+    order = how.order if order is None else order
+    pattern, mode, scope = search.pattern, search.mode, search.scope
     QUERY_CHARACTERS.check("the query", len(pattern))
     subjects = [subject for kind, subject in _SUBJECTS[how.rules].items() if scope in (kind, "both")]
     if refusal := _refusal(pattern, mode, how):
-        return Grep((), (), (refusal,), is_refused=True)
+        return Grep(search, (), (), (refusal,), is_refused=True)
     compiled = regex.compile(pattern) if mode == "regex" else None
     notes: list[str] = []
     messages: list[MessageHit] = []
@@ -93,10 +165,10 @@ def grep(
                 subject,
                 pattern,
                 bounds,
-                how.order,
+                order,
                 keeps_phrases=how.rules != "original",
                 incidents=incidents,
-                order_cjk=how.order if how.rules == "0.15" else "relevance",
+                order_cjk=order if how.rules == "0.15" else "relevance",
             )
         else:
             seen = scan(
@@ -115,45 +187,29 @@ def grep(
             messages = message_hits(connection, found)
         else:
             summaries = summary_hits(connection, found, subject)
-    return Grep(tuple(messages), tuple(summaries), tuple(notes))
+    return Grep(search, tuple(messages), tuple(summaries), tuple(notes))
 
 
-def grep_text(
-    found: Grep,
-    pattern: str,
-    mode: Mode,
-    scope: Scope,
-    where: str,
-    since: datetime | None,
-    before: datetime | None,
-    max_chars: int,
-    *,
-    is_noted: bool,
-    sort: str = "",
-) -> str:
-    """What was found as the tool tells it.
+def grep_text(found: Grep, max_chars: int, *, is_noted: bool = True, sort: str = "") -> str:
+    """What was found as the tools tell it.
 
     Args:
         found: what.
-        pattern: for what was searched.
-        mode: how.
-        scope: in what.
-        where: the conversation, or that it was all.
-        since: not before that instant.
-        before: before that instant.
         max_chars: UTF-16 units; what would go beyond is left out, and that is said.
         is_noted: say why something may be missing.
         sort: the order to be told, and with it the conversation of each hit; empty = neither.
     """
+    asked = found.search
+    where = "all conversations" if asked.conversation is None else str(asked.conversation)
     hits: list[MessageHit | SummaryHit] = [*found.messages, *found.summaries]
     where_said = {hit.conversation: f"conv={hit.conversation} " if sort else "" for hit in hits}
     lines = [
         "## LCM Grep Results",
-        f"**Pattern:** `{pattern}`",
-        f"**Mode:** {mode} | **Scope:** {scope}" + f" | **Sort:** {sort}" * bool(sort),
+        f"**Pattern:** `{asked.pattern}`",
+        f"**Mode:** {asked.mode} | **Scope:** {asked.scope}" + f" | **Sort:** {sort}" * bool(sort),
         f"**Conversation scope:** {where}",
     ]
-    times = [f"{name} {minute(at)}" for name, at in (("since", since), ("before", before)) if at]
+    times = [f"{name} {minute(at)}" for name, at in (("since", asked.since), ("before", asked.before)) if at]
     lines += [f"**Time filter:** {' | '.join(times)}"] if times else []
     lines += [f"**Total matches:** {found.total}"]
     lines += [f"**Note:** {note}" for note in found.notes if is_noted]
@@ -198,7 +254,7 @@ def one_line(snippet: str) -> str:
     return line if utf16_length(line) <= _LINE else f"{first_units(line, _LINE - 3, 'replaced')}..."
 
 
-def _refusal(pattern: str, mode: Mode, how: GrepSettings) -> str:
+def _refusal(pattern: str, mode: Mode, how: ReadingSettings) -> str:
     """Why a pattern is not searched for; empty where it is."""
     if mode == "full_text":
         has_syntax = how.rules == "0.15" and _SYNTAX.search(_QUOTED.sub(" ", pattern))

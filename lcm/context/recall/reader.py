@@ -1,4 +1,7 @@
-"""Everything that can be read back from a store, for its owner or within a grant."""
+"""Everything that can be read back from a store, for its owner or within a grant, and how the tools tell it.
+
+Source: lossless-claw 0.6.3.
+"""
 
 import sqlite3
 from collections import Counter
@@ -6,21 +9,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary, described_summary
-from lcm.context.recall.expansion import ExpansionResult, ReachedMessage, clipped_message, expand, reached
-from lcm.context.recall.grep import Grep, GrepSettings, Mode, Scope, grep
-from lcm.context.recall.items import NamedItem, named_item
-from lcm.context.recall.lease import Lease
-from lcm.context.recall.read_bounds import EVERYTHING, ReadBounds
+from lcm.context.recall.expansion import (
+    EVERYTHING,
+    ExpansionResult,
+    NamedItem,
+    ReachedMessage,
+    ReadBounds,
+    clipped_message,
+    expand,
+    named_item,
+    reached,
+)
+from lcm.context.recall.grants import Lease
+from lcm.context.recall.grep import Grep, Mode, ReadingSettings, Scope, Search, grep, minute
 from lcm.errors import GrantError, StoreError
 from lcm.protocols.models import TokenEstimator
-from lcm.store.conversations import conversation_names, conversation_rows
+from lcm.records.summary import Summary
+from lcm.store.conversations import conversation_names, conversation_rows, number_of
 from lcm.store.lineage import (
     Direction,
+    LineagePlace,
     StoredFile,
+    derived_ids,
     files_of,
     leaves_of,
     messages_by_number,
+    source_messages,
+    walk,
 )
 from lcm.store.query_text import excerpt
 from lcm.store.search import Order, message_hits, summary_hits
@@ -30,14 +45,160 @@ from lcm.transcript.large_files import file_text
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderSettings:
-    """The settings of a reader, as the configuration has them."""
+class Node:
+    """A summary of a subtree."""
 
-    searching: GrepSettings
-    token_estimator: TokenEstimator
-    limit: int
-    default_depth: int
-    max_expand_tokens: int
+    place: LineagePlace
+    summary: Summary
+
+    @property
+    def summaries_tokens(self) -> int:
+        """What it costs with all summaries beneath it."""
+        return max(0, self.summary.token_count + self.summary.descendant_token_count)
+
+    @property
+    def messages_tokens(self) -> int:
+        """What it costs with all messages beneath it too."""
+        return max(0, self.summaries_tokens + self.summary.source_message_token_count)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedSummary:
+    """A summary, what it was made of, what was made of it, and what expanding it would cost."""
+
+    summary: Summary
+    conversation: int
+    derived_ids: tuple[str, ...]
+    """The summaries that it is a source of."""
+    messages: tuple[int, ...]
+    """The integer keys of the messages of a leaf."""
+    subtree: tuple[Node, ...]
+    """Itself first."""
+    budget_tokens: int
+
+    @property
+    def source_summary_ids(self) -> tuple[str, ...]:
+        return () if self.summary.kind == "leaf" else self.summary.source_ids
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedFile:
+    """A large file; its words where they were asked for."""
+
+    stored: StoredFile
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMessage:
+    """A message, and where it stands."""
+
+    said: ReachedMessage
+    """Clipped to what was asked for; in no summary where `leaf_id` is empty."""
+    conversation: int
+    created_at: datetime
+    tokens: int
+    """Of its whole text."""
+    file_ids: tuple[str, ...]
+    """The large files that it holds."""
+
+
+def described_summary(
+    connection: sqlite3.Connection,
+    summary_id: str,
+    conversation: int,
+    direction: Direction,
+    bounds: ReadBounds,
+    budget_tokens: int,
+) -> DescribedSummary:
+    """Describe a summary that is stored and may be seen; what lies outside is not named."""
+    places = walk(connection, [summary_id], direction, lambda ids: bounds.seen(connection, ids))
+    known = summaries_by_id(connection, [place.summary_id for place in places])
+    summary = known[summary_id]
+    messages = [said for said in source_messages(connection, summary_id) if bounds.holds(said.conversation)]
+    sources = [said.message_id for said in messages] or bounds.seen(connection, summary.source_ids)
+    return DescribedSummary(
+        replace(summary, source_ids=tuple(sources), file_ids=bounds.files(connection, summary.file_ids)),
+        conversation,
+        tuple(bounds.seen(connection, derived_ids(connection, summary_id))),
+        tuple(said.number for said in messages),
+        tuple(Node(place, known[place.summary_id]) for place in places),
+        budget_tokens,
+    )
+
+
+def described_text(described: DescribedSummary | DescribedMessage | DescribedFile, *, is_bare: bool = False) -> str:
+    """What is known of something as the tools tell it; `is_bare`: of a message, or of a file that was read, its words
+    alone."""
+    if isinstance(described, DescribedSummary):
+        return summary_text(described)
+    if isinstance(described, DescribedMessage):
+        return described.said.text if is_bare else message_text(described)
+    return described.text if is_bare and described.text is not None else file_description(described)
+
+
+def summary_text(described: DescribedSummary) -> str:
+    """A summary as the tool tells it."""
+    summary = described.summary
+    meta = (
+        f"meta conv={described.conversation} kind={summary.kind} depth={summary.depth} tok={summary.token_count} "
+        f"descTok={summary.descendant_token_count} srcTok={summary.source_message_token_count} "
+        f"desc={summary.descendant_count} range={_range(summary)} budgetCap={described.budget_tokens}"
+    )
+    lines = [f"LCM_SUMMARY {summary.summary_id}", meta]
+    lines += [f"parents {' '.join(described.source_summary_ids)}"] if described.source_summary_ids else []
+    lines += [f"children {' '.join(described.derived_ids)}"] if described.derived_ids else []
+    lines += ["manifest", *(_node_line(node, described.budget_tokens) for node in described.subtree)]
+    return "\n".join([*lines, "content", summary.content])
+
+
+def message_text(described: DescribedMessage) -> str:
+    """A message as the tool tells it."""
+    said = described.said
+    lines = [
+        f"LCM_MESSAGE msg#{said.number}",
+        f"id {said.message_id}",
+        f"meta conv={described.conversation} role={said.role} tok={described.tokens} at={minute(described.created_at)}",
+    ]
+    lines += [f"summary {said.leaf_id}"] if said.leaf_id else []
+    lines += [f"files {' '.join(described.file_ids)}"] if described.file_ids else []
+    return "\n".join([*lines, "content", said.text])
+
+
+def file_description(described: DescribedFile) -> str:
+    """A large file as the tool tells it."""
+    stored = described.stored
+    lines = [
+        f"LCM_FILE {stored.file.file_id}",
+        f"conversation {stored.conversation}",
+        f"name {stored.file.name or 'unknown'}",
+        f"type {stored.file.mime_type or 'unknown'}",
+        f"size {stored.file.byte_size:,} bytes",
+        f"created {minute(stored.created_at)}",
+        "exploration summary",
+        stored.file.exploration_summary or "(none)",
+    ]
+    lines += [] if described.text is None else ["content", described.text]
+    return "\n".join(lines)
+
+
+def _node_line(node: Node, budget_tokens: int) -> str:
+    summary, place = node.summary, node.place
+    fits = ["in" if cost <= budget_tokens else "over" for cost in (node.summaries_tokens, node.messages_tokens)]
+    return (
+        f"d{place.steps} {summary.summary_id} k={summary.kind} tok={summary.token_count} "
+        f"descTok={summary.descendant_token_count} srcTok={summary.source_message_token_count} "
+        f"desc={summary.descendant_count} child={len(place.next_ids)} range={_range(summary)} "
+        f"cost[s={node.summaries_tokens},m={node.messages_tokens}] budget[s={fits[0]},m={fits[1]}]"
+    )
+
+
+def _range(summary: Summary) -> str:
+    return f"{_at(summary.earliest_at)}..{_at(summary.latest_at)}"
+
+
+def _at(instant: datetime | None) -> str:
+    return "?" if instant is None else minute(instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +211,7 @@ class Reader:
     """
 
     store: Store
-    reading: ReaderSettings
+    reading: ReadingSettings
     lease: Lease | None = None
     may_read: Callable[[str], bool] | None = None
     """Says of a conversation's id whether the asker may read it; None = all may be read."""
@@ -107,9 +268,9 @@ class Reader:
             raise ValueError(f"limit must be >= 1, got {limit}")
         with self.store.reading() as connection:
             within = replace(bounds.bounds(connection), since=since, before=before, limit=limit, now=now)
-            how = self.reading.searching if order is None else replace(self.reading.searching, order=order)
-            found = grep(connection, pattern, mode, scope, within, how, self.incidents)
-            if mode == "full_text" and self.reading.searching.rules == "corrected":
+            asked = Search(pattern, mode, scope, conversation, since, before)
+            found = grep(connection, asked, within, self.reading, self.incidents, order)
+            if mode == "full_text" and self.reading.rules == "corrected":
                 found = self._with_named(connection, found, pattern, scope, bounds)
         return found if self.lease is None else self.lease.afforded(found)
 
@@ -137,22 +298,18 @@ class Reader:
         bounds = self.bounds(conversation)
         cap = self.reading.max_expand_tokens if token_cap is None else token_cap
         with self.store.reading() as connection:
-            item = named_item(connection, item_id)
-            if item is None:
-                raise self._unknown(item_id, conversation)
-            if item.kind == "summary" and bounds.seen(connection, [item.item_id]):
+            item = self._item(connection, item_id, bounds, conversation)
+            if item.kind == "summary":
                 if self.lease is not None:
                     cap = min(self.lease.left, token_cap or self.lease.left)
                     self.lease.charge(summaries_by_id(connection, [item.item_id])[item.item_id].content)
-                direction: Direction = "sources" if self.reading.searching.rules == "corrected" else "derived"
+                direction: Direction = "sources" if self.reading.rules == "corrected" else "derived"
                 return described_summary(connection, item.item_id, item.conversation, direction, bounds, cap)
-            if item.kind == "message" and bounds.sees_message(connection, item.number, item.conversation):
+            if item.file is None:
                 if self.lease is not None:
                     cap = min(self.lease.left, cap)
                 return self._described_message(connection, item.number, None if content and not self.lease else cap)
-            if item.file is None or not bounds.sees_file(connection, item.file):
-                raise self._unknown(item_id, conversation)
-            stored = item.file
+        stored = item.file
         text = self._words(stored) if content else None
         if self.lease is not None:
             self.lease.charge(stored.file.exploration_summary + (text or ""))
@@ -187,11 +344,9 @@ class Reader:
         if depth < 1 or cap < 1:
             raise ValueError(f"depth and token_cap must be >= 1, got {depth} and {cap}")
         with self.store.reading() as connection:
-            of: dict[str, int] = {}
-            for one in item_ids:
-                of[one] = self._item(connection, one, bounds, conversation).conversation
+            named = [self._item(connection, one, bounds, conversation) for one in item_ids]
             if self.lease is not None:
-                depth, cap = self.lease.allowed(of, depth, cap)
+                depth, cap = self.lease.allowed([item.conversation for item in named], depth, cap)
             found = expand(
                 connection,
                 item_ids,
@@ -199,7 +354,7 @@ class Reader:
                 cap,
                 self.token_estimator,
                 has_messages=has_messages,
-                clips=self.reading.searching.rules == "corrected",
+                clips=self.reading.rules == "corrected",
                 bounds=bounds,
             )
         if self.lease is not None:
@@ -288,6 +443,13 @@ class Reader:
         if item.file is not None:
             return bounds.sees_file(connection, item.file)
         return bounds.sees_message(connection, item.number, item.conversation)
+
+    def conversation(self, named: str | None) -> str | int | None:
+        """The conversation that is named by its id, or by the number that the tools print; None = all."""
+        if named is None or not named.isdecimal():
+            return named
+        with self.store.reading() as connection:
+            return number_of(connection, named)
 
     def bounds(self, conversation: str | int | None = None) -> ReadBounds:
         """What may be seen, within the conversation that was asked for."""

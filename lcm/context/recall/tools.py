@@ -12,20 +12,11 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from lcm.clock import parse_instant
-from lcm.context.recall.delegation import DelegationError
-from lcm.context.recall.describe import (
-    DescribedMessage,
-    DescribedSummary,
-    file_description,
-    message_text,
-    summary_text,
-)
 from lcm.context.recall.expansion import distilled_text
+from lcm.context.recall.grants import Clock
 from lcm.context.recall.grep import SORTS, grep_text
-from lcm.context.recall.lease import Clock
-from lcm.context.recall.reader import Reader
-from lcm.context.recall.recall import Recall
-from lcm.context.recall.routing import route
+from lcm.context.recall.reader import DescribedFile, DescribedMessage, Reader, described_text
+from lcm.context.recall.recall import DelegationError, Recall, route
 from lcm.errors import LcmError
 from lcm.store.conversations import active_conversation
 
@@ -88,17 +79,15 @@ class Tools:
         since, before = (_instant(parameters, name) for name in ("since", "before"))
         if since is not None and before is not None and since >= before:
             raise _RefusedError("`since` must be earlier than `before`.")
-        conversation = self._conversation(parameters)
-        pattern = parameters["pattern"].strip()
-        mode, scope = parameters.get("mode", "regex"), parameters.get("scope", "both")
+        mode = parameters.get("mode", "regex")
         limit = int(parameters.get("limit", self.recall.limit))
         orders = {sort: order for order, sort in SORTS.items()}
         order = orders.get(parameters.get("sort", ""), self.recall.order) if mode == "full_text" else "time"
         found = self.reader.grep(
-            pattern,
+            parameters["pattern"].strip(),
             mode=mode,
-            scope=scope,
-            conversation=conversation,
+            scope=parameters.get("scope", "both"),
+            conversation=self._conversation(parameters),
             since=since,
             before=before,
             limit=limit,
@@ -109,12 +98,6 @@ class Tools:
             raise _RefusedError("; ".join(found.notes))
         text = grep_text(
             found,
-            pattern,
-            mode,
-            scope,
-            "all conversations" if conversation is None else str(conversation),
-            since,
-            before,
             self.recall.max_result_chars,
             is_noted=self.recall.rules == "corrected",
             sort=SORTS[order] if self.recall.rules == "0.15" else "",
@@ -134,27 +117,26 @@ class Tools:
             token_cap=None if cap is None else int(cap),
             content=parameters.get("content", False) or parameters.get("expandFile", False),
         )
+        text = described_text(described)
         if isinstance(described, DescribedMessage):
             said = described.said
             details = {"type": "message", "messageId": said.number, "recordedId": said.message_id}
-            return ToolReply(message_text(described), {**details, "tokens": described.tokens})
-        if not isinstance(described, DescribedSummary):
-            stored = described.stored
-            return ToolReply(
-                file_description(described),
-                {"type": "file", "fileId": stored.file.file_id, "byteSize": stored.file.byte_size},
-            )
+            return ToolReply(text, {**details, "tokens": described.tokens})
+        if isinstance(described, DescribedFile):
+            file = described.stored.file
+            return ToolReply(text, {"type": "file", "fileId": file.file_id, "byteSize": file.byte_size})
+        summary = described.summary
         details = {
             "type": "summary",
-            "summaryId": described.summary.summary_id,
-            "kind": described.summary.kind,
-            "depth": described.summary.depth,
+            "summaryId": summary.summary_id,
+            "kind": summary.kind,
+            "depth": summary.depth,
             "parentIds": list(described.source_summary_ids),
             "childIds": list(described.derived_ids),
             "messageIds": list(described.messages),
             "tokenCap": described.budget_tokens,
         }
-        return ToolReply(summary_text(described), details)
+        return ToolReply(text, details)
 
     def _expand(self, parameters: Mapping[str, Any], _: str) -> ToolReply:
         if self.reader.lease is None:

@@ -1,14 +1,15 @@
-"""Which scopes an agent reads and writes.
+"""Which scopes an agent reads and writes, and who asks, by the host's word.
 
 A scope is a name that documents carry: "global", or "TYPE:ID" of a built-in type, or any other name that is defined.
+A host makes an `Identity` once; every door that answers somebody takes it.
 
-Source: memory-lancedb-pro, scopes.
+Source: memory-lancedb-pro, scopes; the identity is ours.
 """
 
 import logging
-import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lcm.javascript import trim
 from lcm.records.document import GLOBAL_SCOPE
@@ -16,12 +17,11 @@ from lcm.records.document import GLOBAL_SCOPE
 BYPASS_IDS = ("system", "undefined")
 """Ids that read everything, and write only where a scope is named."""
 
-MAX_SCOPE_LENGTH = 100
-
 _BUILT_IN_PREFIXES = ("agent:", "custom:", "reflection:agent:", "project:", "user:")
-_DEFINABLE = re.compile(rf"[A-Za-z0-9._:-]{{1,{MAX_SCOPE_LENGTH}}}")
 
 _log = logging.getLogger(__name__)
+_UNSEEN = ("Cc", "Cf")
+"""Unicode's categories of what takes no place on a screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,70 +138,57 @@ def parse_agent_id(session_key: str) -> str | None:
     return agent_id if prefix == "agent" and agent_id and not is_bypass_id(agent_id) else None
 
 
-def parse_scope(text: str) -> tuple[str, str] | None:
-    """(type, id) of a scope, split at its first colon; ("global", "") of the global one; None where there is none."""
-    if text == GLOBAL_SCOPE:
-        return GLOBAL_SCOPE, ""
-    scope_type, colon, scope_id = text.partition(":")
-    return (scope_type, scope_id) if colon else None
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who asks, and what that one may read."""
+
+    rules: Scopes
+    scopes: tuple[str, ...] | None = None
+    """Whose documents may be read, and whose conversations; None = all, () = none."""
+    agent_id: str | None = None
+    user_id: str | None = None
+    """Whose dreams; None = everybody's that lie in the scopes."""
+
+    def reads_conversation(self, conversation_id: str) -> bool:
+        """Say whether the words of a conversation may be read: where the scope that it writes to may be."""
+        return self.scopes is None or self.rules.conversation_scope(conversation_id) in self.scopes
 
 
-def parse_shared(text: str) -> tuple[str, ...]:
-    """Scopes separated by commas; blank ones are left out."""
-    return tuple(scope for part in text.split(",") if (scope := trim(part)))
+def identified(
+    rules: Scopes,
+    agent_id: str | None = None,
+    *,
+    user_id: str | None = None,
+    session_id: str | None = None,
+    scopes: Sequence[str] | None = None,
+) -> Identity:
+    """Who asks, by the host's word; where it says nothing, the owner of the workspace, who reads all.
 
-
-def with_definition(scopes: Scopes, scope: str, description: str | None = None) -> Scopes:
-    """Define a scope.
-
-    Raises:
-        ValueError: unless it is 1 to 100 of letters, digits, ".", "_", ":" and "-".
-    """
-    if not _DEFINABLE.fullmatch(scope):
-        raise ValueError(
-            f"a scope must be at most {MAX_SCOPE_LENGTH} letters, digits, '.', '_', ':' or '-', got {scope!r}"
-        )
-    return replace(scopes, definitions={**scopes.definitions, scope: description})
-
-
-def without_definition(scopes: Scopes, scope: str) -> Scopes:
-    """Take a scope back from the definitions and from every agent; one that is not defined changes nothing.
-
-    Raises:
-        ValueError: if it is the global scope, or the default.
-    """
-    if scope == GLOBAL_SCOPE:
-        raise ValueError("the global scope cannot be removed")
-    if scope not in scopes.definitions:
-        return scopes
-    return replace(
-        scopes,
-        definitions={name: text for name, text in scopes.definitions.items() if name != scope},
-        agent_access={
-            agent_id: [name for name in entry if name != scope] for agent_id, entry in scopes.agent_access.items()
-        },
-    )
-
-
-def with_access(scopes: Scopes, agent_id: str, entry: Sequence[str]) -> Scopes:
-    """Say what an agent reads.
+    Args:
+        rules: which agent reads what.
+        agent_id: an id, or a session key that names one; a reserved id reads all.
+        user_id: whose dreams are told; users are otherwise told apart by workspaces.
+        session_id: the conversation in which is asked; without an agent it says who reads.
+        scopes: which scopes may be read; None = those of the agent, else of the session.
 
     Raises:
-        ValueError: for a blank or reserved id, or a scope that is not valid.
+        ValueError: if a name is blank, or the scopes are no list.
     """
-    known = trim(agent_id)
-    if not known:
-        raise ValueError(f"agent_id must not be blank, got {agent_id!r}")
-    if unknown := [scope for scope in entry if not scopes.is_valid(scope)]:
-        raise ValueError(f"agent_access must name defined scopes, got {', '.join(map(repr, unknown))}")
-    return replace(scopes, agent_access={**without_access(scopes, known).agent_access, known: list(entry)})
+    for name, value in {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}.items():
+        if value is not None and _is_blank(value):
+            raise ValueError(f"{name} must be an id, got {value!r}; None leaves it open")
+    if isinstance(scopes, str):
+        raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
+    agent = None if agent_id is None else parse_agent_id(agent_id) or agent_id
+    if scopes is not None:
+        readable: tuple[str, ...] | None = tuple(scopes)
+    elif agent is None and session_id is not None:
+        readable = rules.conversation_readable(session_id)
+    else:
+        readable = rules.readable(agent)
+    return Identity(rules, readable, agent, user_id)
 
 
-def without_access(scopes: Scopes, agent_id: str) -> Scopes:
-    """Take an agent's entry back; an agent without one changes nothing."""
-    known = trim(agent_id)
-    if all(trim(name) != known for name in scopes.agent_access):
-        return scopes
-    return replace(
-        scopes, agent_access={name: entry for name, entry in scopes.agent_access.items() if trim(name) != known}
-    )
+def _is_blank(text: str) -> bool:
+    """Whether a reader sees nothing of a name."""
+    return not "".join(char for char in text if unicodedata.category(char) not in _UNSEEN).strip()

@@ -15,8 +15,7 @@ from mcp.server.stdio import stdio_server
 
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from lcm.plugins.mcp.schemas import TOOLS
-from lcm.plugins.mcp.tools import AgentTools
+from lcm.plugins.mcp.tools import TOOLS, AgentTools
 from lcm.redaction import redacted
 
 _NAME = "lcm"

@@ -37,6 +37,7 @@ def read(table: Table, document: Mapping[str, Any], by_variable: Mapping[str, An
         for path, value in source.items():
             put(given, path, value)
     result = ImportedSettings({}, {})
+    rows = table.by_path
     for group, known in table.choices.items():
         _choose(table, group, known, given, result)
     for row in table.rows:
@@ -50,6 +51,10 @@ def read(table: Table, document: Mapping[str, Any], by_variable: Mapping[str, An
             result.without_effect[row.path] = row.without_effect
         if is_given and row.needs is not None:
             result.choices.setdefault(*row.needs)
+        if row.switch and not rows[row.switch].is_on(given):
+            if is_given and value != row.default_in(given):
+                result.ignored[row.path] = f"{row.switch} is off"
+            continue
         _read(row, value if is_given else row.default_in(given), is_given, given, result)
     return result
 
@@ -99,15 +104,13 @@ def _effective(row: Row, given: Mapping[str, Any]) -> Any:
 
 def _is_obeyed(table: Table, path: str) -> bool:
     """Whether a setting without a key decides a choice, or whether others count."""
-    if any(path == row.unless_false for row in table.rows):
+    if any(path == row.switch for row in table.rows):
         return True
     return any(path in choice.settings for known in table.choices.values() for choice in known)
 
 
 def _read(row: Row, value: Any, is_given: bool, given: Mapping[str, Any], result: ImportedSettings) -> None:
     if value is ABSENT or (row.when is not None and not is_given):
-        return
-    if row.unless_false and at(given, row.unless_false) is False:
         return
     if row.when is not None:
         result.values[row.when[0]] = row.when[1]

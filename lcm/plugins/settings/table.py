@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 from lcm.errors import LcmError
 
@@ -57,20 +57,37 @@ class Row:
     """The choice (group, name) without which the setting means nothing; a file that has the setting makes it."""
     when: tuple[str, Any] | None = None
     """A key of ours and its value without which this setting is not the one that is meant."""
-    unless_false: str = ""
-    """A switch of the plugin beside it, which export sets and import obeys."""
+    switch: str = ""
+    """A switch of the plugin beside it, which export sets and import obeys: the setting means nothing where it is off.
+    """
+    absent: bool | None = None
+    """Of a switch: whether the code takes it as on where it is not set, whatever its default says; None: as its default
+    says."""
     without_effect: str = ""
     """Why the plugin's code does nothing with it, though its manifest has it."""
     lossy: str = ""
     """Why some of its values are read as others, or not at all."""
     environment: str = ""
     """The variable that sets it, above the plugin's configuration."""
+    older_environment: str = ""
+    """One that counts where the other is not set or cannot be used."""
+    from_text: Literal["", "providers", "unless_blank", "unless_false", "whole_number"] = ""
+    """How a variable's text is read where the schema does not say it."""
+    outside: Literal["", "raised", "missing"] = ""
+    """What a number that the schema refuses counts as: rounded down and raised to the least, or as not given."""
     in_manifest: bool = True
     """False: the variable alone can set it."""
     is_required: bool = False
 
     def default_in(self, document: Mapping[str, Any]) -> Any:
         return self.default(document) if callable(self.default) else self.default
+
+    def is_on(self, document: Mapping[str, Any]) -> bool:
+        """Whether a switch is on."""
+        value = at(document, self.path)
+        if value is ABSENT:
+            value = self.default_in(document) if self.absent is None else self.absent
+        return value is True
 
     def shown(self, value: Any) -> str:
         """A value for people; of a secret, three asterisks."""

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-import polars as pl
+import numpy as np
 
 from lcm.checks import check_range
-from lcm.clock import EPOCH
+from lcm.protocols.columns import Columns, Numbers
+from lcm.retrieval.decay.age import days_old
 
-_SECONDS_PER_MS = 1e-3
+_DAY_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +31,23 @@ class Exponential:
     def __post_init__(self) -> None:
         check_range(self, "session_rate", "durable_rate", "global_rate", ge=0)
 
-    def multiplier(self) -> pl.Expr:
-        known = pl.when(pl.col("created_at") > EPOCH).then(pl.col("created_at"))
-        age_seconds = ((pl.col("asked_at") - known).dt.total_milliseconds() * _SECONDS_PER_MS).fill_null(0.0)
-        return (-self._rate() * age_seconds.clip(lower_bound=0.0)).exp()
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("created_at",) if self._has_one_rate else ("created_at", "scope_class")
 
-    def strength(self) -> pl.Expr:
-        return self.multiplier()
+    def multiplier(self, columns: Columns) -> Numbers:
+        age_seconds = days_old(columns, clamp_future=True) * _DAY_SECONDS
+        return np.exp(-self._rate(columns) * age_seconds)
 
-    def _rate(self) -> pl.Expr:
-        if self.session_rate == self.durable_rate == self.global_rate:
-            return pl.lit(self.durable_rate)
-        whose = pl.col("scope_class")
-        return (
-            pl.when(whose == "session")
-            .then(self.session_rate)
-            .when(whose == "durable")
-            .then(self.durable_rate)
-            .otherwise(self.global_rate)
-        )
+    def strength(self, columns: Columns) -> Numbers:
+        return self.multiplier(columns)
+
+    @property
+    def _has_one_rate(self) -> bool:
+        return self.session_rate == self.durable_rate == self.global_rate
+
+    def _rate(self, columns: Columns) -> Numbers | float:
+        if self._has_one_rate:
+            return self.durable_rate
+        rate = np.where(columns.are("scope_class", "durable"), self.durable_rate, self.global_rate)
+        return np.where(columns.are("scope_class", "session"), self.session_rate, rate)

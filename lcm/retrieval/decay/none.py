@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-import polars as pl
+import numpy as np
+
+from lcm.protocols.columns import Columns, Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,9 +12,10 @@ class NoDecay:
     """A document is as alive after years as on its first day."""
 
     is_off = True
+    reads = ()
 
-    def multiplier(self) -> pl.Expr:
-        return pl.lit(1.0)
+    def multiplier(self, columns: Columns) -> Numbers:
+        return np.ones(len(columns))
 
-    def strength(self) -> pl.Expr:
-        return pl.lit(1.0)
+    def strength(self, columns: Columns) -> Numbers:
+        return np.ones(len(columns))

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
-import polars as pl
+import numpy as np
 
 from lcm.checks import check_range, check_weights
+from lcm.protocols.columns import Columns, Numbers, Truths
 from lcm.records.document import DEFAULT_RATING
-from lcm.retrieval.decay.age import days_between, days_since
-from lcm.retrieval.ranking.sums import in_order
+from lcm.retrieval.decay.age import DAY_MS
 
 _LARGE = 1e300
 """Finite, so that no term cancels another to what is no number."""
@@ -93,85 +92,83 @@ class Weibull:
             return None
         return "floor_working", "search_boost_min", "recency_weight", "intrinsic_weight", "recency_lifts"
 
-    def recency(self) -> pl.Expr:
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Of what counts for nothing the columns are not read."""
+        names = {"decay_tier"}
+        if self.recency_weight or self.recency_lifts:
+            names |= {"access_count", "created_at", "importance", "last_accessed_at", "temporal_type"}
+        if self.frequency_weight:
+            names |= {"access_count", "created_at", "last_accessed_at"}
+        if self.intrinsic_weight:
+            names |= {"importance", "confidence"}
+        return tuple(sorted(names))
+
+    @np.errstate(all="ignore")
+    def recency(self, columns: Columns) -> Numbers:
         """R, in [0, 1]."""
-        return _recency(self)
+        days = self.recency_half_life_days
+        half_life_days = np.where(columns.are("temporal_type", "dynamic"), days / self.dynamic_divisor, days)
+        half_life_days *= np.exp(self.importance_modulation * _rating(columns, "importance"))
+        beta = _by_tier(columns, self.beta_core, self.beta_working, self.beta_peripheral)
+        idle_days = (columns.numbers("asked_at") - _last_active(columns)) / DAY_MS
+        idle_days = np.where(idle_days > 0, idle_days, 0.0)
+        # Bounded, for an importance far below 0 makes a half-life of 0, and 0 days times infinity is no number.
+        rate = np.minimum(math.log(2) / half_life_days, _LARGE)
+        lost: Numbers = rate * np.minimum(idle_days**beta, _LARGE)
+        return np.exp(-lost)
 
-    def frequency(self) -> pl.Expr:
+    @np.errstate(all="ignore")
+    def frequency(self, columns: Columns) -> Numbers:
         """F, in [0, 1)."""
-        return _frequency(self)
+        accesses = columns.numbers("access_count", missing=0.0)
+        base = 1.0 - np.minimum(np.exp(-accesses / self.access_saturation), _LARGE)
+        # Not a difference of two ages: its last digit would depend on when it is asked.
+        span_days = (_last_active(columns) - columns.numbers("created_at")) / DAY_MS
+        gap_days = np.where(span_days > 1, span_days, 1.0) / np.maximum(accesses - 1.0, 1.0)
+        repeated = base * (0.5 + 0.5 * np.exp(-gap_days / self.access_gap_days))
+        return np.where(accesses <= 1, base, repeated)
 
-    def intrinsic(self) -> pl.Expr:
+    @np.errstate(all="ignore")
+    def intrinsic(self, columns: Columns) -> Numbers:
         """I."""
-        return (_rating("importance") * _rating("confidence")).clip(-_LARGE, _LARGE)
+        return np.clip(_rating(columns, "importance") * _rating(columns, "confidence"), -_LARGE, _LARGE)
 
-    def strength(self) -> pl.Expr:
-        return _strength(self)
+    def strength(self, columns: Columns) -> Numbers:
+        weighted = (
+            (self.recency_weight, self.recency),
+            (self.frequency_weight, self.frequency),
+            (self.intrinsic_weight, self.intrinsic),
+        )
+        strength = np.zeros(len(columns))
+        for weight, term in weighted:
+            if weight > 0:
+                strength += weight * term(columns)
+        return strength
 
-    def multiplier(self) -> pl.Expr:
-        return _multiplier(self)
+    def multiplier(self, columns: Columns) -> Numbers:
+        floor = _by_tier(columns, self.floor_core, self.floor_working, self.floor_peripheral)
+        alive = np.fmax(floor, self.strength(columns))
+        if self.recency_lifts:
+            alive = np.fmax(alive, self.recency(columns))
+        least = self.search_boost_min
+        return np.clip(least + (1.0 - least) * alive, least, 1.0)
 
-    def is_stale(self) -> pl.Expr:
-        return self.strength() < self.stale_threshold
-
-
-@cache
-def _recency(settings: Weibull) -> pl.Expr:
-    half_life_days = (
-        pl.when(pl.col("temporal_type") == "dynamic")
-        .then(settings.recency_half_life_days / settings.dynamic_divisor)
-        .otherwise(settings.recency_half_life_days)
-    ) * (settings.importance_modulation * _rating("importance")).exp()
-    beta = _by_tier(settings.beta_core, settings.beta_working, settings.beta_peripheral)
-    idle_days = days_since(_last_active()).fill_null(0.0).clip(lower_bound=0.0)
-    # Bounded, for an importance far below 0 makes a half-life of 0, and 0 days times infinity is no number.
-    rate = (math.log(2) / half_life_days).clip(upper_bound=_LARGE)
-    return (-rate * idle_days.pow(beta).clip(upper_bound=_LARGE)).exp()
-
-
-@cache
-def _frequency(settings: Weibull) -> pl.Expr:
-    accesses = _accesses().cast(pl.Float64)
-    base = 1.0 - (accesses * (-1 / settings.access_saturation)).exp().clip(upper_bound=_LARGE)
-    # Not a difference of two ages: its last digit would depend on when it is asked.
-    span_days = days_between(pl.col("created_at"), _last_active()).fill_null(0.0).clip(lower_bound=1.0)
-    gap_days = span_days / (accesses - 1.0).clip(lower_bound=1.0)
-    repeated = base * (0.5 + 0.5 * (gap_days * (-1 / settings.access_gap_days)).exp())
-    return pl.when(accesses <= 1).then(base).otherwise(repeated)
+    def is_stale(self, columns: Columns) -> Truths:
+        return self.strength(columns) < self.stale_threshold
 
 
-@cache
-def _strength(settings: Weibull) -> pl.Expr:
-    weighted = (
-        (settings.recency_weight, settings.recency()),
-        (settings.frequency_weight, settings.frequency()),
-        (settings.intrinsic_weight, settings.intrinsic()),
-    )
-    return in_order(weight * term for weight, term in weighted if weight > 0)
+def _last_active(columns: Columns) -> Numbers:
+    """When a document was accessed last, or created where it never was."""
+    accessed, created = columns.numbers("last_accessed_at"), columns.numbers("created_at")
+    return np.where((columns.numbers("access_count") > 0) & ~np.isnan(accessed), accessed, created)
 
 
-@cache
-def _multiplier(settings: Weibull) -> pl.Expr:
-    floor = _by_tier(settings.floor_core, settings.floor_working, settings.floor_peripheral)
-    lifts = [settings.recency()] if settings.recency_lifts else []
-    alive = pl.max_horizontal(floor, settings.strength(), *lifts)
-    least = settings.search_boost_min
-    return (least + (1.0 - least) * alive).clip(least, 1.0)
+def _rating(columns: Columns, name: str) -> Numbers:
+    given = columns.numbers(name)
+    return np.where(np.isfinite(given), given, DEFAULT_RATING)
 
 
-def _accesses() -> pl.Expr:
-    return pl.col("access_count").fill_null(0)
-
-
-def _last_active() -> pl.Expr:
-    accessed = pl.when(_accesses() > 0).then(pl.col("last_accessed_at"))
-    return pl.coalesce(accessed, pl.col("created_at"))
-
-
-def _rating(column: str) -> pl.Expr:
-    return pl.when(pl.col(column).is_finite()).then(pl.col(column)).otherwise(DEFAULT_RATING)
-
-
-def _by_tier(core: float, working: float, peripheral: float) -> pl.Expr:
-    tier = pl.col("decay_tier")
-    return pl.when(tier == "core").then(core).when(tier == "peripheral").then(peripheral).otherwise(working)
+def _by_tier(columns: Columns, core: float, working: float, peripheral: float) -> Numbers:
+    others = np.where(columns.are("decay_tier", "peripheral"), peripheral, working)
+    return np.where(columns.are("decay_tier", "core"), core, others)

@@ -1,17 +1,17 @@
 """A weighted sum of nearness, recency and scope."""
 
 from dataclasses import dataclass
-from functools import cache
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range, check_weights
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch, Decay
-from lcm.retrieval.formula import beside, worked_out
-from lcm.retrieval.fusion.recency import recency, recency_columns
-from lcm.retrieval.fusion.shares import share, shares
-from lcm.retrieval.fusion.summary_quality import summary_quality
+from lcm.retrieval.frames import beside
+from lcm.retrieval.fusion.weighed import recency, share, shares, summary_quality
 from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.source.candidates import read_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class HybridScore:
     """score = (alpha cosine + beta R + gamma S) Q, in [0, 1].
 
     R is the multiplier of the decay, S what the scope class of the document is worth, Q the quality of a summary
-    (`lcm.retrieval.fusion.summary_quality`); alpha, beta and gamma are divided by their sum. A cosine below 0, missing
+    (`summary_quality`); alpha, beta and gamma are divided by their sum. A cosine below 0, missing
     or no number counts as 0.
 
     Source: libravdb memory 1.3.5, mathematical reference, section 1; the bounds are of 1.3.12.
@@ -41,22 +41,14 @@ class HybridScore:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("cosine", "scope_class", "decay_rate", *recency_columns(self.recency))
+        return ("cosine", "scope_class", "decay_rate", "kind", *read_by(self.recency))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return best_first(beside(frame, [worked_out(frame, _score(self), "score")]))
+        return best_first(beside(frame, [pl.Series("score", self._score(Columns(frame)))]))
 
-
-@cache
-def _score(settings: HybridScore) -> pl.Expr:
-    alpha, beta, gamma = shares(settings.cosine_weight, settings.recency_weight, settings.scope_weight)
-    whose = pl.col("scope_class")
-    scope = (
-        pl.when(whose == "session")
-        .then(settings.session_scope)
-        .when(whose == "durable")
-        .then(settings.durable_scope)
-        .otherwise(settings.global_scope)
-    )
-    base = alpha * share("cosine") + beta * recency(settings.recency) + gamma * scope
-    return (base * summary_quality(settings.summary_delta)).clip(0.0, 1.0)
+    def _score(self, columns: Columns) -> Numbers:
+        alpha, beta, gamma = shares(self.cosine_weight, self.recency_weight, self.scope_weight)
+        scope = np.where(columns.are("scope_class", "durable"), self.durable_scope, self.global_scope)
+        scope = np.where(columns.are("scope_class", "session"), self.session_scope, scope)
+        base = alpha * share(columns, "cosine") + beta * recency(self.recency, columns) + gamma * scope
+        return np.clip(base * summary_quality(self.summary_delta, columns), 0.0, 1.0)

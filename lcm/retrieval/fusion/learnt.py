@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside, numbers_of
+from lcm.retrieval.frames import beside
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.ordering import best_first
 

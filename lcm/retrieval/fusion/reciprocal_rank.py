@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range, check_weights
+from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside, worked_out
-from lcm.retrieval.fusion.branch_weights import further_weights
+from lcm.retrieval.frames import beside
+from lcm.retrieval.fusion.weighed import further_weights
 from lcm.retrieval.ranking.ordering import best_first
-from lcm.retrieval.ranking.sums import in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,8 @@ class ReciprocalRank:
             raise ValueError(
                 f"every branch ({', '.join(weights)}) weighs 0: raise dense_weight, lexical_weight or weights"
             )
-        score = _score(self.k, tuple(weights.items()))
-        return best_first(beside(frame, [worked_out(frame, score, "score")]))
-
-
-@cache
-def _score(k: float, weights: tuple[tuple[str, float], ...]) -> pl.Expr:
-    return in_order(weight / (k + pl.col(f"{name}_rank")) for name, weight in weights)
+        columns, score = Columns(frame), np.zeros(len(frame))
+        for name, weight in weights.items():
+            rank = columns.numbers(f"{name}_rank")
+            score += np.where(np.isnan(rank), 0.0, weight / (self.k + rank))
+        return best_first(beside(frame, [pl.Series("score", score)]))

@@ -14,22 +14,19 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Decay
 from lcm.records.rules import Rules
-from lcm.retrieval.formula import beside, values_of
-from lcm.retrieval.fusion.recency import recency, recency_columns
-from lcm.retrieval.fusion.shares import share, shares
-from lcm.retrieval.fusion.summary_quality import summary_quality
+from lcm.retrieval.frames import beside, taken
+from lcm.retrieval.fusion.weighed import recency, share, shares, summary_quality
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.ordering import best_first, first_places, query_numbers, taken, with_rank
+from lcm.retrieval.ranking.ordering import best_first, first_places, of_queries, query_numbers, with_rank
 from lcm.retrieval.ranking.reasons import told_of
-from lcm.retrieval.ranking.sums import in_order
+from lcm.retrieval.source.candidates import read_by
 from lcm.retrieval.terms import Terms, TermWords
 
 FrequencyOver = Literal["near", "all"]
-_Numbers = npt.NDArray[np.float64]
 _Places = npt.NDArray[np.int64]
-_COSINE = share("cosine", least=-1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class TwoPass:
     score = omega max(cosine, 0) (1 + kappa M) / (1 + kappa) Q, in [0, omega],
 
     with the authority omega (`authority`), the keyword coverage M (`keyword_coverage`) and the quality Q of a summary
-    (`lcm.retrieval.fusion.summary_quality`). A document with all of the query's words keeps omega cosine; one with none
+    (`summary_quality`). A document with all of the query's words keeps omega cosine; one with none
     has that divided by 1 + kappa.
 
     A cosine that is missing or no number counts as 0.
@@ -82,10 +79,10 @@ class TwoPass:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("cosine", "access_count", "authority", "decay_rate", *recency_columns(self.recency))
+        return ("cosine", "access_count", "authority", "decay_rate", "kind", *read_by(self.recency))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        cosines, queries = values_of(frame, _COSINE), query_numbers(frame)
+        cosines, queries = _cosines(Columns(frame)), query_numbers(frame)
         passed = [self._passed(frame, batch, part, cosines, queries) for part in self._parts(frame)]
         rows, scores = (np.concatenate(both) for both in zip(*passed, strict=True))
         if len(passed) > 1:
@@ -95,7 +92,7 @@ class TwoPass:
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, which cut did it, and by how much it missed that."""
-        cosines, queries = values_of(frame, _COSINE), query_numbers(frame)
+        cosines, queries = _cosines(Columns(frame)), query_numbers(frame)
         rows = beside(frame, [pl.Series("score", cosines)])
         told = [pl.DataFrame(schema=REASONS_SCHEMA)]
         for part in self._parts(frame):
@@ -120,47 +117,41 @@ class TwoPass:
         yield _Part(np.flatnonzero(is_guidance), lambda cosines: cosines > self.theta1, "not above")
 
     def _passed(
-        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: _Numbers, queries: _Places
-    ) -> tuple[_Places, _Numbers]:
+        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: Numbers, queries: _Places
+    ) -> tuple[_Places, Numbers]:
         """The rows of a part that pass both cuts, best first within each query, and their scores."""
         near, scores = self._scored(frame, batch, part, cosines, queries)
         first = first_places(scores, queries[near], self.k2)
         return near[first], scores[first]
 
     def _scored(
-        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: _Numbers, queries: _Places
-    ) -> tuple[_Places, _Numbers]:
+        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: Numbers, queries: _Places
+    ) -> tuple[_Places, Numbers]:
         """The rows of a part that pass the first cut, best first within each query, with the scores of the second."""
         first = part.rows[first_places(cosines[part.rows], queries[part.rows], self.k1)]
         near = first[part.is_near(cosines[first])]
+        columns = Columns(frame, near)
+        weights = (self.recency_weight, self.frequency_weight, self.authority_weight)
+        most = most_accesses(columns, queries[near]) if self.frequency_over == "near" else most_of_all(batch)
+        score = authority(columns, self.recency, *weights, most) * np.maximum(_cosines(columns), 0.0)
         if self.kappa > 0:
-            coverage = np.zeros(len(frame))
-            coverage[near] = keyword_coverage(frame, batch, self.terms, near)
-            frame = beside(frame, [pl.Series("_coverage", coverage)])
-        score = _score(self, None if self.frequency_over == "near" else most_accesses(batch))
-        return near, values_of(frame, score, near)
+            covered = keyword_coverage(frame, batch, self.terms, near)
+            score *= (1.0 + self.kappa * covered) / (1.0 + self.kappa)
+        return near, np.clip(score * summary_quality(self.summary_delta, columns), 0.0, 1.0)
 
 
 class _Part(NamedTuple):
     """Rows that are cut by themselves."""
 
     rows: _Places
-    is_near: Callable[[_Numbers], npt.NDArray[np.bool_]]
+    is_near: Callable[[Numbers], npt.NDArray[np.bool_]]
     """Tells of cosines whether they are near."""
     lacks: str
     """How one that is not lacks theta1."""
 
 
-@lru_cache(maxsize=64)
-def _score(settings: TwoPass, most: int | None) -> pl.Expr:
-    """The score of the second pass; building it takes longer than working it out for a few rows."""
-    covered = pl.lit(1.0)
-    if settings.kappa > 0:
-        covered = (1.0 + settings.kappa * pl.col("_coverage")) * (1.0 / (1.0 + settings.kappa))
-    weights = (settings.recency_weight, settings.frequency_weight, settings.authority_weight)
-    omega = authority(settings.recency, *weights, most)
-    score = omega * _COSINE.clip(lower_bound=0.0) * covered * summary_quality(settings.summary_delta)
-    return score.clip(0.0, 1.0)
+def _cosines(columns: Columns) -> Numbers:
+    return share(columns, "cosine", least=-1.0)
 
 
 def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
@@ -172,36 +163,56 @@ def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
 
 
 def authority(
-    decay: Decay, recency_weight: float, frequency_weight: float, authority_weight: float, most: int | None = None
-) -> pl.Expr:
-    """omega = a_r r + a_f f + a_a a, in [0, 1], over the rows of each query; the weights are divided by their sum.
+    columns: Columns,
+    decay: Decay,
+    recency_weight: float,
+    frequency_weight: float,
+    authority_weight: float,
+    most: Numbers | int,
+) -> Numbers:
+    """omega = a_r r + a_f f + a_a a, in [0, 1]; the weights are divided by their sum.
 
     r is the multiplier of the decay, f = ln(1 + n) / ln(2 + N) for n accesses of the document and N of the one among
-    the rows that was used most (0 where n is 0), a the authority that its author has. With `most`, the accesses of the
-    one that was used most of all documents, f = ln(1 + n) / ln(1 + most), and 0 where `most` is.
+    the rows of the query that was used most (0 where n is 0), a the authority that its author has. Where `most` is one
+    number, the accesses of the document that was used most of all, f = ln(1 + n) / ln(1 + most), and 0 where that is.
 
     Source: libravdb memory 1.3.17, which adds 1 inside the logarithm below, and takes N of the rows that passed the
-    first cut: f depends on the query. `most` is of 1.3.5, mathematical reference, section 7.3.
+    first cut: f depends on the query. One N for all is of 1.3.5, mathematical reference, section 7.3.
+
+    Args:
+        most: N, of each row or one for all.
     """
-    weights = shares(recency_weight, frequency_weight, authority_weight)
-    terms = (recency(decay), _frequency(most), share("authority"))
-    return in_order(weight * term for weight, term in zip(weights, terms, strict=True)).clip(0.0, 1.0)
+    alpha, beta, gamma = shares(recency_weight, frequency_weight, authority_weight)
+    used = alpha * recency(decay, columns) + beta * _frequency(_accesses(columns), most)
+    return np.clip(used + gamma * share(columns, "authority"), 0.0, 1.0)
 
 
-def most_accesses(batch: Batch) -> int:
-    """Of the document that was used most, of all that may be seen."""
+def most_accesses(columns: Columns, queries: _Places) -> Numbers:
+    """Of each row, the accesses of the one that was used most among those of its query.
+
+    Args:
+        queries: the number of each row's query, ascending.
+    """
+    return of_queries(np.maximum, _accesses(columns), queries)
+
+
+def most_of_all(batch: Batch) -> int:
+    """The accesses of the document that was used most, of all that may be seen."""
     most = batch.documents["access_count"].max()
     return max(0, most) if isinstance(most, int) else 0
 
 
-def _frequency(most: int | None) -> pl.Expr:
-    accesses = pl.col("access_count").fill_null(0).clip(lower_bound=0).cast(pl.Float64)
-    if most is None:
-        return (accesses + 1.0).log() / (accesses.max().over("query_id") + 2.0).log()
-    return ((accesses + 1.0).log() * (1.0 / math.log1p(most))).clip(upper_bound=1.0) if most else pl.lit(0.0)
+def _accesses(columns: Columns) -> Numbers:
+    return np.maximum(columns.numbers("access_count", missing=0.0), 0.0)
 
 
-def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords, places: _Places | None = None) -> _Numbers:
+def _frequency(accesses: Numbers, most: Numbers | int) -> Numbers:
+    if isinstance(most, int):
+        return np.minimum(np.log1p(accesses) / math.log1p(most), 1.0) if most else np.zeros(len(accesses))
+    return np.log1p(accesses) / np.log(most + 2.0)
+
+
+def keyword_coverage(rows: pl.DataFrame, batch: Batch, words: TermWords, places: _Places | None = None) -> Numbers:
     """The share of the query's distinct terms that the document's text has, in [0, 1]; 0 where the query has none.
 
     Of a query three characters or more, but for the pairs of scripts without spaces. No stop words.

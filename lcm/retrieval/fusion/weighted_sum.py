@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range, check_weights
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside, worked_out
-from lcm.retrieval.fusion.branch_weights import further_weights
+from lcm.retrieval.frames import beside
+from lcm.retrieval.fusion.weighed import further_weights
 from lcm.retrieval.ranking.ordering import best_first
-from lcm.retrieval.ranking.sums import in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +47,23 @@ class WeightedSum:
         check_range(self, "weights", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        further = tuple(further_weights(frame, self.weights).items())
-        weights = (self.dense_weight, self.lexical_weight, self.floor_ratio, self.floor_from)
-        return best_first(beside(frame, [worked_out(frame, _mean(weights, further, self.clamp), "score")]))
+        further = further_weights(frame, self.weights)
+        score = self._score(Columns(frame), further)
+        return best_first(beside(frame, [pl.Series("score", score)]))
 
+    @np.errstate(all="ignore")
+    def _score(self, columns: Columns, further: Mapping[str, float]) -> Numbers:
+        fused = self._of_two(columns)
+        if further:
+            for name, weight in further.items():
+                fused = fused + weight * columns.numbers(f"{name}_score", missing=0.0)
+            fused = fused / (1.0 + sum(further.values()))
+        return np.where(np.isfinite(fused), np.clip(fused, 0.0, 1.0) if self.clamp else fused, 0.1)
 
-def _of_two(dense_weight: float, lexical_weight: float, floor_ratio: float, floor_from: float) -> pl.Expr:
-    dense, lexical = pl.col("dense_score").fill_null(0.0), pl.col("lexical_score").fill_null(0.0)
-    total = dense_weight * dense + lexical_weight * lexical
-    if floor_ratio > 0:
-        floor = pl.when(lexical >= floor_from).then(floor_ratio * lexical).otherwise(0.0)
-        # A NaN must reach the replacement below, as in the original: it compares as larger than any number.
-        total = pl.when(total >= floor).then(total).otherwise(floor)
-    return pl.when(pl.col("dense_rank").is_not_null()).then(total).otherwise(lexical)
-
-
-@cache
-def _mean(weights: tuple[float, float, float, float], further: tuple[tuple[str, float], ...], clamp: bool) -> pl.Expr:
-    fused = of_two = _of_two(*weights)
-    if further:
-        terms = (weight * pl.col(f"{name}_score") for name, weight in further)
-        fused = in_order([of_two, *terms]) / (1.0 + sum(weight for _, weight in further))
-    clamped = fused.clip(0.0, 1.0) if clamp else fused
-    return pl.when(fused.is_finite()).then(clamped).otherwise(0.1)
+    def _of_two(self, columns: Columns) -> Numbers:
+        dense, lexical = (columns.numbers(name, missing=0.0) for name in ("dense_score", "lexical_score"))
+        total = self.dense_weight * dense + self.lexical_weight * lexical
+        if self.floor_ratio > 0:
+            floor = np.where(lexical >= self.floor_from, self.floor_ratio * lexical, 0.0)
+            total = np.where(total < floor, floor, total)  # no number stays none, and is replaced above
+        return np.where(np.isnan(columns.numbers("dense_rank")), lexical, total)

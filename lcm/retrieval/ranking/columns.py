@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside, columns_of
+from lcm.retrieval.frames import beside, columns_of
 from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen, excerpt
 from lcm.retrieval.ranking.evidence.growing_talk import talk_of
 from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers, Places, haystack_of

@@ -6,6 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.protocols.columns import Numbers
+from lcm.retrieval.frames import taken
+
 _OF_QUERY = ("query_id", "asked_at")
 """The columns that are the same in all rows of a query."""
 _PADDED_ROWS = 4
@@ -48,11 +51,6 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
         nulls_last=True,
         maintain_order=True,
     )
-
-
-def taken(frame: pl.DataFrame, rows: npt.NDArray[np.integer]) -> pl.DataFrame:
-    """Some rows of a frame, in the order given; by a series of places, which is read sooner than an array."""
-    return frame[pl.Series(rows.astype(np.uint32))]
 
 
 def best(frame: pl.DataFrame, n: int) -> pl.DataFrame:
@@ -154,6 +152,22 @@ def query_numbers(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
     if is_one_query(frame):
         return np.zeros(len(frame), np.int64)
     return frame["query_id"].rle_id().to_numpy().astype(np.int64)
+
+
+def of_queries(reduce: np.ufunc, values: Numbers, queries: npt.NDArray[np.int64]) -> Numbers:
+    """What the values of each query's rows are reduced to, for each row.
+
+    A sum runs over the rows of one query after another: its last bits, which decide between equals, are the same
+    whichever other queries stand beside.
+
+    Args:
+        reduce: `np.add`, `np.maximum` ...
+        queries: the number of each row's query, ascending.
+    """
+    if not len(values):
+        return values
+    starts = np.flatnonzero(np.diff(queries, prepend=-1))
+    return np.repeat(reduce.reduceat(values, starts), np.diff(starts, append=len(values)))
 
 
 def query_runs(frame: pl.DataFrame) -> Iterable[tuple[int, str]]:

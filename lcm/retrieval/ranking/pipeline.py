@@ -10,7 +10,7 @@ from lcm.protocols.described_source import DescribedSource
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import best_first, is_one_query, places
-from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by
+from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by, read_by
 
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""
@@ -188,7 +188,7 @@ _steps_of = KeptBeside(_steps, _KEPT)
 def _carried(frame: pl.DataFrame, steps: Sequence[tuple[str, Stage | Expansion]]) -> pl.DataFrame:
     """The rows of many queries without what documents are described by and none of the steps reads: each step that
     brings rows into another order moves every column."""
-    reads = [getattr(step, "reads", DESCRIBED_BY) for _, step in steps if not getattr(step, "is_off", False)]
+    reads = [read_by(step) for _, step in steps if not getattr(step, "is_off", False)]
     if is_one_query(frame):
         return frame
     return frame.drop(set(DESCRIBED_BY).difference(*reads), strict=False)

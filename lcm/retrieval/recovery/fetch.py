@@ -12,7 +12,7 @@ from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Recovery
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe, laid_out

@@ -7,7 +7,6 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.records.document import DEFAULT_RATING
-from lcm.retrieval.decay.age import days_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +42,17 @@ class DecayTiers:
         )
         check_range(self, "peripheral_age_days", gt=0)
 
-    def transitions(self, frame: pl.DataFrame, strength: pl.Expr, now: datetime) -> pl.DataFrame:
+    def transitions(self, frame: pl.DataFrame, strength: pl.Series, now: datetime) -> pl.DataFrame:
         """The steps that are due.
 
         Args:
             frame: documents, with the columns that stages see.
-            strength: of a document, over those columns and `asked_at`; one without a strength stays where it is.
+            strength: of each document; one without a strength stays where it is.
             now: when they are judged.
         Returns:
             Columns document_id, from_tier, to_tier, reason; rows in the order of the frame.
         """
-        judged = frame.with_columns(asked_at=pl.lit(now, pl.Datetime("ms", "UTC"))).with_columns(_strength=strength)
-        steps = self._steps()
+        judged, steps = frame.with_columns(_strength=strength), self._steps(now)
         to_tier, reason = pl.lit(None, pl.String), pl.lit(None, pl.String)
         for from_tier, to, is_due, why in reversed(steps):  # the first that is due wins
             takes = (pl.col("decay_tier") == from_tier) & is_due & pl.col("_strength").is_not_null()
@@ -63,11 +61,11 @@ class DecayTiers:
         moved = judged.select("document_id", from_tier="decay_tier", to_tier=to_tier, reason=reason)
         return moved.filter(pl.col("to_tier").is_not_null())
 
-    def _steps(self) -> list[tuple[str, str, pl.Expr, pl.Expr]]:
+    def _steps(self, now: datetime) -> list[tuple[str, str, pl.Expr, pl.Expr]]:
         """From, to, when, why."""
         strength, accesses = pl.col("_strength"), pl.col("access_count").fill_null(0)
         importance = pl.when(pl.col("importance").is_finite()).then("importance").otherwise(DEFAULT_RATING)
-        age_days = days_since(pl.col("created_at"))
+        age_days = (pl.lit(now, pl.Datetime("ms", "UTC")) - pl.col("created_at")) / pl.duration(days=1)
         is_weak = strength < self.peripheral_composite_threshold
         is_little_used = accesses < self.working_access_threshold
         state = pl.format("{} accesses, strength {}", accesses, strength.round(3))

@@ -7,6 +7,7 @@ from datetime import datetime
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Decay
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.use import USE_SCHEMA, used
@@ -46,7 +47,9 @@ class Recall:
         judged = touched.filter(pl.col("_is_newest"), pl.col("kind").ne_missing(_SESSION_SUMMARY))
         if "scope_class" not in judged.columns:  # judged for itself, by nobody who asks
             judged = judged.with_columns(scope_class=pl.lit("durable", SCOPE_CLASS))
-        steps = self.tiers.transitions(judged, self.decay.strength(), now).select("document_id", "to_tier")
+        asked = judged.with_columns(asked_at=pl.lit(now, pl.Datetime("ms", "UTC")))
+        strength = pl.Series(self.decay.strength(Columns(asked)))
+        steps = self.tiers.transitions(judged, strength, now).select("document_id", "to_tier")
         return (
             touched.join(steps, on="document_id", how="left", maintain_order="left")
             .filter(pl.col("_is_used") | pl.col("to_tier").is_not_null())

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range, check_weights
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
+from lcm.retrieval.frames import beside
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01_with_floor
 from lcm.retrieval.ranking.stages.limit import Limit
@@ -52,34 +54,26 @@ class Blend:
         check_range(self, *(name for name in names if "_floor" in name), ge=0, le=1)
         check_range(self, *names, ge=0)
 
-    def floor(self) -> pl.Expr:
-        """The least that a row keeps, over score, lexical_score and reranker_score (null where not returned)."""
-        is_returned = pl.col("reranker_score").is_not_null()
+    def floor(self, columns: Columns) -> Numbers:
+        """The least that a row keeps, by its score, lexical_score and reranker_score (missing where not returned)."""
+        is_unreturned = columns.are_missing("reranker_score")
+        lexical = np.nan_to_num(columns.numbers("lexical_score"), posinf=np.inf, neginf=-np.inf)
 
-        def share(returned: float, unreturned: float) -> pl.Expr:
-            return pl.when(is_returned).then(returned).otherwise(unreturned)
+        def share(returned: float, unreturned: float) -> Numbers:
+            return np.where(is_unreturned, unreturned, returned)
 
-        # To polars NaN is more than any number.
-        lexical = pl.col("lexical_score").fill_nan(0.0).fill_null(0.0)
-        return pl.col("score") * (
-            pl.when(lexical >= self.strong_from)
-            .then(share(self.strong_floor, self.strong_floor_unreturned))
-            .when(lexical >= self.fair_from)
-            .then(share(self.fair_floor, self.fair_floor_unreturned))
-            .otherwise(share(self.weak_floor, self.weak_floor_unreturned))
-        )
+        fair = share(self.fair_floor, self.fair_floor_unreturned)
+        floor = np.where(lexical >= self.fair_from, fair, share(self.weak_floor, self.weak_floor_unreturned))
+        strong = share(self.strong_floor, self.strong_floor_unreturned)
+        return columns.numbers("score") * np.where(lexical >= self.strong_from, strong, floor)
 
     def apply(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Give every row its new score, from its score, lexical_score and reranker_score; the rows stay in place."""
-        return frame.with_columns(score=_blended(self))
-
-
-@cache
-def _blended(blend: Blend) -> pl.Expr:
-    score, reranker_score = pl.col("score"), pl.col("reranker_score")
-    returned = blend.reranker_weight * reranker_score + blend.score_weight * score
-    kept = pl.when(reranker_score.is_not_null()).then(returned).otherwise(blend.unreturned_weight * score)
-    return clamp01_with_floor(kept, blend.floor())
+        columns = Columns(frame)
+        score, reranker_score = columns.numbers("score"), columns.numbers("reranker_score")
+        returned = self.reranker_weight * reranker_score + self.score_weight * score
+        kept = np.where(columns.are_missing("reranker_score"), self.unreturned_weight * score, returned)
+        return beside(frame, [pl.Series("score", clamp01_with_floor(kept, self.floor(columns)))])
 
 
 def with_replies(frame: pl.DataFrame, replies: Mapping[str, Sequence[RerankItem]], blend: Blend) -> pl.DataFrame:

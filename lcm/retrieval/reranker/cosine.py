@@ -8,7 +8,9 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_weights
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.frames import beside
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.stages.clamp import clamp01
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
@@ -55,15 +57,15 @@ class Cosine:
             _log.warning("the queries have no vectors as wide as the documents': reranking by cosine is left out")
             batch.incidents["rerank_without_cosine"] += kept["query_id"].n_unique()
             return kept.with_columns(reranker_score=pl.lit(None, pl.Float64))
-        score, cosine = pl.col("score"), pl.col("reranker_score")
-        blended = self.score_weight * score + self.cosine_weight * cosine
-        return best_first(kept.with_columns(reranker_score=cosines).with_columns(score=clamp01(blended, score)))
+        score = Columns(kept).numbers("score")
+        blended = clamp01(self.score_weight * score + self.cosine_weight * cosines, score)
+        return best_first(beside(kept, [pl.Series("reranker_score", cosines), pl.Series("score", blended)]))
 
 
-def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
+def _cosines(frame: pl.DataFrame, batch: Batch) -> Numbers | None:
     """The cosine of each row, None where the widths differ."""
     if frame.is_empty():
-        return pl.Series([], dtype=pl.Float64)
+        return np.empty(0)
     if batch.embedding_error is not None:
         return None
     documents, document_of_row = document_vectors(frame, batch)
@@ -74,7 +76,7 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> pl.Series | None:
     for rows in rows_by_size(frame, _ROWS_AT_ONCE):
         found = documents[document_of_row[rows]].astype(np.float64)
         cosines[rows] = np.einsum("qrd,qd->qr", found, queries[query_of_row[rows[:, 0]]])
-    return pl.Series(cosines)
+    return cosines
 
 
 def _query_of_row(frame: pl.DataFrame, batch: Batch) -> npt.NDArray[np.uint32]:

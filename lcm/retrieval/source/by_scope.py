@@ -9,7 +9,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Raw
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch

@@ -9,7 +9,7 @@ import polars as pl
 
 from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
 from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import documents_of
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
@@ -78,6 +78,11 @@ def scored_columns(frame: pl.DataFrame, raw: Literal["cosine", "bm25"]) -> dict[
     """The columns of a frame that hold a raw score of this kind, of every branch, and for each that of its score."""
     further = (column for column in frame.columns if column.endswith(f"_{raw}"))
     return {raw: _OF_TWO[raw]} | {column: f"{column.removesuffix(raw)}score" for column in further}
+
+
+def read_by(part: object) -> tuple[str, ...]:
+    """The columns of documents that a stage or a decay says it reads; all, of one that does not say."""
+    return tuple(getattr(part, "reads", DESCRIBED_BY))
 
 
 def found_by(candidates: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.models import Embedder
 from lcm.protocols.retrieval import Batch, Raw, Tiered
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.own_indexes import with_vectors_of
 

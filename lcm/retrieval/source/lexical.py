@@ -12,7 +12,7 @@ from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.retrieval import Batch, Raw, TextIndexChoice
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.own_indexes import with_words_in
 from lcm.retrieval.source.query_expansion import QueryExpansion

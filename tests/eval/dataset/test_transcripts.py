@@ -64,10 +64,11 @@ def test_a_folder_is_read_as_it_is_ingested(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text(HELLO)
     dataset = Transcripts([str(tmp_path)]).load()
     assert [t.conversation_id for t in dataset.transcripts] == ["talk"]
-    assert [note.partition(",")[0] for note in dataset.notes] == [
-        f"passed over: {tmp_path}/README.md: plain text",
-        f"passed over: {tmp_path}/settings.json: not a known transcript format; lcm reads: chat",
-    ]
+    if_a_talk = 'if it holds a talk, write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
+    assert dataset.notes == (
+        f"passed over: {tmp_path}/README.md: plain text, which is not a format that lcm reads: {if_a_talk}",
+        f"passed over: {tmp_path}/settings.json: not a known transcript format (its keys: theme): {if_a_talk}",
+    )
     with pytest.raises(TranscriptError, match=r"README\.md: plain text"):
         Transcripts([str(tmp_path), str(tmp_path / "README.md")]).load()
     (tmp_path / "torn.jsonl").write_text(HELLO[:-5])

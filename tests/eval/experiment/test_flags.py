@@ -19,7 +19,7 @@ from lcm.compaction.lossless.lossless import SWEEPS, Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
-from lcm.memory.background_compaction import WAITS
+from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.memory import Memory
 from lcm.memory.session.preparer import live_message
 from lcm.memory.session.rules import SessionRules

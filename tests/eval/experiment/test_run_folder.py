@@ -1,6 +1,7 @@
 """A run on disk: which code made it, which configuration, and whether it is whole."""
 
 import contextlib
+import io
 import random
 import re
 import subprocess
@@ -33,7 +34,7 @@ from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
 from lcm.errors import LcmError
-from lcm.store.decisions import DECISION_SCHEMA
+from lcm.store.documents import DECISION_SCHEMA
 from pipelines.config import composition
 from pipelines.config.building import identity
 
@@ -148,6 +149,24 @@ def written(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         return write_run(tmp_path / "run", outcome, dataset, {"a": 1}, "a: 1\n", {"total": 2.0})
 
     return write
+
+
+def test_nothing_is_held_of_a_buffer_that_could_not_be_closed(
+    written: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of a run are held until Python ends; of Python 3.13 each buffer with a view complains then."""
+    buffers: list[io.BytesIO] = []
+
+    class Buffer(io.BytesIO):
+        def __init__(self) -> None:
+            super().__init__()
+            buffers.append(self)
+
+    monkeypatch.setattr(run_folder.io, "BytesIO", Buffer)
+    written()
+    assert buffers
+    for buffer in buffers:
+        buffer.close()  # a BufferError where a view of it is held
 
 
 def test_what_is_written_is_what_is_read(written: Callable[..., dict[str, Any]], tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_warmup_queries_are_asked_before_and_are_others_where_there_are_some() -
     own, asked = Noting(), queries()
     with Memory.open(system(embedder=own)) as memory:
         memory.ingest(transcript())
-        indexes, before = (memory.vector_index, memory.text_index), memory.rank(asked)
+        indexes, before = (memory.live.indexes.vector_index, memory.live.text_index(None)), memory.rank(asked)
         for latency, embedded in (
             (Latency(warmup_queries=2), asked),
             (Latency(queries=1, warmup_queries=1), asked[:1]),
@@ -48,7 +48,7 @@ def test_warmup_queries_are_asked_before_and_are_others_where_there_are_some() -
             assert len(measured(latency, memory, asked)) == len(embedded)
             assert own.queries[latency.warmup_queries :] == [query.text for query in embedded]
         assert own.queries == [asked[1].text, asked[0].text]
-        assert (memory.vector_index, memory.text_index) == indexes
+        assert (memory.live.indexes.vector_index, memory.live.text_index(None)) == indexes
         assert memory.rank(asked).equals(before)
 
 

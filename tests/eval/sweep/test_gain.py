@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from eval.sweep.gain import Gain, deciding_measure, gain, markdown, next_commands
 from eval.sweep.results import PointResult, marked
 from eval.sweep.results import markdown as table
-from eval.sweep.sweep_folder import best_point, numbered_point
+from eval.sweep.sweep_folder import best_point, numbered_point, write_sweep
 from lcm.errors import LcmError
 from tests.support.run_folders import write_run_folder
 
@@ -112,6 +113,22 @@ def test_a_star_stands_only_where_the_best_of_a_measure_is_better_beyond_chance(
         assert found is not None and ("tokens@10" in found.stars) is starred
 
 
+@pytest.mark.parametrize(
+    ("values", "tokens", "expected"),
+    [
+        (HIGH, 50.0, {"best/recall@10": 0.6, "best/tokens@10": 50.0}),
+        ([1.0, *LOW[1:]], 150.0, {"best/recall@10": 0.1, "best/tokens@10": 100.0}),  # the highest, but for chance
+    ],
+)
+def test_the_metric_of_a_sweep_is_what_its_verdict_keeps(tmp_path: Path, values, tokens, expected) -> None:
+    default = point(tmp_path, "d", LOW, **{"tokens@10": [100.0] * 20})
+    points = [default, point(tmp_path, "a", values, **{"tokens@10": [tokens] * 20})]
+    names = ["recall@10", "tokens@10"]
+    write_sweep(tmp_path, points, names, [[], ["a=1"]], Counter(), gain(tmp_path, points, default, names))
+    metrics = json.loads((tmp_path / "summary.json").read_text())["metrics"]
+    assert {name: value for name, value in metrics.items() if name.startswith("best/")} == pytest.approx(expected)
+
+
 def test_without_a_default_the_first_point_that_finished_stands_for_it(tmp_path: Path) -> None:
     low, high = point(tmp_path, "a", LOW), point(tmp_path, "b", HIGH)
     for default in (None, PointResult("default", "default", error="no")):
@@ -169,8 +186,8 @@ def test_of_a_sweep_without_a_better_point_one_is_asked_for_by_name(tmp_path: Pa
         with pytest.raises(LcmError) as refused:
             best_point(tmp_path)
         assert str(refused.value) == (
-            f"{tmp_path}: no setting is significantly better than the default, so none is taken by itself; name the "
-            f"point, as {tmp_path}/1 (k=2, the highest by recall@10)"
+            f"{tmp_path}: no setting is significantly better than the default: keep it, or name the point, as "
+            f"{tmp_path}/1 (k=2, the highest by recall@10)"
         )
     assert numbered_point(tmp_path / "1") == (tmp_path / "b", "k=2")
     assert numbered_point(tmp_path / "b") is numbered_point(tmp_path / "one") is None

@@ -24,6 +24,7 @@ from eval.experiment.run_folder import read_summary, write_summary
 from eval.experiment.times import times_ms
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.tracking.entry import measure_name, metric_name
+from eval.tracking.local_database import alone
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.naming import note
 from eval.tracking.tracking import TrackingError
@@ -293,12 +294,25 @@ def test_settings_out_of_range_are_refused() -> None:
             Mlflow(**settings)
 
 
+def test_where_nothing_is_logged_no_database_is_left(copied: Path, tmp_path: Path) -> None:
+    """As where a command looks at what it was asked for, and refuses."""
+    place = tmp_path / "place"
+    place.mkdir()
+    tracking = Mlflow(uri=f"sqlite:///{place}/mlflow.db")
+    with tracking.logger():
+        pass
+    assert not list(place.iterdir())
+    with tracking.logger() as log:
+        log(copied)
+    assert [run.data.tags["kind"] for run in Logged(copied, tracking, "").runs()] == ["run"]
+
+
 def test_an_emptied_database_is_no_new_one(tmp_path: Path) -> None:
     (tmp_path / "mlruns").mkdir()
     database = tmp_path / "mlflow.db"
     database.touch()
     told = rf"^{database} is empty, but .* restore a copy, or remove it"
-    with pytest.raises(TrackingError, match=told), Mlflow(f"sqlite:///{database}")._alone():
+    with pytest.raises(TrackingError, match=told), alone(database):
         pass
 
 

@@ -1,6 +1,8 @@
 """What a study is told: objectives and settings."""
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,8 @@ from eval.measures.latency import Latency
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from eval.tuning.objective import Objective, overall, unmeasured
-from eval.tuning.study import Study
+from eval.tuning.study import Study, check_pick
+from lcm.errors import LcmError
 
 RECALL = {"measure": "recall@10", "direction": "maximize"}
 COST = {"measure": "tokens@10", "direction": "minimize", "within": 2}
@@ -20,6 +23,21 @@ def test_objectives_stand_in_the_order_of_their_importance() -> None:
         Objective("recall@10", "maximize"),
         Objective("tokens@10", "minimize", 2.0),
     )
+
+
+@pytest.mark.parametrize("verdict", ["worse", "cannot tell", "same", None])
+def test_a_pick_that_is_no_gain_is_asked_for_by_name(verdict: str | None) -> None:
+    best = {"folder": "2", "label": "trial 4", "baseline": "default", "is_default": True, "verdict": verdict}
+    for folder, what in (
+        (Path("s"), "the trial, as s/trials/2 (trial 4, the pick)"),
+        (None, "the run of trial 4, the pick"),
+    ):
+        told = f"s: no setting is significantly better than the default: keep it, or name {what}"
+        with pytest.raises(LcmError, match=re.escape(told)):
+            check_pick("s", {"tags": {"best_trial": "4"}, "best": best}, folder)
+    with pytest.raises(LcmError, match=re.escape("as s/trials/4 (trial 4, the pick)")):
+        check_pick("s", {"tags": {"best_trial": "4"}, "best": None}, Path("s"))
+    check_pick("s", {"tags": {"best_trial": "4"}, "best": best | {"verdict": "better"}})
 
 
 LATENCY = {"measure": "latency/total_p50_ms", "direction": "minimize"}

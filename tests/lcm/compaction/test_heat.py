@@ -7,10 +7,9 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.compaction import heat as counting
-from lcm.compaction.heat import Heat, facts_of
+from lcm.compaction import window as counting
 from lcm.compaction.planned_window import PlannedWindow
-from lcm.compaction.window import StoredWindow
+from lcm.compaction.window import Heat, StoredWindow, facts_of
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import MessageHeat, Summary
 from lcm.store.store import Store

@@ -22,7 +22,7 @@ from lcm.compaction.scheduling.asynchronous import Asynchronous
 from lcm.compaction.scheduling.replayed_time import ReplayedTime
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
-from lcm.memory.background_compaction import ABANDONED, FAILED, OVERTAKEN, BackgroundCompaction
+from lcm.memory.conversation_compaction import ABANDONED, FAILED, OVERTAKEN, BackgroundCompaction
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.compaction import Compaction, Summarizer, Work

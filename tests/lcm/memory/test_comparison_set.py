@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.memory import comparison_set
-from lcm.memory.comparison_set import ComparisonSet
+from lcm.memory import live_documents
+from lcm.memory.live_documents import ComparisonSet
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import DocumentSort
 from lcm.records.document import Document
 from lcm.retrieval.vector_index.exact import cosines, to_grid
-from lcm.writing.admission.changes import DocumentCreated, DocumentEnded
+from lcm.writing.admission.intake import DocumentCreated, DocumentEnded
 from tests.lcm.writing.admission.tables import document
 from tests.support.workspaces import minute
 
@@ -130,7 +130,7 @@ def test_what_is_expected_is_found_as_what_is_not(
     told, untold = _comparison(stored, []), _comparison(stored, [])
     told.expect(asked)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison_set, "_PRODUCTS", at_once)
+        patch.setattr(live_documents, "_PRODUCTS", at_once)
         for place, row in zip(order, [*created, *[None] * len(order)], strict=False):
             one, other = (
                 known.known_at(minute(9)).nearest(asked[place], 99, active_only=False) for known in (told, untold)

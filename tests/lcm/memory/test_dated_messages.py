@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.memory import dated_messages
-from lcm.memory.dated_messages import DatedMessages, dated
+from lcm.memory import documents
+from lcm.memory.documents import DatedMessages, dated
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from tests.support.workspaces import minute, system
@@ -24,7 +24,7 @@ def test_a_conversation_read_from_its_end_is_the_one_read_from_its_start(
     messages = [Message(f"m{i}", "user", f"goat {i}", "s", at) for i, at in enumerate(instants)]
     extracted = data.draw(st.integers(1, len(messages) - 1))
     with pytest.MonkeyPatch.context() as patch, Memory.open(system()) as memory:
-        patch.setattr(dated_messages, "_READ_BEFORE", 3)
+        patch.setattr(documents, "_READ_BEFORE", 3)
         memory.store.ingest(Transcript("talk", tuple(messages)), memory.system.token_estimator)
         whole = dated(memory.store.messages("talk"))[0]
         reader = DatedMessages(memory.live)

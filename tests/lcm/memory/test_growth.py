@@ -14,7 +14,7 @@ from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.writing.admission.gating import Gating
-from lcm.writing.admission.prefix import Prefix
+from lcm.writing.admission.intake import Prefix
 from tests.lcm.memory.test_folded_documents import fold
 from tests.lcm.memory.test_turns import compacting
 from tests.support.workspaces import LINES, minute, system, transcript

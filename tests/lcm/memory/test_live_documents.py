@@ -59,8 +59,8 @@ def document(number: int, words: str, scope: str, at: int, kind: str, supersedes
     )
 
 
-def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> DocumentChange:
-    """Write a step, inside the caller's transaction."""
+def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> DocumentChange | pl.DataFrame:
+    """Write a step, inside the caller's transaction; gives what it changes, or which documents it used."""
     known = store.documents()
     standing = known.filter(pl.col("invalidated_at").is_null())["document_id"].to_list()
     new: list[Document] = []
@@ -86,7 +86,7 @@ def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> Documen
                 decay_tier=pl.lit("core"),
             )[: which % len(known) + 1]
             store.update_use(use)
-            return DocumentChange(use=use)
+            return use
     store.add_documents(new)
     windows = live.indexes.embed([one.text for one in new])
     return DocumentChange({one.document_id: rows for one, rows in zip(new, windows, strict=True)}, changed)
@@ -105,7 +105,10 @@ def after(steps: Steps, compared: Scopes) -> Iterator[tuple[Memory, Path]]:
                         written(elsewhere, memory.live, step)
                 else:
                     with memory.live.writing() as changes:
-                        changes.append(written(memory.store, memory.live, step))
+                        made = written(memory.store, memory.live, step)
+                        changes += [made] if isinstance(made, DocumentChange) else []
+                    if isinstance(made, pl.DataFrame):
+                        memory.live.note_use(made)
             memory.live.follow()
             yield memory, path
 
@@ -142,7 +145,7 @@ def test_documents_that_grew_step_by_step_and_their_views_are_those_of_the_store
         assert_frame_equal(memory.documents, anew.frame)
         assert told(memory.live) == told(anew)
         assert neighbours(memory.live, compared) == neighbours(anew, compared)
-        assert len(memory.vector_index) == len(memory.text_index) == len(anew.frame)
+        assert len(memory.live.indexes.vector_index) == len(memory.live.text_index(None)) == len(anew.frame)
         assert_view_is_the_stores(memory, readable, minute(at) + timedelta(microseconds=later_us))
 
 
@@ -175,5 +178,5 @@ def test_what_was_rolled_back_is_not_applied() -> None:
         with pytest.raises(StoreError, match="there is no document 'nobody'"), memory.live.writing() as changes:
             changes.append(written(memory.store, memory.live, ("add", [("the goats", "global", 1, "message")])))
             memory.store.document("nobody")
-        assert memory.documents.is_empty() and len(memory.vector_index) == 0
+        assert memory.documents.is_empty() and len(memory.live.indexes.vector_index) == 0
         assert memory.store.documents().is_empty()

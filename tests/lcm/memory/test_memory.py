@@ -44,7 +44,7 @@ def answers(path: Path, said: Transcript | None = None, **parts: Any) -> pl.Data
     with Memory.open(system(**parts), path) as memory:
         if said is not None:
             memory.ingest(said)
-        assert len(memory.vector_index) == len(memory.text_index) == len(memory.documents)
+        assert len(memory.live.indexes.vector_index) == len(memory.live.text_index(None)) == len(memory.documents)
         return memory.rank(queries())
 
 
@@ -76,7 +76,7 @@ def test_what_a_store_took_in_without_a_memory_is_found_once_a_memory_opens_it(m
     for _ in range(2):
         with Memory.open(system(), tmp_path / "memory.db") as opened:
             assert opened.documents.equals(memory.documents)
-            assert len(opened.vector_index) == len(opened.text_index) == len(LINES)
+            assert len(opened.live.indexes.vector_index) == len(opened.live.text_index(None)) == len(LINES)
             assert opened.store.extracted() == {}
 
 
@@ -132,7 +132,7 @@ def test_words_of_another_text_index_are_made_again(tmp_path: Path, caplog: pyte
     for index in (Fts5(), Bm25s()):
         with Memory.open(system(text_index=index), path) as memory:
             found = memory.rank(queries())
-            assert len(memory.text_index) == len(LINES)
+            assert len(memory.live.text_index(None)) == len(LINES)
             assert not memory.incidents
         assert "was written with" in caplog.text
     assert found.equals(before)
@@ -166,7 +166,7 @@ def test_vectors_that_lack_a_document_are_made_again(tmp_path: Path) -> None:
     (file,) = tmp_path.glob("*.vectors")
     with Memory.open(system()) as other:
         other.ingest(first(3))
-        other.vector_index.save(file)
+        other.live.indexes.vector_index.save(file)
     assert answers(tmp_path / "memory.db").equals(before)
 
 
@@ -213,10 +213,10 @@ def test_what_cannot_be_embedded_is_not_taken_in(tmp_path: Path) -> None:
         memory.ingest(first(4))
         with pytest.raises(Crash):
             memory.ingest(transcript(LINES * 2))
-        assert len(memory.documents) == len(memory.vector_index) == len(memory.text_index) == 4
+        assert len(memory.documents) == len(memory.live.indexes.vector_index) == len(memory.live.text_index(None)) == 4
     with Memory.open(system(), tmp_path / "memory.db") as memory:
         memory.ingest(transcript())
-        assert len(memory.documents) == len(memory.vector_index) == len(LINES)
+        assert len(memory.documents) == len(memory.live.indexes.vector_index) == len(LINES)
 
 
 def test_what_is_said_later_is_not_known_earlier_though_the_clock_runs_backwards() -> None:

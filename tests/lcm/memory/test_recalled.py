@@ -6,8 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from lcm.context.assembly.lossless import Lossless
-from lcm.memory.memory import Memory
-from lcm.memory.recalled import recalled_by_query
+from lcm.memory.memory import Memory, recalled_by_query
 from lcm.protocols.context import ContextRequest
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA

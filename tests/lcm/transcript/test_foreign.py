@@ -27,6 +27,7 @@ SHOWN = "what Cline showed of a task, read with its api_conversation_history.jso
 WITH_SESSION = "read with the file of its session"
 PARQUET = "a Parquet file without columns role and content, messages, or prompt and completion"
 PARTY = "a multi-party chat export"
+IF_A_TALK = ': if it holds a talk, write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
 AS_CHAT = ': write what was said as lines {"role": ..., "content": ..., "timestamp": ...}'
 INSTRUCTIONS = "a Hugging Face style dataset of instructions"
 
@@ -172,9 +173,24 @@ def test_the_refusal_names_what_it_is_and_what_can_be_read(tmp_path: Path) -> No
         read_transcripts(path)
     names = ", ".join(sorted(reader.name for reader in READERS))
     assert str(refused.value) == f"{path}: {COPILOT}, which is not a format that lcm reads{AS_CHAT}; lcm reads: {names}"
-    path.write_text('{"some": "record"}')
-    with pytest.raises(TranscriptError, match="not a known transcript format; lcm reads: "):
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"some": "record"}', f"not a known transcript format (its keys: some){IF_A_TALK}"),
+        ('[{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1}]', f" (its keys: a, b, c, d, e, ...){IF_A_TALK}"),
+        ("[[1, 2]]", f"not a known transcript format{IF_A_TALK}"),
+        ('{"some": 1}\n{"some"', "torn at line 2 (not JSON: Expecting ':' delimiter (character 8)): copy or write it"),
+        ("", "an empty file: copy it anew if it should hold a session"),
+    ],
+)
+def test_of_an_unknown_file_its_keys_or_its_tear_and_a_remedy_are_told(tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "any.json"
+    path.write_text(content)
+    with pytest.raises(TranscriptError) as refused:
         read_transcripts(path)
+    assert told in str(refused.value).partition("; lcm reads: chat")[0]
 
 
 if os.environ.get("LCM_DATASETS_DIR"):
@@ -208,7 +224,10 @@ if os.environ.get("LCM_DATASETS_DIR"):
     [
         (COPILOT, AS_CHAT),
         ("a zip archive", ": unpack it first"),
-        ("plain text", ""),
+        ("plain text", IF_A_TALK),
+        ("a CSV table", IF_A_TALK),
+        ("a part of a message of OpenCode, read with the file of its session", ": put it back beside its session"),
+        ("OpenClaw's list of sessions", ": the sessions that it lists are read"),
         ("a text in UTF-16", ": save it as UTF-8"),
     ],
 )

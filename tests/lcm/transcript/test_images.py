@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from lcm.context.assembly.lossless import Lossless
-from lcm.context.assembly.runtime_message import runtime_messages
 from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Message
 from lcm.store.store import Store
@@ -17,7 +16,7 @@ from lcm.transcript.images import without_images
 from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.parts import decompose, rebuild_record
 from lcm.transcript.reading import read_transcripts
-from lcm.transcript.rendering.storage_shape import rendered
+from lcm.transcript.rendering.shown_form import rendered, runtime_messages
 
 TOKENS = ScriptAware()
 WORDS = "The gauge on the tank."

@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import StoreError
-from lcm.memory.session.exploration import Exploration
-from lcm.memory.session.preparer import live_message
+from lcm.memory.session.preparer import Exploration, live_message
 from lcm.records.conversation import LargeFile, Message
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.file_references import file_ids_in
 from lcm.transcript.large_files import compacted, file_text, intercepted
 from lcm.transcript.parts import rebuild
-from tests.lcm.plugins.lossless_claw.session_files import NOW
+from tests.lcm.memory.session.session_files import NOW
 
 TOKENS = Utf16Units()
 EXPLORE = partial(Exploration().explore, incidents=Counter())

@@ -8,7 +8,7 @@ import pytest
 
 from lcm.compaction.guidance.clauses import ClauseRules
 from lcm.compaction.guidance.protected import ProtectedGuidance
-from lcm.context.assembly.tail_turns import TailTurns
+from lcm.context.assembly.continuity import TailTurns
 from lcm.records.conversation import Message
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.reading import read_transcripts

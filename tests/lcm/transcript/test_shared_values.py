@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.records.conversation import Message, Part
-from lcm.transcript.shared_values import SharedValues
+from lcm.transcript.reading import SharedValues
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, -0.0]) | st.text(max_size=3),

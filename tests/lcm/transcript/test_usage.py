@@ -14,7 +14,7 @@ from lcm.token_estimator.recorded import Recorded
 from lcm.token_estimator.weighted import ScriptAware
 from lcm.transcript.message_tokens import Usage, message_tokens, usage_of
 from lcm.transcript.reading import read_transcripts
-from lcm.transcript.rendering.storage_shape import rendered
+from lcm.transcript.rendering.shown_form import rendered
 from lcm.transcript.usage import Reply, replies
 from tests.lcm.context.assembly.recorded import message
 

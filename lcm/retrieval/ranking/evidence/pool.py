@@ -9,8 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch, Source
-from lcm.retrieval.formula import numbers_of
 from lcm.retrieval.ranking.evidence.excerpt import told_apart
 from lcm.retrieval.ranking.evidence.growing_columns import runs
 from lcm.retrieval.ranking.evidence.growing_talk import talk_of

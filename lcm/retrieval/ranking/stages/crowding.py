@@ -10,8 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range
+from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside, numbers_of
+from lcm.retrieval.frames import beside
 from lcm.retrieval.ranking.ordering import is_one_query, query_numbers
 from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.turns import FEW, turn_of

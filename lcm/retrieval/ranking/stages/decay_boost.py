@@ -1,13 +1,14 @@
 """How alive a document is, as a factor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch, Decay, Expansion, Stage
 from lcm.retrieval.ranking.stages.clamp import rescored
+from lcm.retrieval.source.candidates import read_by
 
 FALLBACK_RATIO = 0.3
 """Stands in for a multiplier that is no number; only a decay from outside could give one."""
@@ -24,7 +25,7 @@ class DecayBoost:
     """
 
     decay: Decay
-    spared_kinds: Sequence[str] = field(default=(), hash=False)
+    spared_kinds: Sequence[str] = ()
     """Kinds of documents that keep their score."""
 
     @property
@@ -33,15 +34,13 @@ class DecayBoost:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return (*self.decay.multiplier().meta.root_names(), *(["kind"] if self.spared_kinds else []))
+        return (*read_by(self.decay), *(["kind"] if self.spared_kinds else []))
 
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
         return getattr(self.decay, "is_off", False) or any(hasattr(stage, "recency") for stage in before)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return rescored(frame, _boosted(self), fallback_ratio=FALLBACK_RATIO, spared_kinds=self.spared_kinds)
+        return rescored(frame, self._boosted, FALLBACK_RATIO, self.spared_kinds)
 
-
-@cache
-def _boosted(settings: DecayBoost) -> pl.Expr:
-    return pl.col("score") * settings.decay.multiplier()
+    def _boosted(self, columns: Columns) -> Numbers:
+        return columns.numbers("score") * self.decay.multiplier(columns)

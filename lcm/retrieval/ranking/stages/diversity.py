@@ -10,7 +10,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
 

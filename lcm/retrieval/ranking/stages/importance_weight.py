@@ -1,11 +1,11 @@
 """Importance as a factor."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import DEFAULT_RATING
 from lcm.retrieval.ranking.stages.clamp import rescored
@@ -28,10 +28,8 @@ class ImportanceWeight:
         check_range(self, "base_weight", "importance_weight", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return rescored(frame, _weighted(self), fallback_ratio=self.base_weight)
+        return rescored(frame, self._weighted, fallback_ratio=self.base_weight)
 
-
-@cache
-def _weighted(settings: ImportanceWeight) -> pl.Expr:
-    importance = pl.col("importance").fill_null(DEFAULT_RATING)
-    return pl.col("score") * (settings.base_weight + settings.importance_weight * importance)
+    def _weighted(self, columns: Columns) -> Numbers:
+        importance = columns.numbers("importance", missing=DEFAULT_RATING)
+        return columns.numbers("score") * (self.base_weight + self.importance_weight * importance)

@@ -1,12 +1,12 @@
 """Cosine to a score in (0, 1]: memory-lancedb-pro's mapping."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import polars as pl
 
+from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside, worked_out
+from lcm.retrieval.frames import beside
 from lcm.retrieval.source.candidates import scored_columns
 
 
@@ -18,10 +18,7 @@ class InverseDistance:
     """
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        scored = scored_columns(frame, "cosine").items()
-        return beside(frame, [worked_out(frame, _mapped(raw), score) for raw, score in scored])
-
-
-@cache
-def _mapped(raw: str) -> pl.Expr:
-    return 1.0 / (1.0 + (1.0 - pl.col(raw)))
+        columns, scored = Columns(frame), scored_columns(frame, "cosine").items()
+        return beside(
+            frame, [pl.Series(score, 1 / (1 + (1 - columns.numbers(raw))), nan_to_null=True) for raw, score in scored]
+        )

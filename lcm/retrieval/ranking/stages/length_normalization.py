@@ -1,12 +1,13 @@
 """Long texts match a little of everything: take that off their score."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.stages.clamp import rescored
 
@@ -23,7 +24,7 @@ class LengthNormalization:
     anchor: int = 500
     """UTF-16 code units; 0 or less: nothing changes."""
     slope: float = 0.5
-    spared_kinds: Sequence[str] = field(default=(), hash=False)
+    spared_kinds: Sequence[str] = ()
     """Kinds of documents that keep their score."""
 
     def __post_init__(self) -> None:
@@ -33,10 +34,8 @@ class LengthNormalization:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.anchor <= 0:
             return frame
-        return rescored(frame, _normalized(self), fallback_ratio=0.0, spared_kinds=self.spared_kinds)
+        return rescored(frame, self._normalized, 0.0, self.spared_kinds)
 
-
-@cache
-def _normalized(settings: LengthNormalization) -> pl.Expr:
-    times_the_anchor = (pl.col("length_utf16").fill_null(0) * (1 / settings.anchor)).clip(lower_bound=1.0)
-    return pl.col("score") / (1.0 + settings.slope * times_the_anchor.log(2))
+    def _normalized(self, columns: Columns) -> Numbers:
+        times_the_anchor = np.maximum(columns.numbers("length_utf16", missing=0.0) / self.anchor, 1.0)
+        return columns.numbers("score") / (1.0 + self.slope * np.log2(times_the_anchor))

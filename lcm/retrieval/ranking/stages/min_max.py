@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch, Expansion, Stage
-from lcm.retrieval.formula import beside, worked_out
+from lcm.retrieval.frames import beside
+from lcm.retrieval.ranking.ordering import of_queries, query_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,12 @@ class MinMax:
         return is_unit or not any(getattr(stage, "reads_unit_scores", False) for stage in behind)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return beside(frame, [worked_out(frame, _SCALED, "score")])
+        return beside(frame, [pl.Series("score", _scaled(frame), nan_to_null=True)])
 
 
-def _scaled(score: pl.Expr) -> pl.Expr:
-    least, greatest = score.min().over("query_id"), score.max().over("query_id")
+def _scaled(frame: pl.DataFrame) -> Numbers:
+    score, queries = Columns(frame).numbers("score"), query_numbers(frame)
+    least, greatest = of_queries(np.fmin, score, queries), of_queries(np.fmax, score, queries)
     spread = greatest - least
-    return pl.when(spread > 0).then((score - least) / spread).otherwise(1.0)
-
-
-_SCALED = _scaled(pl.col("score"))
+    is_spread = spread > 0
+    return np.where(is_spread, (score - least) / np.where(is_spread, spread, 1.0), 1.0)

@@ -10,7 +10,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import KeptBeside, places_of
 from lcm.retrieval.ranking.ordering import best_first, query_runs
 

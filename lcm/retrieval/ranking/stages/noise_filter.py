@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import kept_rows
+from lcm.retrieval.frames import kept_rows
 from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.ranking.ordering import is_one_query
 from lcm.retrieval.ranking.reasons import told_of

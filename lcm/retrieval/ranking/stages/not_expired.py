@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
+from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import filtered
+from lcm.retrieval.frames import kept_rows
 from lcm.retrieval.ranking.reasons import told_of
-
-_IS_VALID = pl.col("valid_until").is_null() | (pl.col("valid_until") > pl.col("asked_at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class NotExpired:
     reads = ("valid_until",)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return filtered(frame, _IS_VALID)
+        columns = Columns(frame)
+        return kept_rows(frame, columns.numbers("valid_until", missing=np.inf) > columns.numbers("asked_at"))
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, when it expired."""

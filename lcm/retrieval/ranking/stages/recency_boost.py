@@ -1,11 +1,12 @@
 """A bonus for what is new."""
 
 from dataclasses import dataclass
-from functools import cache
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.age import days_old
 from lcm.retrieval.ranking.stages.clamp import rescored
@@ -35,10 +36,8 @@ class RecencyBoost:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0 or self.weight == 0:
             return frame
-        return rescored(frame, _boosted(self), fallback_ratio=1.0)
+        return rescored(frame, self._boosted, fallback_ratio=1.0)
 
-
-@cache
-def _boosted(settings: RecencyBoost) -> pl.Expr:
-    age_days = days_old(clamp_future=settings.clamp_future)
-    return pl.col("score") + settings.weight * (age_days * (-1 / settings.half_life_days)).exp()
+    def _boosted(self, columns: Columns) -> Numbers:
+        age_days = days_old(columns, clamp_future=self.clamp_future)
+        return columns.numbers("score") + self.weight * np.exp(-age_days / self.half_life_days)

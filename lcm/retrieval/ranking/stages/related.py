@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Expansion, Stage
-from lcm.retrieval.formula import beside
+from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import documents_of
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.pipeline import RELATED, passed

@@ -1,13 +1,14 @@
 """BM25 to a score in [0.5, 1): memory-lancedb-pro's mapping."""
 
 from dataclasses import dataclass
-from functools import cache
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.formula import beside, worked_out
+from lcm.retrieval.frames import beside
 from lcm.retrieval.source.candidates import scored_columns
 
 
@@ -24,12 +25,9 @@ class Sigmoid:
         check_range(self, "scale", gt=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        scored = scored_columns(frame, "bm25").items()
-        return beside(frame, [worked_out(frame, _mapped(raw, self.scale), score) for raw, score in scored])
+        columns, scored = Columns(frame), scored_columns(frame, "bm25").items()
+        return beside(frame, [pl.Series(score, self._mapped(columns, raw), nan_to_null=True) for raw, score in scored])
 
-
-@cache
-def _mapped(raw: str, scale: float) -> pl.Expr:
-    bm25 = pl.col(raw)
-    mapped = pl.when(bm25 > 0).then(1.0 / (1.0 + (-bm25 / scale).exp())).otherwise(0.5)
-    return pl.when(bm25.is_not_null()).then(mapped).otherwise(pl.col(f"{raw.removesuffix('bm25')}contained"))
+    def _mapped(self, columns: Columns, raw: str) -> Numbers:
+        bm25, contained = columns.numbers(raw), columns.numbers(f"{raw.removesuffix('bm25')}contained")
+        return np.where(np.isnan(bm25), contained, 1.0 / (1.0 + np.exp(-np.maximum(bm25, 0.0) / self.scale)))

@@ -1,13 +1,13 @@
 """Age as a factor, slowed down by use."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.age import days_old, days_since
 from lcm.retrieval.ranking.stages.clamp import rescored
@@ -37,7 +37,7 @@ class TimeDecay:
     """In which half of the accesses are forgotten."""
     clamp_future: bool = False
     """What lies in the future is 0 days old. The original gives it a negative age, and so a factor above 1."""
-    spared_kinds: Sequence[str] = field(default=(), hash=False)
+    spared_kinds: Sequence[str] = ()
     """Kinds of documents that keep their score."""
     reads = ("access_count", "created_at", "kind", "last_accessed_at", "temporal_type")
 
@@ -49,13 +49,29 @@ class TimeDecay:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         if self.half_life_days == 0:
             return frame
-        return rescored(frame, _decayed(self), fallback_ratio=self.floor_ratio, spared_kinds=self.spared_kinds)
+        return rescored(frame, self._decayed, self.floor_ratio, self.spared_kinds)
+
+    def _decayed(self, columns: Columns) -> Numbers:
+        days = self.half_life_days
+        half_life_days = effective_half_life(
+            columns,
+            np.where(columns.are("temporal_type", "dynamic"), days / self.dynamic_divisor, days),
+            self.reinforcement_factor,
+            self.max_half_life_multiplier,
+            self.access_half_life_days,
+        )
+        age_days, floor = days_old(columns, clamp_future=self.clamp_future), self.floor_ratio
+        return columns.numbers("score") * (floor + (1.0 - floor) * np.exp(-age_days / half_life_days))
 
 
 def effective_half_life(
-    base_days: pl.Expr, reinforcement_factor: float, max_multiplier: float, access_half_life_days: float = 30.0
-) -> pl.Expr:
-    """The half-life in days of a document that was accessed n times, over its columns and `asked_at`.
+    columns: Columns,
+    base_days: Numbers,
+    reinforcement_factor: float,
+    max_multiplier: float,
+    access_half_life_days: float = 30.0,
+) -> Numbers:
+    """The half-life in days of a document that was accessed n times.
 
     base (1 + reinforcement_factor ln(1 + n 2^(-d / access_half_life_days))) with d the days since the last access,
     at most base max_multiplier; without access, or with a factor of 0, it is base.
@@ -64,25 +80,8 @@ def effective_half_life(
     """
     if reinforcement_factor == 0:
         return base_days
-    accesses = pl.col("access_count").fill_null(0)
-    idle_days = days_since(pl.col("last_accessed_at")).clip(lower_bound=0.0)
-    remembered = (accesses * (-idle_days * (math.log(2) / access_half_life_days)).exp()).fill_null(0.0)
-    longer = pl.min_horizontal(
-        base_days + base_days * reinforcement_factor * remembered.log1p(), base_days * max_multiplier
-    )
-    return pl.when(accesses > 0).then(longer).otherwise(base_days)
-
-
-@cache
-def _decayed(settings: TimeDecay) -> pl.Expr:
-    base_days = (
-        pl.when(pl.col("temporal_type") == "dynamic")
-        .then(settings.half_life_days / settings.dynamic_divisor)
-        .otherwise(settings.half_life_days)
-    )
-    half_life_days = effective_half_life(
-        base_days, settings.reinforcement_factor, settings.max_half_life_multiplier, settings.access_half_life_days
-    )
-    age_days = days_old(clamp_future=settings.clamp_future)
-    floor = settings.floor_ratio
-    return pl.col("score") * (floor + (1.0 - floor) * (-age_days / half_life_days).exp())
+    accesses = columns.numbers("access_count", missing=0.0)
+    idle_days = np.maximum(days_since(columns, "last_accessed_at"), 0.0)
+    remembered = np.where(np.isnan(idle_days), 0.0, accesses * np.exp2(-idle_days / access_half_life_days))
+    longer = base_days + base_days * reinforcement_factor * np.log1p(remembered)
+    return np.where(accesses > 0, np.fmin(longer, base_days * max_multiplier), base_days)

@@ -6,28 +6,32 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from lcm.plugins.lancedb_pro import row_metadata as metadata
+from lcm.protocols.columns import Columns
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
 from lcm.retrieval.ranking.stages.time_decay import effective_half_life as lengthened
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from tests.golden.adapters.lancedb_pro import ranking
 from tests.golden.components import component
+from tests.golden.originals import row_metadata as metadata
 
 KEYS = {f"{tier}_decay_floor": f"floor_{tier}" for tier in ("core", "working", "peripheral")}
 
 
 def decay_score(case: dict[str, Any]) -> dict[str, Any]:
     decay = configured(case["config"])
-    return memories([case["memory"]], case["now_ms"]).select(
-        memory_id="document_id",
-        recency=decay.recency(),
-        frequency=decay.frequency(),
-        intrinsic=decay.intrinsic(),
-        composite=decay.strength(),
-    ).row(0, named=True)  # fmt: skip
+    frame = memories([case["memory"]], case["now_ms"])
+    columns = Columns(frame)
+    return {
+        "memory_id": frame["document_id"].item(),
+        "recency": decay.recency(columns).item(),
+        "frequency": decay.frequency(columns).item(),
+        "intrinsic": decay.intrinsic(columns).item(),
+        "composite": decay.strength(columns).item(),
+    }
 
 
 def decay_search_boost(case: dict[str, Any]) -> list[float]:
@@ -37,15 +41,16 @@ def decay_search_boost(case: dict[str, Any]) -> list[float]:
 def search_boost(case: dict[str, Any], decay: Weibull) -> list[float]:
     """The boosted scores of a case, in the order given."""
     frame = memories([row["memory"] for row in case["results"]], case["now_ms"])
-    scores = pl.Series("score", [float(row["score"]) for row in case["results"]], dtype=pl.Float64)
-    return frame.select(decay.multiplier() * scores).to_series().to_list()
+    scores = np.array([float(row["score"]) for row in case["results"]], np.float64)
+    return (decay.multiplier(Columns(frame)) * scores).tolist()
 
 
 def decay_stale(case: dict[str, Any]) -> list[dict[str, Any]]:
     decay = configured(case["config"])
-    stale = memories(case["memories"], case["now_ms"]).filter(decay.is_stale())
-    found = stale.select(memory_id="document_id", composite=decay.strength())
-    return found.sort("composite", maintain_order=True).to_dicts()
+    frame = memories(case["memories"], case["now_ms"])
+    columns = Columns(frame)
+    found = frame.select(memory_id="document_id", composite=pl.Series(decay.strength(columns)))
+    return found.filter(pl.Series(decay.is_stale(columns))).sort("composite", maintain_order=True).to_dicts()
 
 
 def decay_boost(case: dict[str, Any]) -> list[dict[str, Any]]:
@@ -62,22 +67,22 @@ def boosted(case: dict[str, Any], stage: DecayBoost) -> list[dict[str, Any]]:
 def tier_evaluate(case: dict[str, Any]) -> dict[str, str] | None:
     frame = memories([case["memory"]], case["now_ms"]).with_columns(composite=pl.lit(float(case["composite"])))
     tiers = replace(maintenance_tiers(), **case["config"])
-    moves = transitions(tiers, frame, pl.col("composite"), case["now_ms"])
+    moves = transitions(tiers, frame, frame["composite"], case["now_ms"])
     return moves[0] if moves else None
 
 
 def tier_maintenance(case: dict[str, Any]) -> list[dict[str, str]]:
     frame = memories(case["memories"], case["now_ms"])
-    is_scored = ~pl.col("document_id").is_in(case["drop_score_for"])
-    strength = pl.when(is_scored).then(configured({}).strength())
+    is_dropped = frame["document_id"].is_in(case["drop_score_for"])
+    strength = pl.Series(configured({}).strength(Columns(frame))).set(is_dropped, None)
     return transitions(maintenance_tiers(), frame, strength, case["now_ms"])
 
 
 def effective_half_life(case: dict[str, Any]) -> float:
     memory = {"access_count": case["access_count"], "last_accessed_at_ms": case["last_accessed_at_ms"]}
     factor, multiplier = float(case["reinforcement_factor"]), float(case["max_half_life_multiplier"])
-    days = lengthened(pl.lit(float(case["base_half_life_days"])), factor, multiplier)
-    return memories([memory], case["now_ms"]).select(days=days)["days"].item()
+    columns = Columns(memories([memory], case["now_ms"]))
+    return lengthened(columns, np.array([float(case["base_half_life_days"])]), factor, multiplier).item()
 
 
 def configured(config: dict[str, float], override: str = "decay=weibull") -> Weibull:
@@ -91,7 +96,7 @@ def maintenance_tiers() -> DecayTiers:
     return tiers
 
 
-def transitions(tiers: DecayTiers, frame: pl.DataFrame, strength: pl.Expr, now_ms: float) -> list[dict[str, str]]:
+def transitions(tiers: DecayTiers, frame: pl.DataFrame, strength: pl.Series, now_ms: float) -> list[dict[str, str]]:
     moves = tiers.transitions(frame, strength, datetime.fromtimestamp(now_ms / 1000, UTC))
     return moves.select("from_tier", "to_tier", memory_id="document_id").to_dicts()
 

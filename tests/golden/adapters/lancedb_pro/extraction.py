@@ -8,7 +8,7 @@ from typing import Any
 from lcm.clock import EPOCH
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
-from lcm.writing.extraction.envelope import strip_envelope as stripped
+from lcm.writing.extraction.llm import strip_envelope as stripped
 from tests.golden.components import component, fields_of, instant, milliseconds
 from tests.support.language_models import Replying
 

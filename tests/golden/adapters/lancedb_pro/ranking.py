@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from lcm.javascript import clamp_int, utf16_length
-from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Stage
 from lcm.retrieval.ranking.stages.clamp import clamp01, clamp01_with_floor
@@ -20,6 +19,7 @@ from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.writing.noise import is_noise
 from tests.golden.components import documents_batch
+from tests.golden.originals import row_metadata as metadata
 
 INSTANT = pl.Datetime("ms", "UTC")
 LAST_MS = 8_640_000_000_000_000
@@ -35,9 +35,12 @@ KEYS = {
 
 
 def clamps(case: dict[str, Any]) -> dict[str, float]:
-    value, fallback = pl.lit(float(case["value"])), pl.lit(float(case["fallback"]))
-    clamped = pl.select(clamp01=clamp01(value, fallback), clamp01_with_floor=clamp01_with_floor(value, fallback))
-    return clamped.row(0, named=True) | {"clamp_int": clamp_int(float(case["value"]), case["min"], case["max"])}
+    value, fallback = np.array(float(case["value"])), np.array(float(case["fallback"]))
+    return {
+        "clamp01": clamp01(value, fallback).item(),
+        "clamp01_with_floor": clamp01_with_floor(value, fallback).item(),
+        "clamp_int": clamp_int(float(case["value"]), case["min"], case["max"]),
+    }
 
 
 def recency_boost(case: dict[str, Any]) -> list[dict[str, Any]] | str:

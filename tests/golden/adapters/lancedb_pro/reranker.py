@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import requests
 
+from lcm.protocols.columns import Columns
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.reranker.blending import Blend
@@ -43,7 +44,7 @@ def rerank_preservation_floor(case: dict[str, Any]) -> float:
     blend: Blend = remote.blend
     returned = None if case["unreturned"] else 0.0
     row = _frame([{"id": "a", **case}]).with_columns(reranker_score=pl.lit(returned, pl.Float64))
-    return float(row.select(blend.floor()).item())
+    return float(blend.floor(Columns(row)).item())
 
 
 def rerank_request(case: dict[str, Any]) -> dict[str, Any]:

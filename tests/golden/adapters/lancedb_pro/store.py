@@ -6,7 +6,7 @@ from typing import Any
 
 from lcm.clock import EPOCH
 from lcm.javascript import clamp_int
-from lcm.memory.document_timeline import DocumentTimeline
+from lcm.memory.live_documents import DocumentTimeline
 from lcm.protocols.retrieval import Batch
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import GLOBAL_SCOPE, Document

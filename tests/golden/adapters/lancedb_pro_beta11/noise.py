@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
-from lcm.writing.extraction.envelope import strip_envelope as stripped
+from lcm.writing.extraction.llm import strip_envelope as stripped
 from tests.golden.components import component, documents_batch
 from tests.lcm.retrieval.decay.frames import rows
 

@@ -7,9 +7,8 @@ from typing import Any, get_args
 
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.context.assembly.budget_shares import first_fit, longest_prefix
-from lcm.context.assembly.continuity import Continuity
+from lcm.context.assembly.continuity import Continuity, entry_of
 from lcm.context.assembly.memory_header import MemoryText, Source, message_text, sections
-from lcm.context.assembly.tail_turns import entry_of
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.records.context import ContextTier

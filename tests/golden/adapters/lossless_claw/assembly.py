@@ -5,20 +5,14 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from lcm.context.assembly import pairing
-from lcm.context.assembly.lossless import Lossless
-from lcm.context.assembly.pairing import PairedMessage
-from lcm.context.assembly.relevance import RelevanceIndex, terms
-from lcm.context.assembly.runtime_message import runtime_messages
-from lcm.context.assembly.shown_items import ShownItems
-from lcm.context.assembly.summaries_note import tier
+from lcm.context.assembly.lossless import Lossless, RelevanceIndex, terms, tier
+from lcm.context.assembly.shown_items import NO_RESULT, PairedMessage, ShownItems, paired
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose
-from lcm.transcript.rendering.storage_shape import rendered, stored_content
-from lcm.transcript.rendering.stored_parts import stored_parts
+from lcm.transcript.rendering.shown_form import rendered, runtime_messages, stored_content, stored_parts
 from tests.golden.components import component, fields_of
 
 ORIGINAL_NOTICE = (
@@ -81,8 +75,8 @@ def assembly(case: dict[str, Any]) -> dict[str, Any]:
 
 def tool_pairing_repair(case: dict[str, Any]) -> dict[str, Any]:
     placed = [PairedMessage(message) for message in case["messages"]]
-    paired = pairing.paired(placed, original().rules)
-    return {"messages": [_with_the_notice(found.message) for found in paired]}
+    repaired = paired(placed, original().rules)
+    return {"messages": [_with_the_notice(found.message) for found in repaired]}
 
 
 def relevance_scoring(case: dict[str, Any]) -> dict[str, Any]:
@@ -152,6 +146,6 @@ def _instant(text: str | None) -> datetime | None:
 
 
 def _with_the_notice(message: dict[str, Any]) -> dict[str, Any]:
-    if message["role"] != "toolResult" or message["content"] != [{"type": "text", "text": pairing.NO_RESULT}]:
+    if message["role"] != "toolResult" or message["content"] != [{"type": "text", "text": NO_RESULT}]:
         return message
     return {**message, "content": [{"type": "text", "text": ORIGINAL_NOTICE}]}

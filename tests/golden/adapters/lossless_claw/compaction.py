@@ -27,12 +27,12 @@ from lcm.compaction.window import StoredWindow
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.javascript import trim
 from lcm.javascript import utf16_length as units
-from lcm.plugins.lossless_claw.settings import counted_with
+from lcm.plugins.settings.environment import counted_with
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose
-from lcm.transcript.rendering.storage_shape import rendered
+from lcm.transcript.rendering.shown_form import rendered
 from tests.golden.adapters.lossless_claw.tokens import cut, digest, text_of
 from tests.golden.components import component, fields_of
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out

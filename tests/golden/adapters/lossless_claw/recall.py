@@ -5,11 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from lcm.clock import EPOCH, parse_instant
-from lcm.context.recall.describe import DescribedSummary
 from lcm.context.recall.expansion import distilled_text, expand, shortened
 from lcm.context.recall.grants import DEFAULT_DEPTH, DEFAULT_TOKEN_CAP, DEFAULT_TTL_SECONDS, Grants
-from lcm.context.recall.recall import Recall
-from lcm.context.recall.routing import route
+from lcm.context.recall.reader import DescribedSummary
+from lcm.context.recall.recall import Recall, route
 from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError
 from lcm.records.conversation import Message, Transcript

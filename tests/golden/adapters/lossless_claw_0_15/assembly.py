@@ -4,11 +4,8 @@ from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from lcm.context.assembly.lossless import Lossless
-from lcm.context.assembly.recall_cue import names_in, quoted
-from lcm.context.assembly.relevance import RelevanceIndex
+from lcm.context.assembly.lossless import Lossless, RelevanceIndex, fresh_tail, names_in, quoted
 from lcm.context.assembly.shown_items import ShownItems
-from lcm.context.assembly.tail import fresh_tail
 from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary

@@ -4,8 +4,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from lcm.compaction.lossless.decision import decide
-from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.lossless.lossless import Lossless, decide
 from lcm.compaction.lossless.modes import Modes
 from lcm.compaction.lossless.planning import leaf_chunk, leaf_trigger, threshold_trigger
 from lcm.compaction.progress import CompactionProgress

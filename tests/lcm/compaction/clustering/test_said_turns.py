@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.compaction.clustering.cluster_counting import ClusterCounting
-from lcm.compaction.clustering.said_turns import SaidTurns
+from lcm.compaction.clustering.clustering import SaidTurns
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.records.conversation import Message

@@ -103,7 +103,7 @@ def test_what_is_said_stands_where_it_is_said_to(lines: list[str]) -> None:
     text = "\n".join(lines)
     read = read_text(text)
     for finder in FINDERS.values():
-        assert all(text[one.start : one.end] == one.said for one in finder.find(read))
+        assert all(text[one.start : one.end] == one.said for one in finder(read))
 
 
 @given(st.sampled_from([text for kind, text, _ in FOUND if kind not in ("change", "command")]), st.integers(1, 3))

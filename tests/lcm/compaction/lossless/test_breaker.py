@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from lcm.compaction.lossless.breaker import CircuitBreaker
+from lcm.compaction.lossless.lossless import CircuitBreaker
 from tests.lcm.compaction.contexts import NOW
 
 MINUTE = timedelta(minutes=1)

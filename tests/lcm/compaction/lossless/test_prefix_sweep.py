@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lcm.compaction.lockstep import run
-from lcm.compaction.lossless.decision import Decision, decide
+from lcm.compaction.lossless.lossless import Decision, decide
 from lcm.compaction.progress import CompactionProgress
 from lcm.errors import AuthError
 from lcm.store.store import Store

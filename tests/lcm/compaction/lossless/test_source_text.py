@@ -5,8 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from lcm.clock import EPOCH
-from lcm.compaction.lossless.media import ALONE, BESIDE, OMITTED
-from lcm.compaction.lossless.source_text import has_words, source_of_messages, source_of_summaries, summary_words
+from lcm.compaction.lossless.source_text import (
+    ALONE,
+    BESIDE,
+    OMITTED,
+    has_words,
+    source_of_messages,
+    source_of_summaries,
+    summary_words,
+)
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.lossless.steps import step
+from lcm.compaction.lossless.source_text import step
 from lcm.records.conversation import Message, Part
 from lcm.transcript.parts import decompose
 from tests.lcm.compaction.contexts import BEGIN

@@ -3,16 +3,16 @@
 import pytest
 
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.context.assembly.budget_shares import AuthoredCosts, BudgetShares, OversizedHardError
+from lcm.context.assembly.budget_shares import BudgetShares, OversizedHardError, Price
 
 TURNS = [Turn(10, "user")] * 20
 WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)
-NOTHING = AuthoredCosts([], [])
+NOTHING: list[Price] = []
 
 
 def test_claims_come_in_order() -> None:
     tail = RecentTail(min_turns=2, budget_tokens=35, budget_fraction=None)
-    shares = BudgetShares().share(100, [25], AuthoredCosts([20, 20], [20, 20]), TURNS, tail)
+    shares = BudgetShares().share(100, [25], [Price(20, 20)] * 2, TURNS, tail)
     assert (shares.hard_tokens, shares.base_tokens, shares.soft) == (25, 20, 1)  # .3 * 100 = 30 < 40
     assert shares.tail_tokens == 30  # 35 are aimed at, a turn takes 10
     assert shares.left_tokens == 100 - 25 - 20 - 30
@@ -23,7 +23,7 @@ def test_claims_come_in_order() -> None:
 
 @pytest.mark.parametrize(("rules", "before", "after"), [("corrected", 60, 70), ("original", 90, 70)])
 def test_a_soft_block_that_comes_to_fit_takes_turns_away_only_in_the_original(rules, before, after):
-    soft, shares = AuthoredCosts([30], [30]), BudgetShares()
+    soft, shares = [Price(30, 30)], BudgetShares()
     assert shares.share(99, [], soft, TURNS, WHOLE, rules).tail_tokens == before  # 99 - .3 * 99 = 69.3, or 99
     assert shares.share(100, [], soft, TURNS, WHOLE, rules).tail_tokens == after  # 100 - 30
 

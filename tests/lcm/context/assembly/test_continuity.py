@@ -8,9 +8,8 @@ import pytest
 
 from lcm.compaction.recent_tail import RecentTail
 from lcm.context.assembly.budget_shares import BudgetShares
-from lcm.context.assembly.continuity import Continuity
+from lcm.context.assembly.continuity import Continuity, entry_of
 from lcm.context.assembly.memory_header import MemoryText, closing, opening, sections
-from lcm.context.assembly.tail_turns import entry_of
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.query import Recalled

@@ -1,6 +1,6 @@
 """What a text has to do with a prompt, by the corrected terms; golden vectors hold the original's."""
 
-from lcm.context.assembly.relevance import RelevanceIndex, terms
+from lcm.context.assembly.lossless import RelevanceIndex, terms
 
 TERMS = {
     "The a-10 x": ["the", "10"],

@@ -1,6 +1,6 @@
 """What the system prompt is told of summaries."""
 
-from lcm.context.assembly.summaries_note import summaries_note, tier
+from lcm.context.assembly.lossless import summaries_note, tier
 from tests.lcm.context.assembly.recorded import summary
 
 LEAF, CONDENSED, DEEP = summary("a"), summary("a", depth=1), summary("a", depth=2)

@@ -1,7 +1,6 @@
 """The head of a Markdown file."""
 
-from lcm.context.authored.front_matter import FrontMatter, front_matter, is_tagged
-from lcm.context.authored.lines import lines_of
+from lcm.context.authored.files import FrontMatter, front_matter, is_tagged, lines_of
 from lcm.records.rules import Rules
 
 BETWEEN_MARKS = {

@@ -11,7 +11,7 @@ from lcm.context.assembly.continuity import Continuity
 from lcm.context.authored.files import AuthoredFiles
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.store.guidance import read_nodes
+from lcm.store.documents import read_nodes
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.support.workspaces import minute, system, transcript
 
@@ -72,7 +72,7 @@ def test_an_edited_file_is_read_when_the_workspace_is_opened_again(tmp_path: Pat
     with Memory.open(parts(rules), tmp_path / "memory.db") as edited, Memory.open(parts(rules)) as fresh:
         assert set(found(edited, "goats")) == {"Sheep graze on the hill.", "Kettles are kept in the cellar."}
         assert hard(edited) == ["Never feed the goats after noon."]
-        ours, new = (memory.vector_index.vectors_of(["AGENTS.md#000003"]) for memory in (edited, fresh))
+        ours, new = (memory.live.indexes.vector_index.vectors_of(["AGENTS.md#000003"]) for memory in (edited, fresh))
         assert ours.tolist() == new.tolist()
 
 
@@ -82,4 +82,4 @@ def test_what_is_deleted_is_forgotten(tmp_path: Path, rules: Path) -> None:
     with Memory.open(parts(), tmp_path / "memory.db") as memory:
         assert found(memory, "goats") == []
         assert hard(memory) == []
-        assert len(memory.documents) == len(memory.vector_index) == 8
+        assert len(memory.documents) == len(memory.live.indexes.vector_index) == 8

@@ -23,7 +23,7 @@ MADE_AT = datetime(2026, 2, 1, tzinfo=UTC)
 
 
 def recall(**settings: object) -> Recall:
-    return Recall(Extractive(), TOKENS, **settings)  # type: ignore[arg-type]
+    return Recall(TOKENS, answerer=Extractive(), **settings)  # type: ignore[arg-type]
 
 
 def said(name: str, number: int, words: str) -> Message:

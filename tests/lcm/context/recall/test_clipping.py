@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.recall.clipping import clipped
+from lcm.context.recall.expansion import clipped
 from lcm.token_estimator.utf16_units import Utf16Units
 
 TOKENS = Utf16Units()

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.recall.describe import DescribedSummary
-from lcm.context.recall.reader import Reader
+from lcm.context.recall.reader import DescribedSummary, Reader
 from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError, LcmError
 from lcm.store.store import Store

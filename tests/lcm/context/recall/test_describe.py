@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.context.recall.describe import DescribedFile, DescribedSummary, file_description, summary_text
+from lcm.context.recall.reader import DescribedFile, DescribedSummary, file_description, summary_text
 from lcm.errors import StoreError
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import TOKENS, fold, holding, recall, talk

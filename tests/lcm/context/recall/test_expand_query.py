@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from lcm.context.answerer.answerer import Answer, GrantedReader, Question
 from lcm.context.answerer.extractive import Extractive
 from lcm.context.answerer.llm import Llm
-from lcm.context.recall.delegation import DelegatedAnswer, DelegationError
-from lcm.context.recall.recall import Recall
+from lcm.context.recall.reader import Reader
+from lcm.context.recall.recall import Answer, DelegatedAnswer, DelegationError, Question, Recall
 from lcm.errors import GrantError, LcmError, ModelError, StoreError
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import START, TOKENS, fold, recall, said, talk
@@ -40,7 +39,7 @@ def store() -> Store:
 
 
 def asked(store: Store, prompt: str, answerer: Any = None, clock: Any = told, **how: Any) -> DelegatedAnswer:
-    configured = Recall(answerer or Extractive(), TOKENS)
+    configured = Recall(TOKENS, answerer=answerer or Extractive())
     return configured.expand_query(configured.on(store), prompt, clock, **how)
 
 
@@ -48,10 +47,10 @@ def asked(store: Store, prompt: str, answerer: Any = None, clock: Any = told, **
 class Doing:
     """An answerer that does what a test wants."""
 
-    deed: Callable[[Question, GrantedReader], str]
-    readers: list[GrantedReader] = field(default_factory=list)
+    deed: Callable[[Question, Reader], str]
+    readers: list[Reader] = field(default_factory=list)
 
-    def answer(self, question: Question, reader: GrantedReader) -> Answer:
+    def answer(self, question: Question, reader: Reader) -> Answer:
         self.readers.append(reader)
         return Answer(self.deed(question, reader), ())
 
@@ -105,11 +104,11 @@ def test_what_is_named_must_be_there_and_of_one_conversation(store: Store) -> No
         assert asked(store, "Why did the migration fail?", summary_ids=[named]).answer.cited_messages == (2,)
 
 
-def fails(question: Question, reader: GrantedReader) -> str:
+def fails(question: Question, reader: Reader) -> str:
     raise ModelError("no reply")
 
 
-def breaks(question: Question, reader: GrantedReader) -> str:
+def breaks(question: Question, reader: Reader) -> str:
     raise KeyboardInterrupt
 
 
@@ -118,7 +117,7 @@ def breaks(question: Question, reader: GrantedReader) -> str:
 )
 def test_the_grant_ends_on_every_exit(store: Store, deed: Any, error: Any) -> None:
     doing = Doing(deed)
-    configured = Recall(doing, TOKENS)
+    configured = Recall(TOKENS, answerer=doing)
     for _ in range(2):  # the slot is free again too
         with nullcontext() if error is None else pytest.raises(error):
             configured.expand_query(configured.on(store), "What?", told, query="migration")
@@ -132,7 +131,7 @@ def test_the_grant_ends_on_every_exit(store: Store, deed: Any, error: Any) -> No
 def test_an_answer_that_comes_too_late_is_none_and_its_grant_expires_meanwhile(store: Store) -> None:
     now, first = [START], store.summaries()[0].summary_id
 
-    def slow(question: Question, reader: GrantedReader) -> str:
+    def slow(question: Question, reader: Reader) -> str:
         now[0] += timedelta(seconds=149)
         reader.expand([first])
         now[0] += timedelta(seconds=1)
@@ -147,14 +146,14 @@ def test_an_answer_that_comes_too_late_is_none_and_its_grant_expires_meanwhile(s
 def test_a_delegated_reader_does_not_delegate(store: Store) -> None:
     refusals = []
 
-    def recursive(question: Question, reader: GrantedReader) -> str:
+    def recursive(question: Question, reader: Reader) -> str:
         for request in ("a", "a", "b"):
             with pytest.raises(DelegationError) as refusal:
                 configured.expand_query(reader, "What?", told, query="migration", request_id=request)  # type: ignore[arg-type]
             refusals.append((refusal.value.code, refusal.value.reason))
         return "done"
 
-    configured = Recall(Doing(recursive), TOKENS)
+    configured = Recall(TOKENS, answerer=Doing(recursive))
     configured.expand_query(configured.on(store), "What?", told, query="migration")
     code = "EXPANSION_RECURSION_BLOCKED"
     assert refusals == [(code, "depth_cap"), (code, "idempotent_reentry"), (code, "depth_cap")]
@@ -163,7 +162,7 @@ def test_a_delegated_reader_does_not_delegate(store: Store) -> None:
 def test_one_question_at_a_time_for_each_asker(store: Store) -> None:
     outcome = []
 
-    def nested(question: Question, reader: GrantedReader) -> str:
+    def nested(question: Question, reader: Reader) -> str:
         if question.prompt == "inner":
             return "fine"
         for origin in ("main", "other"):
@@ -174,7 +173,7 @@ def test_one_question_at_a_time_for_each_asker(store: Store) -> None:
                 outcome.append(f"{origin} {refusal.code}")
         return "done"
 
-    configured = Recall(Doing(nested), TOKENS)
+    configured = Recall(TOKENS, answerer=Doing(nested))
     configured.expand_query(configured.on(store), "outer", told, query="migration")
     assert outcome == ["main EXPANSION_CONCURRENCY_BLOCKED", "other"]
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from lcm.context.recall.describe import DescribedFile, DescribedMessage, DescribedSummary, message_text
-from lcm.context.recall.expansion import distilled_text
-from lcm.context.recall.items import named_item
-from lcm.context.recall.reader import Reader
+from lcm.context.recall.expansion import distilled_text, named_item
+from lcm.context.recall.reader import DescribedFile, DescribedMessage, DescribedSummary, Reader, message_text
 from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError, StoreError
 from lcm.records.conversation import Message, Part

@@ -1,6 +1,6 @@
 """How long patterns become when they are compiled."""
 
-from lcm.context.recall.pattern_steps import written_out_steps
+from lcm.context.recall.grep import written_out_steps
 
 STEPS = {
     "": 0,

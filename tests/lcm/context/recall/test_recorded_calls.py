@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.context.recall.describe import DescribedMessage
+from lcm.context.recall.reader import DescribedMessage
 from lcm.errors import TranscriptError
 from lcm.store.doctor import scan
 from lcm.store.store import Store

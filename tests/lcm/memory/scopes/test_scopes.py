@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.memory.scopes.scopes import BYPASS_IDS, Scopes, with_access, with_definition, without_definition
+from lcm.memory.scopes.scopes import BYPASS_IDS, Scopes
 
 IDS = st.sampled_from(["main", "alice", "bob", " main ", "agent:1", "日本"])
 NAMES = st.sampled_from(
@@ -60,25 +60,3 @@ def test_an_entry_of_unknown_scopes_is_logged(caplog: pytest.LogCaptureFixture) 
     assert [record.getMessage() for record in caplog.records] == [
         "agent_access of 'main' names scopes that are not defined: nowhere"
     ]
-
-
-def test_what_is_taken_back_is_no_more_defined_and_the_global_scope_and_the_default_stay() -> None:
-    settings = Scopes(definitions={"team": "ours"}, agent_access={"main": ["team", "global"], "bob": ["team"]})
-    assert without_definition(settings, "team") == Scopes(agent_access={"main": ["global"], "bob": []})
-    assert without_definition(settings, "other") is settings
-    with pytest.raises(ValueError, match="the global scope cannot be removed"):
-        without_definition(Scopes(), "global")
-    with pytest.raises(ValueError, match="default must be one of"):
-        without_definition(Scopes(default="team", definitions={"team": None}), "team")
-    with pytest.raises(ValueError, match="at most 100 letters"):
-        with_definition(Scopes(), "x" * 101)
-
-
-def test_access_of_nobody_or_to_nothing_is_refused() -> None:
-    for agent_id, entry, message in (
-        ("  ", "global", "agent_id must not be blank"),
-        ("system", "global", "must not name a reserved id"),
-        ("main", "nowhere", "must name defined scopes, got 'nowhere'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            with_access(Scopes(), agent_id, [entry])

@@ -15,12 +15,9 @@ from mcp.server import Server
 
 from lcm.errors import LcmError, MigrationError
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.identity import identified
-from lcm.memory.scopes.scopes import Scopes
-from lcm.plugins.mcp.opened_memory import OpenedMemory
-from lcm.plugins.mcp.schemas import TOOLS
+from lcm.memory.scopes.scopes import Scopes, identified
 from lcm.plugins.mcp.server import served
-from lcm.plugins.mcp.tools import AgentTools
+from lcm.plugins.mcp.tools import TOOLS, AgentTools, OpenedMemory
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import fold, recall, talk
 from tests.lcm.store.contents import json_values

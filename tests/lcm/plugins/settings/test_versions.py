@@ -8,6 +8,7 @@ from lcm.plugins.settings.table import check
 from lcm.plugins.settings.tables import TABLES, VERSIONS, named_table
 
 OLD, NEW = TABLES["libravdb"], named_table("libravdb@1.10")
+BETA = named_table("lancedb_pro@1.1.0-beta.11")
 TAKEN = {
     **{f"section7{name}": value for name, value in {
         "CoarseTopK": 9, "SecondPassTopK": 7, "Theta1": 0.3, "Kappa": 0.4, "HopEta": 0.6, "HopThreshold": 0.1,
@@ -70,3 +71,27 @@ def test_what_a_later_version_switches_on_by_itself_is_read_so() -> None:
     assert related not in newer.values
     switched_on = {**least, "retrieval": {"neighborEnrichment": {"enabled": True}}}
     assert read(named_table("lancedb_pro@1.1.0-beta.11"), switched_on).values[related] == 2
+
+
+NEIGHBOURS, FOLDERS = "ranking.stages.related.per_result", "authored.paths"
+
+
+@pytest.mark.parametrize(
+    ("table", "document", "key", "expected"),
+    [
+        (BETA, {"retrieval": {"neighborEnrichment": {"maxPerResult": 3}}}, NEIGHBOURS, None),
+        (BETA, {"retrieval": {"neighborEnrichment": {"maxPerResult": 3, "enabled": False}}}, NEIGHBOURS, None),
+        (BETA, {"retrieval": {"neighborEnrichment": {"maxPerResult": 3, "enabled": True}}}, NEIGHBOURS, 3),
+        (OLD, {"markdownIngestionRoots": ["/a"]}, FOLDERS, ["/a"]),
+        (OLD, {"markdownIngestionRoots": ["/a"], "markdownIngestionEnabled": False}, FOLDERS, None),
+        (OLD, {"markdownIngestionObsidianRoots": ["/a"]}, FOLDERS, ["/a"]),
+        (NEW, {"markdownIngestionRoots": ["/a"]}, FOLDERS, None),
+        (NEW, {"markdownIngestionObsidianRoots": ["/a"]}, FOLDERS, None),
+        (NEW, {"markdownIngestionRoots": ["/a"], "markdownIngestionEnabled": True}, FOLDERS, ["/a"]),
+    ],
+)
+def test_a_switch_that_is_not_set_is_taken_as_the_code_of_the_version_does(table, document, key, expected) -> None:
+    found = read(table, {"embedding": {"apiKey": "${EMBED_KEY}"}, **document} if table is BETA else document)
+    assert found.values.get(key) == expected
+    assert bool(found.ignored) is (expected is None)
+    assert all(why.endswith("nabled is off") for why in found.ignored.values())

@@ -6,13 +6,14 @@ from datetime import timedelta
 import pytest
 
 from lcm.clock import EPOCH
+from lcm.protocols.columns import Columns
 from lcm.retrieval.decay.exponential import Exponential
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, rows
 
 
 def left(decay: Exponential, **columns: list[object]) -> list[float]:
-    return rows(**columns).select(decay.multiplier()).to_series().to_list()
+    return decay.multiplier(Columns(rows(**columns))).tolist()
 
 
 @pytest.mark.parametrize(("whose", "rate"), [("session", 1e-4), ("durable", 1e-5), ("global", 2e-6)])
@@ -33,7 +34,7 @@ def test_of_no_known_class_it_decays_as_what_everybody_shares() -> None:
 
 def test_one_rate_for_all_needs_no_class() -> None:
     frame = rows(created_at=[NOW - timedelta(seconds=5)]).drop("scope_class")
-    assert frame.select(Exponential(0.1, 0.1, 0.1).strength()).item() == pytest.approx(math.exp(-0.5))
+    assert Exponential(0.1, 0.1, 0.1).strength(Columns(frame)).item() == pytest.approx(math.exp(-0.5))
 
 
 def test_a_rate_that_is_none_is_refused() -> None:

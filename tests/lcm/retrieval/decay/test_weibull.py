@@ -2,10 +2,11 @@
 
 import math
 import re
+from collections.abc import Callable
 
-import polars as pl
 import pytest
 
+from lcm.protocols.columns import Columns, Numbers
 from lcm.retrieval.decay.weibull import Weibull
 from pipelines.config import building, composition, conf_folder
 from tests.lcm.refusals import assert_refused
@@ -14,18 +15,18 @@ from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 PRESETS = sorted((conf_folder.conf_dir() / "decay").glob("weibull*.yaml"))
 
 
-def values(expression: pl.Expr, **columns: list[object]) -> list[float]:
-    return rows(**columns).select(value=expression)["value"].to_list()
+def values(formula: Callable[[Columns], Numbers], **columns: list[object]) -> list[float]:
+    return formula(Columns(rows(**columns))).tolist()
 
 
 def test_the_future_and_the_unknown_are_new() -> None:
-    assert values(Weibull().recency(), created_at=[days_ago(-9), None]) == [1.0, 1.0]
+    assert values(Weibull().recency, created_at=[days_ago(-9), None]) == [1.0, 1.0]
 
 
 def test_recency_may_lift_an_unused_document() -> None:
     unused = {"created_at": [NOW], "importance": [0.5], "confidence": [0.5]}
-    assert values(Weibull().multiplier(), **unused) == [pytest.approx(0.3 + 0.7 * 0.7)]
-    assert values(Weibull(recency_lifts=True).multiplier(), **unused) == [pytest.approx(1.0)]
+    assert values(Weibull().multiplier, **unused) == [pytest.approx(0.3 + 0.7 * 0.7)]
+    assert values(Weibull(recency_lifts=True).multiplier, **unused) == [pytest.approx(1.0)]
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda path: path.stem)
@@ -38,7 +39,7 @@ def test_a_preset_says_its_true_half_lives(preset) -> None:
         for tier, days in half_lives.items():
             around = [days_ago(days - 0.051), days_ago(days + 0.051)]
             same = {"decay_tier": [tier] * 2, "temporal_type": [temporal_type] * 2}
-            before, after = values(decay.recency(), created_at=around, **same)
+            before, after = values(decay.recency, created_at=around, **same)
             assert before > 0.5 > after
 
 

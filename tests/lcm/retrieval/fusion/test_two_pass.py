@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.fusion.two_pass import TwoPass, authority, keyword_coverage
+from lcm.retrieval.fusion.two_pass import TwoPass, authority, keyword_coverage, most_accesses
+from lcm.retrieval.ranking.ordering import query_numbers
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows
@@ -161,8 +163,9 @@ def test_a_score_never_exceeds_authority_and_is_always_a_number(
     is_apart = pl.lit(stage.rules == "corrected") & (pl.col("kind") == "guidance")
     for part in (found.filter(is_apart), found.filter(~is_apart)):
         # With fewer rows nobody was used more than whoever is left, so that this authority is no less than the stage's.
-        bound = part.with_columns(omega=authority(stage.recency, *weights))
-        for score, omega in bound.select("score", "omega").iter_rows():
+        columns = Columns(part)
+        most = most_accesses(columns, query_numbers(part))
+        for score, omega in zip(part["score"], authority(columns, stage.recency, *weights, most), strict=True):
             assert 0 <= score <= omega + 1e-12 <= 1 + 1e-11
 
 

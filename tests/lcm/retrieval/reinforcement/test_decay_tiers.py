@@ -13,7 +13,7 @@ AT_CORE = {"decay_tier": "working", "access_count": 10, "strength": 0.7, "import
 
 def step(strength: float | None, tiers: DecayTiers | None = None, **columns: object) -> str | None:
     frame = rows(**{name: [value] for name, value in columns.items()})
-    moves = (tiers or DecayTiers()).transitions(frame, pl.lit(strength, pl.Float64), NOW)
+    moves = (tiers or DecayTiers()).transitions(frame, pl.Series([strength], dtype=pl.Float64), NOW)
     assert moves.columns == ["document_id", "from_tier", "to_tier", "reason"]
     assert moves["from_tier"].to_list() == frame["decay_tier"].to_list()[: len(moves)]
     return moves["to_tier"].item() if len(moves) else None
@@ -38,7 +38,7 @@ def test_a_step_says_why() -> None:
     documents = rows(decay_tier=["working", "working"], created_at=[NOW, days_ago(70)]).with_columns(
         strength=pl.Series([0.1, 0.5])
     )
-    moves = DecayTiers().transitions(documents, pl.col("strength"), NOW)
+    moves = DecayTiers().transitions(documents, documents["strength"], NOW)
     assert moves.select("document_id", "reason").rows() == [
         ("d0", "weak: 0 accesses, strength 0.1"),
         ("d1", "old and little used: 0 accesses, strength 0.5, 70.0 days"),

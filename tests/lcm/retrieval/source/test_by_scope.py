@@ -134,7 +134,7 @@ def test_impossible_sizes_are_refused() -> None:
 def test_an_index_of_several_widths_says_which_answered(memory: Memory) -> None:
     class Widths:
         def __init__(self) -> None:
-            self.index = memory.vector_index
+            self.index = memory.live.indexes.vector_index
 
         def search_tiers(self, vectors, k, allowed=None):
             width = 64 if allowed is None or len(allowed) > kinds.PLACES else 256

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from lcm.context.assembly.runtime_message import calls_of, result_id_of, runtime_messages
 from lcm.records.conversation import Message, Part
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import READERS, read_transcripts
 from lcm.transcript.rendering.agent_form import agent_messages, turn_of
+from lcm.transcript.rendering.shown_form import calls_of, result_id_of, runtime_messages
 from tests.lcm.context.assembly.recorded import assistant, call, message, result
 
 

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from lcm.records.rules import Rules
-from lcm.writing.admission.gating_signals import Familiarity, Patterns, evidence, load_patterns
+from lcm.writing.admission.gating import Familiarity, Patterns, evidence, load_patterns
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "gating.md").read_text()

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lcm.javascript import utf16_length
 from lcm.records.conversation import Message
-from lcm.writing.extraction.chunks import Chunk, Turn, chunks, last_units
+from lcm.writing.extraction.llm import Chunk, Turn, chunks, last_units
 
 
 def turns(sessions: str, lengths: list[int] | None = None) -> list[Turn]:

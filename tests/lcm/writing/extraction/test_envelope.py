@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.writing.extraction.envelope import strip_envelope
+from lcm.writing.extraction.llm import strip_envelope
 
 IDS = '```json\n{"sender_id": "7", "message_id": "3"}\n```'
 INFO = 'Sender (untrusted metadata):\n```json\n{"name": "Ada"}\n```'

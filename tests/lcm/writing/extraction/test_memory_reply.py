@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.writing.extraction.memory_reply import ExtractedMemory, read_reply
+from lcm.writing.extraction.llm import ExtractedMemory, read_reply
 
 LAUNCH = {"category": "events", "abstract": "Launched the app"}
 

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-import polars as pl
 import pytest
 
+from lcm.protocols.columns import Columns, Numbers
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
@@ -17,11 +17,13 @@ from tests.lcm.retrieval.decay.frames import rows, scored
 class Written:
     """Takes the multiplier from a column."""
 
-    def multiplier(self) -> pl.Expr:
-        return pl.col("confidence")
+    reads = ("confidence",)
 
-    def strength(self) -> pl.Expr:
-        return pl.col("confidence")
+    def multiplier(self, columns: Columns) -> Numbers:
+        return columns.numbers("confidence")
+
+    def strength(self, columns: Columns) -> Numbers:
+        return columns.numbers("confidence")
 
 
 def test_the_multiplier_scales_the_score_and_three_tenths_stand_in_for_one_that_is_no_number() -> None:

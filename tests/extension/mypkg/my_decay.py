@@ -1,0 +1,28 @@
+"""A decay of one's own: what is no longer fresh counts for half."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lcm.protocols.columns import Columns, Numbers
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class MyDecay:
+    """multiplier = strength = 1 for documents of at most `fresh_days` days, else 1/2."""
+
+    fresh_days: float = 30
+    reads = ("created_at",)
+
+    def __post_init__(self) -> None:
+        if self.fresh_days < 0:
+            raise ValueError(f"fresh_days must be >= 0, got {self.fresh_days}")
+
+    def multiplier(self, columns: Columns) -> Numbers:
+        age_ms = columns.numbers("asked_at") - columns.numbers("created_at")
+        return np.where(age_ms > self.fresh_days * _DAY_MS, 0.5, 1.0)
+
+    def strength(self, columns: Columns) -> Numbers:
+        return self.multiplier(columns)
