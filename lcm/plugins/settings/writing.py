@@ -98,7 +98,7 @@ def _write(row: Row, config: Mapping[str, Any], result: ExportedSettings) -> Non
         put(result.document, row.path, value)
     else:
         result.by_variable[row.path] = value
-    if row.switch and value:
+    if row.switch:
         put(result.document, row.switch, True)
     if row.without_effect:
         result.without_effect[key] = row.without_effect

@@ -22,10 +22,10 @@ def told(plugin: Plugin, key: str, value: Any, **chosen: str) -> ExportedSetting
     return written(plugin.table, config, config, plugin.choices)
 
 
-def test_folders_are_switched_on_where_any_is_named(plugins: dict[str, Plugin]) -> None:
-    for paths, switch in ((["/notes"], True), ([], None)):
+def test_the_switch_of_folders_is_written_with_them(plugins: dict[str, Plugin]) -> None:
+    for paths in (["/notes"], []):
         document = told(plugins["libravdb"], "authored.paths", paths, authored="libravdb").document
-        assert (document["markdownIngestionRoots"], document.get("markdownIngestionEnabled")) == (paths, switch)
+        assert (document["markdownIngestionRoots"], document["markdownIngestionEnabled"]) == (paths, True)
 
 
 @pytest.mark.parametrize(
