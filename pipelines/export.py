@@ -39,7 +39,7 @@ from lcm import __version__
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.given import plain_bytes
-from lcm.plugins.libravdb.daemon_environment import daemon_environment
+from lcm.plugins.settings.daemon_environment import daemon_environment
 from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import rendered, variables
 from lcm.plugins.settings.table import ABSENT, Table, at, check

@@ -371,6 +371,6 @@ def _list(read: Sequence[_FileReport], earlier: Sequence[dict[str, Any]], listin
 
 def _tell_refused(taken: Sequence[_FileReport]) -> None:
     refused = [(one.refused, one.is_passed_over) for one in taken if one.refused is not None]
-    warn_in_part("passed over", [without_formats(reason) for reason, is_passed_over in refused if is_passed_over])
-    for reason in (reason for reason, is_passed_over in refused if not is_passed_over):
+    warn_in_part("passed over", [without_formats(reason) for reason, is_over in refused if is_over])
+    for reason in (reason for reason, is_over in refused if not is_over):
         warn(f"not taken in: {reason}")

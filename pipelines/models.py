@@ -4,7 +4,8 @@ lcm models export NAME|FOLDER [precision=int8]
 lcm models check NAME|FOLDER [texts=FILE] [count=100] [max_new_tokens=64] [prefix=TEXT]
 
 List the T5s that are known by name, for `summarizer=t5 summarizer.model=NAME`: what they were trained on, their licence
-and size, where their files come from, and whether they are here. `pip install '.[models]'` brings what exports them.
+and size, where their files come from, and whether they are here. `pip install '.[models]'` brings what exports them and
+what decodes.
 
   lcm models get t5-small
   lcm models export t5-small precision=int8
@@ -23,15 +24,27 @@ four beams: how many summaries are equal token by token, what int8 changes (equa
 each is. It ends with 1 if fp32 does not say what torch says. Of a text that is longer the first window is read."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
-from eval.models.manifest import Manifest
-from lcm.compaction.summarizer.checkpoints import Checkpoint, checkpoint_folder, checkpoints, missing_files
-from lcm.errors import LcmError
+from eval.models.checking import Checked, Result, check, sample_texts, texts_of
+from eval.models.getting import Manifest, Source, source_at, source_of
+from eval.models.getting import get as get_files
+from lcm.compaction.summarizer.t5_files import Checkpoint, T5Files, checkpoint_folder, checkpoints, missing_files
+from lcm.errors import LcmError, ModelError
+from lcm.retrieval.embedder.export import RECORD, Precision
 from lcm.retrieval.embedder.onnx import file_sha256
-from pipelines.steps.model_checking import check_model
-from pipelines.steps.model_exporting import export
-from pipelines.steps.model_getting import get
-from pipelines.views.terminal import say
+from pipelines.config.arguments import told_apart
+from pipelines.views.downloading import downloading
+from pipelines.views.output import output
+from pipelines.views.progress import progress
+from pipelines.views.terminal import kept, say, show_table
+
+_OF_CHECK = ("texts", "count", "max_new_tokens", "prefix")
+_COUNT, _MAX_NEW_TOKENS, _PREFIX = 100, 64, "summarize: "
+DIFFERS = 1
+"""The exit code where full precision does not say what torch says."""
+_COLUMNS = ("by", "beams", "batch", "equal", "close", "ROUGE-L", "tokens/s", "s/summary")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,3 +96,84 @@ def _here(checkpoint: Checkpoint) -> str:
     pinned = sum(file.sha256 is not None for file in checkpoint.files)
     trusted = len(checkpoint.files) - pinned
     return f"{folder}: {pinned} files of known digests, {trusted} as they first came"
+
+
+def export(arguments: Sequence[str]) -> int:
+    """`lcm models export NAME|FOLDER [precision=int8]`."""
+    command = told_apart(arguments, ("precision",), is_configured=False)
+    if len(command.words) != 1:
+        raise ModelError("name one model to export: lcm models export NAME, or lcm models export FOLDER")
+    precision: Precision = "int8" if command.choice("precision", ("fp32", "int8"), "fp32") == "int8" else "fp32"
+    files = T5Files.find(command.words[0], precision)
+    for graph in (files.encoder, files.decoder, files.decoder_with_past):
+        say(f"{graph.name}: {graph.stat().st_size / 1e6:,.1f} MB")
+    how = f"versions and digests in {RECORD}" if (files.folder / RECORD).is_file() else "used as it is"
+    kept(files.folder, f" ({precision}, {how})")
+    return 0
+
+
+def get(arguments: Sequence[str]) -> int:
+    """`lcm models get NAME|URL [FOLDER] [base_url=URL]`."""
+    command = told_apart(arguments, ("base_url",), is_configured=False)
+    if len(command.words) not in (1, 2):
+        raise ModelError("name one model to get: lcm models get NAME, or lcm models get URL FOLDER")
+    name, *into = command.words
+    checkpoint = None if "://" in name else checkpoints().get(name)
+    source = _source(name, checkpoint, command.settings.get("base_url"))
+    if not into and checkpoint is None:
+        raise ModelError(f"name the folder that is to hold the files: lcm models get {name} FOLDER")
+    folder = Path(into[0]).expanduser() if into else checkpoint_folder(name)
+    if checkpoint is not None:
+        say(f"{checkpoint.repository}: {checkpoint.trained_on}\nlicence: {checkpoint.licence}")
+    else:
+        say(f"{source.address}\nlicence: whoever published it says; lcm does not know")
+    with downloading() as shown:
+        manifest = get_files(source, folder, shown)
+    known = {} if checkpoint is None else {file.name: file.sha256 for file in checkpoint.files}
+    for file, digest in manifest.files.items():
+        trust = "as published" if known.get(file) == digest else "trusted as it first came"
+        say(f"{file}: {(folder / file).stat().st_size / 1e6:,.1f} MB, sha256 {digest}, {trust}")
+    kept(folder)
+    return 0
+
+
+def _source(name: str, checkpoint: Checkpoint | None, base_url: str | None) -> Source:
+    if checkpoint is not None:
+        return source_of(checkpoint, base_url)
+    if "://" in name:
+        return source_at(name)
+    raise ModelError(f"no such model: {name!r}; choose one of: {', '.join(checkpoints())}, or give a URL")
+
+
+def check_model(arguments: Sequence[str]) -> int:
+    """`lcm models check NAME|FOLDER [texts=FILE]`; returns the exit code."""
+    command = told_apart(arguments, _OF_CHECK, is_configured=False)
+    if len(command.words) != 1:
+        raise ModelError("name one model to check: lcm models check NAME, or lcm models check FOLDER")
+    count, limit = command.number("count") or _COUNT, command.number("max_new_tokens") or _MAX_NEW_TOKENS
+    named = command.settings.get("texts")
+    texts = sample_texts(count) if named is None else texts_of(Path(named).expanduser(), count)
+    with progress() as show:
+        found = check(command.words[0], texts, limit, command.settings.get("prefix", _PREFIX), show)
+    _show(found)
+    return 0 if found.holds else DIFFERS
+
+
+def _show(found: Checked) -> None:
+    say(
+        f"{found.model}: {found.texts} texts, summaries of at most {found.limit} tokens, {found.threads} threads; "
+        "beside torch's, token by token"
+    )
+    show_table(_COLUMNS, [_row(one) for one in found.results], numbers=_COLUMNS[1:])
+    says = "says what torch says" if found.holds else "does not say what torch says"
+    say(f"fp32 {says}; close: two choices within 1e-4 nats, so that rounding decides")
+    results = [{**asdict(one), "tokens_per_second": one.tokens_per_second} for one in found.results]
+    output().result = {**asdict(found), "holds": found.holds, "results": results}
+
+
+def _row(one: Result) -> tuple[object, ...]:
+    held = one.agreement
+    shares = ("", "") if held is None else (f"{held.equal} of {one.texts}", held.close)
+    rouge_l = "" if one.rouge_l is None else f"{one.rouge_l:.3f}"
+    speed = (f"{one.tokens_per_second:,.1f}", f"{one.seconds_per_summary:.3f}")
+    return (one.by, one.beams, one.batch_size, *shares, rouge_l, *speed)

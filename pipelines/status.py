@@ -7,7 +7,7 @@ authored blocks, journal entries; and what waits: messages of which no documents
 
 from collections.abc import Sequence
 
-from lcm.store.census import census
+from lcm.store.doctor import census
 from pipelines.steps.recall import no_words, opened_store, read_arguments
 from pipelines.views.terminal import show_table, tell_json
 

@@ -10,7 +10,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.memory.session.rules import SessionRules
-from lcm.plugins.lossless_claw.settings import SETTINGS
+from lcm.plugins.settings.tables import TABLES
 from pipelines.config import building, command_line, composition, conf_folder
 from tests.support import composing
 from tests.support.knobs.knob import KNOBS
@@ -29,13 +29,14 @@ CHOICES = {
 """What the system chooses, and the groups that some settings need beside it."""
 WAITS = {"language_model.model.timeout_seconds", "summarizer.timeout_seconds"}
 """How long something may take: no reply depends on it, so its own tests stall a server."""
-KEYS = [key for setting in SETTINGS for key in setting.yaml_keys]
+ROWS = TABLES["lossless_claw"].rows
+KEYS = [key.path for row in ROWS for key in row.keys]
 
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for setting in SETTINGS:
-        monkeypatch.delenv(setting.environment, raising=False)
+    for row in ROWS:
+        monkeypatch.delenv(row.environment or row.path, raising=False)
 
 
 def composed(*arguments: str) -> DictConfig:
@@ -44,7 +45,7 @@ def composed(*arguments: str) -> DictConfig:
 
 
 def test_a_setting_has_a_key_or_a_reason() -> None:
-    assert [setting.name for setting in SETTINGS if bool(setting.yaml_keys) == bool(setting.host_only)] == []
+    assert [row.path for row in ROWS if bool(row.keys) == bool(row.no_key)] == []
 
 
 def test_a_key_stands_in_the_configuration_of_the_system() -> None:
@@ -69,13 +70,13 @@ def test_turning_a_key_changes_behaviour() -> None:
 def test_the_defaults_of_the_system_are_the_originals() -> None:
     config = composition.composed([SYSTEM])
     differing = {
-        key: (setting.default, OmegaConf.select(config, key))
-        for setting in SETTINGS
-        for key in setting.yaml_keys
-        if key.partition(".")[0] in ("assembly", "compaction", "session")
-        if setting.yaml_value(setting.default) != OmegaConf.select(config, key)
+        key.path: (row.path, OmegaConf.select(config, key.path))
+        for row in ROWS
+        for key in row.keys
+        if key.path.partition(".")[0] in ("assembly", "compaction", "session")
+        if key.read(row.default_in({})) != OmegaConf.select(config, key.path)
     }
-    assert differing == {"session.bootstrap_max_tokens": (None, 0)}  # as a leaf chunk has it, in both
+    assert differing == {}
 
 
 VARIABLES = [
@@ -129,8 +130,7 @@ def test_what_cannot_be_used_counts_as_missing(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_setting_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = {key for setting in SETTINGS for key in setting.yaml_keys}
-    assert not [key for key in keys if "api_key" in key or "profile" in key]
+    assert not [key for key in KEYS if "api_key" in key or "profile" in key]
     before = composed(SYSTEM, "language_model=openai_compatible")
     for name in ("OPENROUTER_API_KEY", "LCM_API_KEY", "LCM_SUMMARY_API_KEY"):
         monkeypatch.setenv(name, "sk-secret")

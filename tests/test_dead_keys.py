@@ -24,8 +24,6 @@ READ_BY_ITS_HOLDER = {
     "Lossless.summarizer": "lcm/memory/conversation_compaction.py",
     "SelfRetrieval.n": "eval/questions/making/question_set.py",
     "SessionRules.journal_max_entries": "lcm/memory/memory.py",
-    "SessionRules.prune_heartbeat_turns": "lcm/plugins/lossless_claw/turn.py",
-    "SessionRules.prune_heartbeats": "lcm/plugins/lossless_claw/bootstrap.py",
     "Successor.n": "eval/questions/making/question_set.py",
     "ToolResult.n": "eval/questions/making/question_set.py",
     "Written.n": "eval/questions/making/question_set.py",

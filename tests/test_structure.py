@@ -62,16 +62,6 @@ FORMATS = {"lcm.transcript.openclaw", "OpenClawReader"}
 LIBRARY = {
     "eval.evaluate": "docs/library.md",
     "lcm.context.recall.tools": "docs/lossless_claw.md",
-    "lcm.plugins.lancedb_pro.facts": "docs/lancedb_pro.md",
-    "lcm.plugins.lancedb_pro.manual_store": "docs/lancedb_pro.md",
-    "lcm.plugins.lancedb_pro.row_metadata": "docs/lancedb_pro.md",
-    "lcm.plugins.libravdb.authored_digest": "docs/libravdb.md",
-    "lcm.plugins.libravdb.hooks": "docs/libravdb.md",
-    "lcm.plugins.libravdb.memory_search": "docs/libravdb.md",
-    "lcm.plugins.lossless_claw.bootstrap": "docs/lossless_claw.md",
-    "lcm.plugins.lossless_claw.rollover": "docs/lossless_claw.md",
-    "lcm.plugins.lossless_claw.thresholds": "docs/lossless_claw.md",
-    "lcm.plugins.lossless_claw.turn": "docs/lossless_claw.md",
     "lcm.transcript.frame": "docs/transcripts.md",
 }
 """What a host or a notebook imports, and the page that says how: no command needs it."""

@@ -280,7 +280,7 @@ def judged(base: Path, candidate: Path) -> str:
     into = candidate / "against_base"
     if not (into / SUMMARY).exists():
         with contextlib.redirect_stdout(io.StringIO()):
-            regress.main([str(base), str(candidate), f"into={into}", "tracking=none"])
+            regress.main([str(base), str(candidate), f"into={into}", "tracking=none", "report=false"])
     return str(json.loads((into / "report.json").read_text())["gate"])
 
 

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
-from eval.models.texts import sample_texts
+from eval.models.checking import sample_texts
 
 MARKS = ("<pad>", "</s>", "<unk>")
 WORDS = 4000

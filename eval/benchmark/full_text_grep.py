@@ -16,8 +16,7 @@ from lcm.checks import check_range
 from lcm.context.recall.grep import Grep, ReadingSettings, Search, grep
 from lcm.protocols.models import TokenEstimator
 from lcm.store.query_text import match_expression
-from lcm.store.search import Order
-from lcm.store.search_subject import SearchBounds
+from lcm.store.search import Order, SearchBounds
 from lcm.store.store import Store
 
 TARGET = Target("at most", 1.2)

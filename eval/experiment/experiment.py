@@ -36,6 +36,7 @@ from eval.experiment.flags import (
 from eval.experiment.outcome import Outcome
 from eval.experiment.served import served
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
+from eval.measures.ceiling import with_ranked
 from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
@@ -58,6 +59,7 @@ from eval.measures.retrieval import judged_queries
 from eval.measures.waiting import Waiting
 from lcm.errors import DatasetError
 from lcm.faults import counting
+from lcm.memory.session.live import heartbeat_ids
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 _NAMED = ("workspace_id", "document_id")
@@ -253,10 +255,14 @@ class Experiment:
         return not all(isinstance(one, SystemMeasure) for one in self.evaluator.measures.values())
 
     def _has_session_acted(self, results: Sequence[WorkspaceResult]) -> bool:
-        """Whether a text was taken out of its context as a large file, or a conversation left out."""
-        names = [transcript.conversation_id for transcript in self.evaluator.dataset.transcripts]
-        writes = self.evaluator.system.session.writes
-        return any(one.large_files for one in results) or not all(writes(name, name) for name in names)
+        """Whether a large file was taken out of its context, a conversation left out, or a heartbeat hidden."""
+        rules, transcripts = self.evaluator.system.session, self.evaluator.dataset.transcripts
+        if any(one.large_files for one in results) or not all(
+            rules.writes(one.conversation_id, one.conversation_id) for one in transcripts
+        ):
+            return True
+        hides = rules.prune_heartbeat_turns and getattr(self.evaluator.replay, "is_per_turn", False)
+        return hides and any(heartbeat_ids(one.messages) for one in transcripts)
 
     def _of_memories(self, results: Sequence[WorkspaceResult]) -> dict[str, pl.DataFrame]:
         """Measure that reads memories -> its rows of all workspaces; those of no query begin with workspace_id."""
@@ -322,15 +328,30 @@ class Experiment:
 
     def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: RunMeasure) -> str | None:
         """The digest of all that a measure of an arm depends on; None where something has none."""
-        keys = [one.keys.get(arm) for one in results]
+        keys = [one.keys.get(read) for one in results for read in self._read_by(results, arm)]
         return None if None in keys else _digest([keys, self.evaluator.dataset.digest, measure])
+
+    def _read_by(self, results: Sequence[WorkspaceResult], arm: str) -> list[str]:
+        """The arm, and of a ceiling those too that rank more than its documents: an external memory's texts, or
+        documents that stand for others."""
+        is_ceiling = any(arm in one.reachable for one in results)
+        others = self.evaluator.rankings.keys() - {arm} if is_ceiling else ()
+        more = (
+            other
+            for other in others
+            if any(one.external or one.ranked[other]["stands_for"].list.len().sum() > 0 for one in results)
+        )
+        return [arm, *sorted(more)]
 
     def _of_run(
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, measure: RunMeasure
     ) -> Made:
         run = pl.concat([one.run(arm) for one in results])
         texts = pl.concat([one.evidence_text for one in results])
-        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts)), Counter()
+        reached = [one.reachable[arm] for one in results if arm in one.reachable]
+        rankings = [one.ranked[read] for one in results for read in self._read_by(results, arm)]
+        reachable = with_ranked(pl.concat(reached), rankings) if reached else None
+        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts, reachable)), Counter()
 
     def _sections(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
         """What the summary tells of each measure that gives no rows of queries."""

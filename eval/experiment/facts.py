@@ -8,7 +8,7 @@ from eval.measures.measure import REPORT_TOKENS
 from lcm.memory.memory import Memory
 from lcm.memory.query_batches import readable_scopes
 from lcm.records.query import Query
-from lcm.store.census import census
+from lcm.store.doctor import census
 
 Fact = Callable[[Memory, Sequence[Query]], pl.DataFrame]
 """Tells one thing of a memory that holds all transcripts of its workspace, as far as these queries may read."""

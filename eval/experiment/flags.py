@@ -175,7 +175,7 @@ def flags_of_parts(
     if _has_idle_vectors(system, slots, idle):
         idle.append("embedder (nothing of the system that compares its vectors had work)")
     if system.session.idle_because is None and "session" not in acted:
-        idle.append("session (no text is large, no conversation left out; the rest is asked in live sessions alone)")
+        idle.append("session (no text is large, nothing left out or hidden; the rest is asked in live sessions alone)")
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
 
 

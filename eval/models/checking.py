@@ -3,29 +3,32 @@
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice, product
 from pathlib import Path
 from statistics import mean
-from typing import Self
+from typing import Any, NamedTuple
 
+from eval.dataset.sample import Sample
 from eval.measures.rouge import rouge
-from eval.models import torch_reference
-from eval.models.torch_reference import Generated, Task
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder, weights_alone
-from lcm.compaction.summarizer.t5_model import T5Model
-from lcm.compaction.summarizer.t5_windows import windows
-from lcm.compaction.summarizer.t5_writing import CLOSE_CALL_NATS, Window, WindowSummary, Writing
-from lcm.errors import ModelError
+from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary, windows
+from lcm.errors import LcmError, ModelError
+from lcm.given import read_whole
 from lcm.retrieval.embedder.export import Precision
 from lcm.retrieval.embedder.session import processors
 
 BEAMS = (1, 4)
 BATCHES = {"fp32": (1, 16), "int8": (1,)}
 """Precision -> batch sizes. With int8 every text is decoded alone, whatever is set."""
+CLOSE_CALL_NATS = 1e-4
+"""Rounding, padding and batch-mates move a sum of logits by about a hundredth of it."""
 _LENGTH_PENALTY = 1.0
 _PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
 _STEP = "summarising"
+_IN_A_TEXT = 3
+"""Messages that follow each other."""
 
 Progress = Callable[[str, int, int], None]
 """Is told what is done, and how much of how much."""
@@ -40,13 +43,6 @@ class Agreement:
     """Others where two choices were nearer than 1e-4 nats, so that rounding decides."""
     unequal: int
     """All others."""
-
-    @classmethod
-    def between(cls, written: Sequence[WindowSummary], reference: Sequence[Sequence[int]]) -> Self:
-        """How summaries agree with the tokens that others gave of the same texts."""
-        different = [one for one, ids in zip(written, reference, strict=True) if one.ids != list(ids)]
-        close = sum(one.margin < CLOSE_CALL_NATS for one in different)
-        return cls(len(written) - len(different), close, len(different) - close)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,39 +98,68 @@ def check(model: str, texts: Sequence[str], limit: int, prefix: str, show: Progr
         ModelError: if the model cannot be found, exported or read by torch.
     """
     folder, threads = find_folder(model), processors()
-    files = {precision: T5Files.find(model, precision) for precision in _PRECISIONS}
-    opened = {precision: T5Model.open(found, threads) for precision, found in files.items()}
+    opened = {name: T5Model.open(T5Files.find(model, name), threads) for name in _PRECISIONS}
     asked = _windows(opened["fp32"], texts, prefix, limit)
     ways = [way for precision in _PRECISIONS for way in product([precision], BEAMS, BATCHES[precision])]
     show(_STEP, 0, 1 + len(ways))
-    reference = _by_torch(folder, opened["fp32"], asked, limit, threads)
+    reference = replace(opened["fp32"], model=_by_torch(folder, threads), threads=ThreadPoolExecutor(1), thread_count=1)
+    said = {beams: _timed(reference, asked, beams, 1) for beams in BEAMS}
     results = [
-        Result("torch", beams, 1, None, None, _tokens(found.ids), found.seconds, len(asked))
-        for beams, found in reference.items()
+        Result("torch", beams, 1, None, None, one.tokens, one.seconds, len(asked)) for beams, one in said.items()
     ]
     exact: dict[int, list[WindowSummary]] = {}
     for done, (precision, beams, batch_size) in enumerate(ways, start=1):
         show(_STEP, done, 1 + len(ways))
-        writing = Writing(opened[precision], beams, _LENGTH_PENALTY, batch_size)
-        writing.write(asked[:1])  # the first is slower than any other
-        began_s = time.perf_counter()
-        written = writing.write(asked)
-        seconds = time.perf_counter() - began_s
-        exact.setdefault(beams, written)
-        results.append(
-            Result(
-                *(precision, beams, batch_size),
-                agreement=Agreement.between(written, reference[beams].ids),
-                rouge_l=_rouge_l(written, exact[beams]) if precision == "int8" else None,
-                tokens=_tokens([one.ids for one in written]),
-                seconds=seconds,
-                texts=len(asked),
-            )
-        )
+        one = _timed(opened[precision], asked, beams, batch_size)
+        exact.setdefault(beams, one.written)
+        rouge_l = _rouge_l(one.written, exact[beams]) if precision == "int8" else None
+        held = agreement(reference, asked, one.written, said[beams].written, beams)
+        results.append(Result(precision, beams, batch_size, held, rouge_l, one.tokens, one.seconds, len(asked)))
     show(_STEP, 1 + len(ways), 1 + len(ways))
-    for one in opened.values():
-        one.threads.shutdown()
+    for one_model in (reference, *opened.values()):
+        one_model.close()
     return Checked(model, len(asked), limit, threads, tuple(results))
+
+
+class _Timed(NamedTuple):
+    written: list[WindowSummary]
+    seconds: float
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(one.ids) for one in self.written)
+
+
+def _timed(model: T5Model, asked: Sequence[Window], beams: int, batch_size: int) -> _Timed:
+    model.write(asked[:1], beams, _LENGTH_PENALTY, batch_size)  # the first is slower than any other
+    began_s = time.perf_counter()
+    written = model.write(asked, beams, _LENGTH_PENALTY, batch_size)
+    return _Timed(written, time.perf_counter() - began_s)
+
+
+def agreement(
+    reference: T5Model,
+    asked: Sequence[Window],
+    written: Sequence[WindowSummary],
+    said: Sequence[WindowSummary],
+    beams: int,
+) -> Agreement:
+    """How summaries agree with those that a reference gave of the same windows."""
+    different = [i for i in range(len(asked)) if written[i].ids != said[i].ids]
+    close = sum(_gap(reference, asked[i], written[i].ids, said[i].ids, beams) < CLOSE_CALL_NATS for i in different)
+    return Agreement(len(asked) - len(different), close, len(different) - close)
+
+
+def _gap(reference: T5Model, window: Window, one: Sequence[int], other: Sequence[int], beams: int) -> float:
+    """How near to a reference two summaries of a window are, in nats: greedy ones where they part, others as wholes."""
+    end = min(reference.end_ids)
+    pair = [[*ids, end][: window.limit] for ids in (one, other)]
+    encoded = reference.encode(window.ids)
+    ours, theirs = (reference.log_probabilities(encoded, ids) for ids in pair)
+    if beams > 1:
+        return abs(float(ours.mean() - theirs.mean()))
+    parting = next(i for i, (token, another) in enumerate(zip(*pair, strict=False)) if token != another)
+    return abs(float(ours[parting] - theirs[parting]))
 
 
 def _windows(model: T5Model, texts: Sequence[str], prefix: str, limit: int) -> list[Window]:
@@ -145,20 +170,17 @@ def _windows(model: T5Model, texts: Sequence[str], prefix: str, limit: int) -> l
     return asked
 
 
-def _by_torch(folder: Path, model: T5Model, asked: Sequence[Window], limit: int, threads: int) -> dict[int, Generated]:
+def _by_torch(folder: Path, threads: int) -> Any:
+    """Torch's own model of the weights alone, in the place of optimum's."""
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
+
+    torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as name:
-        beside = Path(name)
-        task = Task(
-            folder=str(weights_alone(folder, beside)),
-            ids=[window.ids for window in asked],
-            limit=limit,
-            beams=list(BEAMS),
-            length_penalty=_LENGTH_PENALTY,
-            threads=threads,
-            start_id=model.start_id,
-            end_ids=sorted(model.end_ids),
-        )
-        return torch_reference.run(task, beside)
+        alone = weights_alone(folder, Path(name))
+        return AutoModelForSeq2SeqLM.from_pretrained(
+            alone, dtype=torch.float32, local_files_only=True, trust_remote_code=False
+        ).eval()
 
 
 def _rouge_l(written: Sequence[WindowSummary], exact: Sequence[WindowSummary]) -> float:
@@ -168,5 +190,27 @@ def _rouge_l(written: Sequence[WindowSummary], exact: Sequence[WindowSummary]) -
     return mean(1.0 if one.text == other.text else score for one, other, score in pairs)
 
 
-def _tokens(ids: Sequence[Sequence[int]]) -> int:
-    return sum(map(len, ids))
+def sample_texts(count: int) -> list[str]:
+    """The first stretches of three messages of the bundled conversations, each a message further on; English first."""
+    said = (
+        [f"{message.role}: {message.content}" for message in transcript.messages if message.content.strip()]
+        for transcript in Sample().load().transcripts
+    )
+    stretches = ("\n".join(one[at : at + _IN_A_TEXT]) for one in said for at in range(len(one) - _IN_A_TEXT + 1))
+    return list(islice(stretches, count))
+
+
+def texts_of(path: Path, count: int) -> list[str]:
+    """The first texts of a file, one on each line.
+
+    Raises:
+        LcmError: if it cannot be read, or holds none.
+    """
+    try:
+        lines = read_whole(path).decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as err:
+        raise LcmError(f"texts={path} cannot be read ({err}); name a file in UTF-8 with a text on each line") from err
+    found = [line.strip() for line in lines if line.strip()][:count]
+    if not found:
+        raise LcmError(f"texts={path} holds no text; name a file with a text on each line")
+    return found

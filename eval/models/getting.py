@@ -4,19 +4,20 @@ Every file is held to its published digest, where one is known. Any other is tru
 from then on by the folder's manifest: a server that lies the first time is not found out, one that does later is.
 """
 
+import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote, urlsplit
 
 from eval.download import PARTIAL, MissingFileError, Progress, Remote, download
-from eval.models.manifest import Manifest
-from lcm.compaction.summarizer.checkpoints import Checkpoint, CheckpointFile
-from lcm.compaction.summarizer.t5_files import read_json
+from lcm.compaction.summarizer.t5_files import Checkpoint, CheckpointFile, read_json
 from lcm.errors import ModelError
+from lcm.files import write_text
 
 HUB_URL = "HF_ENDPOINT"
 """The variable by which users of the hub name a mirror of it."""
@@ -27,6 +28,9 @@ _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.safetensors")
 _NEEDED = ("config.json", "tokenizer.json")
 _OPTIONAL = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "spiece.model")
 _MIRRORS = f"base_url=URL or {HUB_URL}"
+
+MANIFEST = "download.json"
+"""In a folder: what it was got from, by which later downloads are checked."""
 
 Shown = Callable[[str, int | None], AbstractContextManager[Progress]]
 """Shows how far a file of a name and size is."""
@@ -42,6 +46,39 @@ class Source:
     """What they are files of, wherever they are had from."""
     files: tuple[CheckpointFile, ...] | None
     """None: those of any T5, as far as they are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Where files came from, and what they were."""
+
+    origin: str
+    """What they are files of: `google-t5/t5-small at df1b051...`, or the address that they lie below."""
+    files: Mapping[str, str]
+    """Name -> SHA-256, of those that came whole."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Self | None:
+        """That of a folder; None where it has none.
+
+        Raises:
+            ModelError: if it is not as `write` leaves it.
+        """
+        path = folder / MANIFEST
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            files = {str(name): str(digest) for name, digest in said["files"].items()}
+            return cls(str(said["origin"]), files)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
+            raise ModelError(
+                f"{path} is damaged ({err}); remove it, and the same command takes files as they come"
+            ) from err
+
+    def write(self, folder: Path) -> None:
+        told = {"origin": self.origin, "files": dict(sorted(self.files.items()))}
+        write_text(folder / MANIFEST, json.dumps(told, indent=2) + "\n")
 
 
 def source_of(checkpoint: Checkpoint, base_url: str | None) -> Source:

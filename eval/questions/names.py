@@ -12,7 +12,7 @@ from eval.questions.quotation import NEAREST, Place, places_of
 from eval.questions.sessions import SessionFile, Sessions
 from lcm.given import opened
 from lcm.records.conversation import Message
-from lcm.store.message_numbers import message_ids_by_number
+from lcm.store.messages import message_ids_by_number
 from lcm.transcript.reading import BINARY, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 

@@ -41,8 +41,9 @@ from lcm.redaction import redacted
 
 _LOCK = "mlflow.lock"
 _KIND, _OF_RUNS = "mlflow.experimentKind", "custom_model_development"
-"""Of what kind MLflow's viewer takes an experiment: one without is asked about, or taken for traces of an application.
-"""
+"""Of what kind MLflow's viewer takes an experiment: of one without it asks."""
+_AMONG_RUNS = "workflowType=machine_learning"
+"""Without it MLflow's viewer shows an experiment as traces of an application, whatever its kind."""
 _PARENT, _USER = "mlflow.parentRunId", "mlflow.user"
 _BELOW: dict[str, dict[str, str]] = {}
 """Run of a sweep or study -> digest of a summary -> the run below it whose logging was begun by an earlier process."""
@@ -278,7 +279,7 @@ class Mlflow:
         of = f", as {', '.join(used)} {'say' if len(used) > 1 else 'says'}" if used else ""
         page = ""
         if place is not None and urlsplit(self.address).scheme in ("http", "https"):
-            page = f": {self.address.rstrip('/')}/#/experiments/{place.experiment_id}/runs/{run_id}"
+            page = f": {self.address.rstrip('/')}/#/experiments/{place.experiment_id}/runs/{run_id}?{_AMONG_RUNS}"
         return f"MLflow run {run_id} in experiment {self.experiment_name!r} at {self.address}{of}{page}"
 
 

@@ -19,7 +19,7 @@ from lcm.compaction.summary_order import SummaryOrder
 from lcm.errors import StoreError
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import ContextEntry, GuidanceShard, MessageHeat, Summary
-from lcm.store.guidance import add_shards, admission_scores
+from lcm.store.documents import add_shards, admission_scores
 from lcm.store.store import Store
 
 Fact = tuple[Kind, str]

@@ -1,8 +1,44 @@
 """The JSON object inside a model's reply, whatever words or fences stand around it."""
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lcm.errors import LcmError, UnrecordedReplyError
+from lcm.protocols.models import LanguageModel
+
+_log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """What came of asking a language model for a JSON object."""
+
+    found: dict[str, Any] | None
+    reply: str = ""
+    problem: str = ""
+    """Why nothing was found."""
+
+
+def asked(language_model: LanguageModel, system: str, shown: Mapping[str, Any], key: str, *, otherwise: str) -> Answer:
+    """The object with `key` in the reply of a model to what it is shown as JSON, else the first object.
+
+    Args:
+        otherwise: what the log says happens where there is none.
+    Raises:
+        UnrecordedReplyError: if a replay lacks the reply; no other failure of the model is raised.
+    """
+    try:
+        reply = language_model.reply(system, json.dumps(shown, ensure_ascii=False, indent=1), names(key))
+    except UnrecordedReplyError:
+        raise
+    except LcmError as error:
+        _log.warning("%s: %s", otherwise, error)
+        return Answer(None, problem=f"no reply: {error}")
+    if (found := object_in(reply, key)) is None:
+        _log.warning("%s: no JSON object in the reply %.200r", otherwise, reply)
+        return Answer(None, reply, "no JSON object in the reply")
+    return Answer(found, reply)
 
 
 def object_in(reply: str, key: str) -> dict[str, Any] | None:

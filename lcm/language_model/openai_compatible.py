@@ -1,9 +1,19 @@
-"""Any model behind the chat completions of OpenAI's API, which most servers speak."""
+"""Any model behind the chat completions of OpenAI's API, which most servers speak: the keys that a server may be shown
+and where each comes from, whether it refuses them, and the words of its response, whichever of the usual shapes it has.
 
+Source of these three: lossless-claw 0.6.3. It tells a refusal from other failures by the status, by the kind of the
+error and, where the request failed, by its words; it collects `text` and `output_text` wherever they lie (the shape of
+OpenAI's chat completions is read here besides); it asks for profiles, then the environment, then the configuration. A
+configuration is written down with every run, so that ours names a file and never holds a key.
+"""
+
+import json
 import logging
+import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from time import sleep
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
@@ -11,18 +21,225 @@ from urllib.parse import urlsplit
 import requests
 
 from lcm.checks import check_range
-from lcm.consent import refused_data
+from lcm.consent import refused_data, refused_file, refused_key
 from lcm.errors import AuthError, ModelError, UnansweredError
-from lcm.language_model.auth_failure import is_auth_failure
-from lcm.language_model.credentials import Credential, credentials
+from lcm.javascript import trim
 from lcm.language_model.http_request import is_timeout, without_netrc
-from lcm.language_model.reply_text import is_incomplete, reply_text
 from lcm.protocols.models import Usable
-from lcm.redaction import redacted
+from lcm.redaction import keep_secret, redacted
 
 _log = logging.getLogger(__name__)
 
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A key, never shown."""
+
+    source: str
+    """In words."""
+    key: str | None = field(repr=False)
+    """None for a server that wants none."""
+
+    def __post_init__(self) -> None:
+        keep_secret(self.key or "")  # a server may quote it
+
+
+def credentials(
+    url: str, profiles: str | None, profile: str | None, api_key_env: str | None, api_key_file: str | None
+) -> list[Credential]:
+    """The keys that are there, in the order in which they are tried; one without a key where no place is named.
+
+    Args:
+        url: where they are to be sent.
+        profiles: a JSON file, {NAME: {"api_key": KEY}}.
+        profile: the one of it; None = each, in the order of the file.
+        api_key_env: an environment variable.
+        api_key_file: a file with a key and nothing else.
+    Raises:
+        AuthError: if the user does not allow a place or the URL, if none of the places holds a key, or a key is none.
+    """
+    if profiles is None and api_key_env is None and api_key_file is None:
+        return [Credential("no place", None)]
+    refused = [] if api_key_env is None else refused_key(api_key_env, url)
+    for name, place in {"profiles": profiles, "api_key_file": api_key_file}.items():
+        refused += [] if place is None else refused_file(place, url, name)
+    if refused:
+        raise AuthError("; ".join(dict.fromkeys(refused)))
+    found = [] if profiles is None else list(_of_profiles(profiles, profile))
+    if api_key_env is not None:
+        found.append(Credential(f"the environment variable {api_key_env}", os.environ.get(api_key_env, "").strip()))
+    if api_key_file is not None:
+        found.append(
+            Credential("the file that api_key_file names", (_read_key(api_key_file, "api_key_file") or "").strip())
+        )
+    held: dict[str, Credential] = {}
+    for credential in found:
+        if credential.key:
+            held.setdefault(credential.key, credential)
+    for key, credential in held.items():
+        if not (key.isascii() and key.isprintable()):
+            raise AuthError(f"{credential.source} holds characters that no header can carry")
+    if not held:
+        raise AuthError(f"set {_key_places(profiles, profile, api_key_env, api_key_file)}")
+    return list(held.values())
+
+
+def _key_places(profiles: str | None, profile: str | None, api_key_env: str | None, api_key_file: str | None) -> str:
+    places = [
+        profiles and (f"the profile {profile!r} in the file that profiles names" if profile else "a profile"),
+        api_key_env and f"the environment variable {api_key_env}",
+        api_key_file and "the file that api_key_file names",
+    ]
+    return " or ".join(place for place in places if place)
+
+
+def _of_profiles(path: str, profile: str | None) -> Iterator[Credential]:
+    text = _read_key(path, "profiles")
+    if text is None:
+        return
+    try:
+        decoded: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        decoded = None
+    if not isinstance(decoded, dict):
+        raise AuthError('the file that profiles names is none: it must be a JSON object {NAME: {"api_key": KEY}}')
+    for name in decoded if profile is None else [profile]:
+        entry = decoded.get(name)
+        key = entry.get("api_key") if isinstance(entry, dict) else None
+        if isinstance(key, str) and key.strip():
+            yield Credential(f"the profile {name!r}", key.strip())
+        elif profile is not None:
+            _log.warning("the file that profiles names has no key of the profile %r; looking elsewhere", name)
+
+
+def _read_key(path: str, named_by: str) -> str | None:
+    """The text of a file; never its path, in whose place somebody may have written a key."""
+    try:
+        return Path(path).expanduser().read_text("utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        _log.warning("the file that %s names cannot be read (%s); looking elsewhere", named_by, reason)
+        return None
+
+
+_REFUSED = (401, 403)
 _TOO_MANY_REQUESTS = 429
+_KINDS = frozenset(
+    {"provider_auth", "authentication_error", "invalid_api_key", "unauthorized", "missing_scope", "insufficient_scope"}
+)
+_KIND_KEYS = ("kind", "type", "code", "status", "statusCode", "errorKind")
+_OF_KEYS = re.compile(
+    r"\bunauthori[sz]ed\b|\bauthentication\b|\b(?:missing|insufficient|invalid)[ _](?:\w+ )?scopes?\b"
+    r"|\b(?:invalid|incorrect|missing|expired|wrong|no)[ _](?:\w+ )?(?:api[ _-]?key|credentials?|access token)\b"
+    r"|\b(?:api[ _-]?key|credentials?|access token)s? (?:is|are|was|has|not)(?: \w+)? ?"
+    r"(?:invalid|valid|incorrect|missing|expired|provided|found)\b",
+    re.IGNORECASE,
+)
+
+
+def is_auth_failure(status: int, body: Any) -> bool:
+    """Say whether a response is a refusal of the credentials.
+
+    HTTP 401 and 403 are, and so is a body that names 401 or such a kind of error, whatever the status. The words of a
+    message count only where the request failed: a summary may speak of keys.
+
+    Args:
+        status: of HTTP.
+        body: the decoded response; None where it cannot be decoded.
+    """
+    if status in _REFUSED:
+        return True
+    errors = list(_errors(body))
+    if any(str(error.get(key)).lower() in _KINDS | {"401"} for error in errors for key in _KIND_KEYS):
+        return True
+    is_refusal = 400 <= status < 500 and status != _TOO_MANY_REQUESTS
+    return is_refusal and any(_OF_KEYS.search(words) for error in errors for words in error.values() if _is_text(words))
+
+
+def _errors(body: Any) -> Iterator[dict[str, Any]]:
+    """The body and what it holds as its error."""
+    if not isinstance(body, dict):
+        return
+    yield body
+    error = body.get("error")
+    if isinstance(error, dict):
+        yield error
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_TEXT_KEYS = ("text", "output_text")
+_CONTAINERS = ("content", "summary", "output", "message", "response")
+_THOUGHTS = ("reasoning", "thinking")
+
+
+def reply_text(body: Any) -> str:
+    """The distinct fragments of a decoded response, trimmed, a line each; empty where it has no words.
+
+    They are looked for in the first choice, else in `content`, else in the whole response. What a model thought before
+    it spoke is left out.
+    """
+    for place in _places(body):
+        trimmed = (trim(fragment) for fragment in _fragments(place))
+        if fragments := dict.fromkeys(fragment for fragment in trimmed if fragment):
+            return "\n".join(fragments)
+    return ""
+
+
+def is_incomplete(body: Any) -> bool:
+    """Say whether any part of a decoded response tells that it was cut short."""
+    if isinstance(body, list):
+        return any(is_incomplete(child) for child in body)
+    if not isinstance(body, dict):
+        return False
+    is_cut = body.get("status") == "incomplete" or body.get("finish_reason") == "length"
+    return is_cut or bool(body.get("incomplete_details")) or any(is_incomplete(child) for child in body.values())
+
+
+def _places(body: Any) -> Iterator[Any]:
+    if not isinstance(body, dict):
+        return
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(choice, dict):
+        message = choice.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        yield {"text": content} if isinstance(content, str) else message
+        yield choice
+    yield body.get("content")
+    yield body
+
+
+def _fragments(node: Any) -> Iterator[str]:
+    if isinstance(node, list):
+        for child in node:
+            yield from _fragments(child)
+    elif isinstance(node, dict) and not _is_thought(node):
+        for key in _TEXT_KEYS:
+            yield from _words(node.get(key))
+        for key in _CONTAINERS:
+            yield from _fragments(node.get(key))
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Text as such, as a list, or inside an object that annotates it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for child in value:
+            yield from _words(child)
+    elif isinstance(value, dict):
+        yield from _words(value.get("value"))
+        yield from _words(value.get("text"))
+
+
+def _is_thought(node: dict[str, Any]) -> bool:
+    kind = node.get("type")
+    return isinstance(kind, str) and any(word in kind.lower() for word in _THOUGHTS)
+
+
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _SHOWN_CHARACTERS = 200

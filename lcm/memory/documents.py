@@ -19,12 +19,18 @@ from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard, Summary
 from lcm.retrieval.indexes import mean_vector
-from lcm.store.guidance import read_undocumented_shards
+from lcm.store.documents import read_undocumented_shards
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.store.summaries import count_folded, undocumented
-from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
-from lcm.writing.admission.intake import Intake, IntakeContext
+from lcm.writing.admission.intake import (
+    Change,
+    DocumentAnnotated,
+    DocumentCreated,
+    DocumentEnded,
+    Intake,
+    IntakeContext,
+)
 from lcm.writing.new_document import document_of_shard, embedded_text, new_document
 
 _READ_BEFORE = 256

@@ -26,7 +26,7 @@ from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.retrieval.indexing import best_places
 from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
 from lcm.store.store import Store
-from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
+from lcm.writing.admission.intake import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
 _PRODUCTS = 1 << 22
 """That are made at once at most: 16 MiB."""
@@ -459,6 +459,8 @@ class LiveDocuments:
             self.incidents["ratings that are no number"] += broken
         self._comparison: tuple[Sequence[str] | None, ComparisonSet] | None = None
         self._kept: tuple[pl.DataFrame | None, dict[Hashable, Any]] = None, {}
+        self.derived: dict[Hashable, Any] = {}
+        """What stages keep of the documents, as `Batch.derived` says."""
         self.indexes.fill(self.frame, indexes_beside)
 
     @property

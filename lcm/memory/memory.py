@@ -3,14 +3,15 @@
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
+from lcm.clock import EPOCH
 from lcm.compaction.lockstep import Clock
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
@@ -19,6 +20,7 @@ from lcm.memory.documents import FoldedDocuments, MessageDocuments
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
 from lcm.memory.scopes.scopes import Identity, identified
+from lcm.memory.session import live as live_session
 from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.system import System
 from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention, ShowsTail
@@ -26,20 +28,22 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
 from lcm.records.context import Context
 from lcm.records.conversation import JournalEntry, Message, Transcript
-from lcm.records.document import AuthoredNode, Document
+from lcm.records.document import SPOKEN_KINDS, AuthoredNode, Document
 from lcm.records.query import Query, Recalled
 from lcm.records.summary import CompactionReport
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.conversations import active_conversation
-from lcm.store.guidance import drop_documents, put_nodes, read_nodes
-from lcm.store.journal import add_entry, read_entries
+from lcm.store.documents import drop_documents, put_nodes, read_nodes
 from lcm.store.lineage import messages_by_number
-from lcm.store.search import find
-from lcm.store.search_subject import WORDS, SearchBounds
+from lcm.store.search import WORDS, SearchBounds, find
+from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
 from lcm.writing.dream.promotion import Promotion, promote
 from lcm.writing.new_document import document_of_node
+
+if TYPE_CHECKING:
+    from lcm.memory.session.bootstrap import BootstrapReport
 
 _COLUMNS = (
     "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
@@ -47,8 +51,6 @@ _COLUMNS = (
 )  # fmt: skip
 _RELATED_UNITS = 80
 """UTF-16 units that are shown of a related document, as memory-lancedb-pro shows them."""
-_SPOKEN = ("message", "guidance")
-"""Kinds of documents that somebody said."""
 _MENTIONS = 32
 """Messages that are looked at for each name."""
 _log = logging.getLogger(__name__)
@@ -84,7 +86,7 @@ def recalled_by_query(ranked: pl.DataFrame, documents: pl.DataFrame) -> dict[str
     related = _related(ranked, documents)
     found: dict[str, list[Recalled]] = {}
     for query_id, document_id, text, kind, sources, created_at, score, cosine, role, *rest in rows.iter_rows():
-        said_by = role or "" if kind in _SPOKEN else ""
+        said_by = role or "" if kind in SPOKEN_KINDS else ""
         one = Recalled(document_id, text, kind, tuple(sources), created_at, score or 0.0, cosine or 0.0, said_by, *rest)
         if beside := related.get((query_id, document_id)):
             one = replace(one, related=beside)
@@ -271,7 +273,9 @@ class Memory:
         if not system.session.writes(conversation_id, conversation_id):
             return CompactionReport(conversation_id, False, "session excluded", 0, 0)
         with self.store.serialised(conversation_id):
-            self._preparer.append(self.store, conversation_id, messages)
+            stored = self._preparer.append(self.store, conversation_id, messages)
+            if system.session.prune_heartbeat_turns:
+                live_session.hide_heartbeats(self.store, conversation_id, stored)
             if system.compaction.reads_admission:
                 self.catch_up()
             return self.compaction.after_turn(conversation_id, live_tokens, clock)
@@ -319,6 +323,67 @@ class Memory:
     def settle(self) -> list[CompactionReport]:
         """Wait for compaction that is under way in the background, and write what it made."""
         return self.compaction.settle()
+
+    def bootstrap(self, path: Path, now: datetime, session_id: str, session_key: str = "") -> "BootstrapReport":
+        """Take in what the file of a live session has more than is stored of it, as the session rules say.
+
+        Documents are made of it by `catch_up`, before anything is asked.
+
+        Args:
+            path: of the session, in any format that is read.
+            now: dates what is done.
+            session_id: of the host.
+            session_key: of the conversation; else it goes by the session's id.
+
+        Raises:
+            TranscriptError: if the file is not there, or of no known format.
+            StoreError: if the store refuses; nothing is changed.
+        """
+        from lcm.memory.session.bootstrap import bootstrap  # brings in every format
+
+        return bootstrap(self.store, path, self._preparer, now, session_id, session_key)
+
+    def before_reset(self, now: datetime, reason: str, session_id: str, session_key: str = "", **said: Any) -> None:
+        """Note in the journal that a host is about to reset a session, and follow it by the session rules: `new` prunes
+        its context to the summaries that outlive a session, `reset` begins an empty conversation.
+
+        The note is advice: where it cannot be written, the rules act all the same, and where they leave the session
+        out, the note stands all the same.
+
+        Args:
+            now: when the host said so.
+            reason: `new` or `reset`; any other is noted alone.
+            session_id: of the host.
+            session_key: of the conversation; else it goes by the session's id.
+            said: JSON: what else the host tells (message_count, session_file, workspace ...).
+        """
+        self._note(now, "before_reset", session_id, {"reason": reason, "session_key": session_key} | said)
+        live_session.before_reset(self.store, self.system.session, now, reason, session_id, session_key)
+
+    def session_end(
+        self,
+        now: datetime,
+        reason: str,
+        session_id: str,
+        session_key: str = "",
+        next_session_id: str = "",
+        next_session_key: str = "",
+        **said: Any,
+    ) -> None:
+        """Note likewise that a session has ended, archive its conversation and begin the next one, unless the reason is
+        `deleted`, or one after which it carries on."""
+        following = {"next_session_id": next_session_id, "next_session_key": next_session_key}
+        self._note(now, "session_end", session_id, {"reason": reason, "session_key": session_key} | following | said)
+        live_session.session_end(
+            self.store, self.system.session, now, reason, session_id, session_key, next_session_id, next_session_key
+        )
+
+    def _note(self, now: datetime, hook: str, session_id: str, fields: Mapping[str, Any]) -> None:
+        known = {entry.entry_id for entry in self.journal(session_id)}
+        base = f"{hook}:{session_id}:{(now - EPOCH) // timedelta(milliseconds=1)}"
+        numbered = (base if not number else f"{base}#{number}" for number in range(len(known) + 1))
+        entry_id = next(one for one in numbered if one not in known)
+        self.note_lifecycle(JournalEntry(entry_id, now, hook, session_id, {k: v for k, v in fields.items() if v != ""}))
 
     def note_lifecycle(self, entry: JournalEntry) -> None:
         """Keep what the host says of a session. It is advice: where it cannot be kept, nothing else fails."""
@@ -434,8 +499,6 @@ class Memory:
         self, text: str, asked_at: datetime, scopes: Sequence[str] | None = None, agent: str | None = None
     ) -> pl.DataFrame:
         """Answer one question: `rank` with the documents' columns beside, best first. `recall` is what counts use.
-
-        What a host's `memory_search` asks, from Python.
 
         Args:
             text: what is asked.

@@ -1,11 +1,11 @@
 """From a query to scored documents: indexes, sources, stages, decay, recovery."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -161,6 +161,8 @@ class Batch:
     turns, and of what lies beneath a summary; columns as `documents`. None = nothing."""
     incidents: Counter[str] = field(default_factory=Counter)
     """What failed and was survived: that of the workspace."""
+    derived: dict[Hashable, Any] = field(default_factory=dict)
+    """What stages keep of the workspace's documents while it is open, under keys of their own."""
     acted: Counter[str] | None = None
     """Counts how many times each slot of the ranking changed an answer, by the slot's name; None = nobody asks, and
     nothing is compared for it."""

@@ -95,6 +95,9 @@ class Decision:
 TURN_KINDS = ("message", "exchange")
 """Kinds of documents that are turns as they were said: of one message, or of two short ones of user and assistant."""
 
+SPOKEN_KINDS = ("message", "guidance")
+"""Kinds of documents that are what somebody said."""
+
 EXCHANGE_SPEAKER = re.compile(r"(?m)^\[(?:user|assistant)\] ?")
 """What begins the two turns of an exchange, and none of their other lines."""
 

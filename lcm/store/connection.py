@@ -1,14 +1,18 @@
 """One SQLite connection, set up the one way that the store relies on, and its transactions."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, reason_of, told
 from lcm.files import private
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a writer waits for another process's transaction."""
@@ -20,69 +24,50 @@ TEMPORARY_KIB = 128 * 1024
 """Of a temporary database in memory; the rest is in a file, where SQLite puts such (`SQLITE_TMPDIR`)."""
 
 
-class StoreConnection(sqlite3.Connection):
-    """A connection whose complaints of a damaged file, a full disk and the like are `StoreFaultError`s."""
+def _told(method: Callable[P, R]) -> Callable[P, R]:
+    """A method of a cursor that says which file is damaged, or which disk is full."""
 
-    path: Path | str = TEMPORARY
+    @wraps(method)
+    def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except sqlite3.DatabaseError as error:
+            path = getattr(args[0].connection, "path", None) or TEMPORARY  # type: ignore[attr-defined]  # the cursor
+            reason = reason_of(error, path)
+            line = told(reason, path or "the temporary store")
+            if line is None:
+                raise
+            fault = StoreFaultError(line)
+            fault.sqlite_errorcode = getattr(error, "sqlite_errorcode", 0)
+            raise fault from reason
 
-    def cursor(self, factory: Any = None) -> "StoreCursor":  # type: ignore[override]
-        return super().cursor(factory or StoreCursor)
-
-    def execute(self, sql: str, parameters: Any = ()) -> "StoreCursor":
-        return self.cursor().execute(sql, parameters)
-
-    def executemany(self, sql: str, parameters: Any) -> "StoreCursor":
-        return self.cursor().executemany(sql, parameters)
+    return telling
 
 
 class StoreCursor(sqlite3.Cursor):
     """A cursor of a `StoreConnection`."""
 
-    def execute(self, sql: str, parameters: Any = ()) -> "StoreCursor":
-        try:
-            return super().execute(sql, parameters)
-        except sqlite3.DatabaseError as error:
-            self._tell(error)
+    execute = _told(sqlite3.Cursor.execute)
+    executemany = _told(sqlite3.Cursor.executemany)
+    fetchone = _told(sqlite3.Cursor.fetchone)
+    fetchmany = _told(sqlite3.Cursor.fetchmany)
+    fetchall = _told(sqlite3.Cursor.fetchall)
+    __next__ = _told(sqlite3.Cursor.__next__)  # type: ignore[arg-type]  # as of any iterator
 
-    def executemany(self, sql: str, parameters: Any) -> "StoreCursor":
-        try:
-            return super().executemany(sql, parameters)
-        except sqlite3.DatabaseError as error:
-            self._tell(error)
 
-    def fetchone(self) -> Any:
-        try:
-            return super().fetchone()
-        except sqlite3.DatabaseError as error:
-            self._tell(error)
+class StoreConnection(sqlite3.Connection):
+    """A connection whose complaints of a damaged file, a full disk and the like are `StoreFaultError`s."""
 
-    def fetchmany(self, size: int = 1) -> list[Any]:  # type: ignore[override]
-        try:
-            return super().fetchmany(size)
-        except sqlite3.DatabaseError as error:
-            self._tell(error)
+    path: Path | str = TEMPORARY
 
-    def fetchall(self) -> list[Any]:
-        try:
-            return super().fetchall()
-        except sqlite3.DatabaseError as error:
-            self._tell(error)
+    def cursor(self, factory: Any = None) -> StoreCursor:  # type: ignore[override]
+        return super().cursor(factory or StoreCursor)
 
-    def __next__(self) -> Any:
-        try:
-            return super().__next__()
-        except sqlite3.DatabaseError as error:
-            self._tell(error)
+    def execute(self, sql: str, parameters: Any = ()) -> StoreCursor:
+        return self.cursor().execute(sql, parameters)
 
-    def _tell(self, error: sqlite3.DatabaseError) -> NoReturn:
-        path = getattr(self.connection, "path", None) or TEMPORARY
-        reason = reason_of(error, path)
-        line = told(reason, path or "the temporary store")
-        if line is None:
-            raise error
-        fault = StoreFaultError(line)
-        fault.sqlite_errorcode = getattr(error, "sqlite_errorcode", 0)
-        raise fault from reason
+    def executemany(self, sql: str, parameters: Any) -> StoreCursor:
+        return self.cursor().executemany(sql, parameters)
 
 
 @private()

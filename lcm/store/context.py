@@ -1,20 +1,29 @@
 """The context of a conversation: the ordered list of messages and summaries that stands for all that was said."""
 
-import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import eq
+from typing import Generic, TypeVar, overload
 
 from lcm.clock import format_instant
 from lcm.collection import collection_paused
+from lcm.encoding import to_json
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
 from lcm.store.messages import messages_by_key
-from lcm.store.summaries import insert_summary, summaries_by_id
+from lcm.store.rows import LISTED
+from lcm.store.summaries import add_compaction, insert_summary, summaries_by_id
+
+Record = TypeVar("Record", Message, Summary, Message | Summary)
+Read = Callable[[Sequence[ContextEntry]], list[Record]]
+
+_BLOCK = 128
+"""Neighbours that are read at once."""
 
 
 def read_context(connection: sqlite3.Connection, conversation: int, after: int = -1) -> list[ContextEntry]:
-    """Read the items with an ordinal beyond `after`."""
+    """Read the context items of a conversation in order, without their words; those beyond the ordinal `after`."""
     rows = connection.execute(
         """
         SELECT i.ordinal, i.item_type, coalesce(m.message_key, s.summary_id), coalesce(m.token_count, s.token_count),
@@ -29,13 +38,13 @@ def read_context(connection: sqlite3.Connection, conversation: int, after: int =
 
 
 def read_standing(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> set[str]:
-    """Read the ids of the messages at these ordinals."""
+    """Read the ids of the messages that stand at these places of a context."""
     rows = connection.execute(
-        """
+        f"""
         SELECT m.message_key FROM context_items i JOIN messages m USING (message_id)
-        WHERE i.conversation_id = ? AND i.ordinal IN (SELECT value FROM json_each(?))
-        """,
-        (conversation, json.dumps(list(ordinals))),
+        WHERE i.conversation_id = ? AND i.ordinal {LISTED}
+        """,  # noqa: S608 (our own constants)
+        (conversation, to_json(list(ordinals))),
     )
     return {message_id for (message_id,) in rows}
 
@@ -47,11 +56,30 @@ def read_records(connection: sqlite3.Connection, entries: Sequence[ContextEntry]
     return [messages[entry.item_id] if entry.is_message else summaries[entry.item_id] for entry in entries]
 
 
-def replace_range(connection: sqlite3.Connection, conversation: int, first: int, last: int, summary: Summary) -> None:
-    """Put a summary in the place of the context items that it was made of, inside the caller's transaction.
+def replace_range(
+    connection: sqlite3.Connection,
+    conversation: int,
+    first: int,
+    last: int,
+    summary: Summary,
+    tokens_before: int = 0,
+    tokens_after: int = 0,
+) -> None:
+    """Put a summary in the place of the context items from ordinal `first` to `last`, and note the event.
+
+    Nothing else changes the context but appending and `remove_from_context`. The messages stay.
+
+    Args:
+        connection: inside the caller's transaction.
+        conversation: whose context.
+        first: the ordinal of the first item that the summary was made of.
+        last: that of the last.
+        summary: names exactly those items as its sources.
+        tokens_before: of the whole context, for the event.
+        tokens_after: likewise.
 
     Raises:
-        StoreError: if the items from ordinal `first` to `last` are not exactly the summary's sources.
+        StoreError: if the items are not the summary's sources, or its id is taken.
     """
     found = tuple(
         key
@@ -79,10 +107,11 @@ def replace_range(connection: sqlite3.Connection, conversation: int, first: int,
         """,
         (conversation, first, summary.summary_id, format_instant(summary.created_at)),
     )
+    add_compaction(connection, conversation, summary.created_at, summary.kind, "", summary, tokens_before, tokens_after)
 
 
 def remove_from_context(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> None:
-    """Take items out of the context; their messages and summaries stay in the store, and are noted as retired."""
+    """Take items out of the context; their messages and summaries stay, and recall finds them."""
     connection.executemany(
         """
         INSERT INTO retired_items (conversation_id, ordinal, item_type, message_id, summary_id)
@@ -98,7 +127,7 @@ def remove_from_context(connection: sqlite3.Connection, conversation: int, ordin
 
 
 def read_retired(connection: sqlite3.Connection, conversation: int) -> list[str]:
-    """The ids of messages and summaries that a rule took out of the context."""
+    """Read the ids of the messages and summaries that were taken out of the context."""
     rows = connection.execute(
         """
         SELECT coalesce(m.message_key, r.summary_id) FROM retired_items r LEFT JOIN messages m USING (message_id)
@@ -107,3 +136,62 @@ def read_retired(connection: sqlite3.Connection, conversation: int) -> list[str]
         (conversation,),
     )
     return [item_id for (item_id,) in rows]
+
+
+class ContextRecords(Sequence[Record], Generic[Record]):
+    """What the entries of a context stand for, in order. Messages and summaries never change, so that it does not
+    matter when one is read."""
+
+    def __init__(self, entries: Sequence[ContextEntry], read: Read[Record]) -> None:
+        self.entries = entries
+        self._read: Read[Record] = read
+        self._blocks: dict[int, list[Record]] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Record]: ...
+    def __getitem__(self, at: int | slice) -> Record | list[Record]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        place = at if 0 <= at < len(self.entries) else range(len(self.entries))[at]
+        block = self._blocks.get(place // _BLOCK)
+        return (self._block(place // _BLOCK) if block is None else block)[place % _BLOCK]
+
+    def __iter__(self) -> Iterator[Record]:
+        for number in range(-(-len(self.entries) // _BLOCK)):
+            yield from self._block(number)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def _block(self, number: int) -> list[Record]:
+        if number not in self._blocks:
+            self._blocks[number] = self._read(self.entries[number * _BLOCK : (number + 1) * _BLOCK])
+        return self._blocks[number]
+
+
+def item_ids(items: Sequence[Message | Summary]) -> list[str]:
+    """The ids of the items of a context; of those that are read when they are looked at none is read."""
+    if isinstance(items, ContextRecords):
+        return [entry.item_id for entry in items.entries]
+    return [item.summary_id if isinstance(item, Summary) else item.message_id for item in items]
+
+
+def messages_in(items: Sequence[Message | Summary]) -> Sequence[Message]:
+    """The messages among the items of a context, likewise."""
+    if isinstance(items, ContextRecords):
+        return ContextRecords([entry for entry in items.entries if entry.is_message], items._read)
+    return [item for item in items if isinstance(item, Message)]
+
+
+def summaries_in(items: Sequence[Message | Summary]) -> Sequence[Summary]:
+    """The summaries among them, likewise."""
+    if isinstance(items, ContextRecords):
+        return ContextRecords([entry for entry in items.entries if not entry.is_message], items._read)
+    return [item for item in items if isinstance(item, Summary)]

@@ -1,4 +1,5 @@
-"""Conversations as rows: by what id they go, how far they are stored and extracted, what was recorded beside them."""
+"""Conversations as rows: by what id they go, how far they are stored and extracted, what was recorded beside them; and
+the transcript files that they came from."""
 
 import json
 import sqlite3
@@ -12,7 +13,7 @@ from lcm.clock import EPOCH, format_instant, parse_instant
 from lcm.encoding import to_json, well_formed
 from lcm.errors import StoreError
 from lcm.records.conversation import Event
-from lcm.store.frames import INSTANT, frame
+from lcm.store.rows import INSTANT, frame
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),
@@ -58,6 +59,7 @@ class ConversationTotals(NamedTuple):
 
 
 def conversation_frame(connection: sqlite3.Connection) -> pl.DataFrame:
+    """Read `CONVERSATION_SCHEMA`, in the order of the first ingest."""
     read = connection.execute(
         """
         SELECT c.session_key, c.title, count(m.message_id), min(m.created_at), max(m.created_at)
@@ -68,7 +70,9 @@ def conversation_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     return frame(read, CONVERSATION_SCHEMA)
 
 
-def message_frame(connection: sqlite3.Connection, conversation: int | None) -> pl.DataFrame:
+def message_frame(connection: sqlite3.Connection, conversation_id: str | None = None) -> pl.DataFrame:
+    """Read `MESSAGE_SCHEMA` of one conversation, or of all, in the order of `Store.messages`."""
+    conversation = None if conversation_id is None else conversation_row(connection, conversation_id)
     read = connection.execute(
         """
         SELECT m.message_key, c.session_key, m.session_id, m.seq, m.role, m.author, m.created_at, m.token_count
@@ -130,12 +134,14 @@ def active_conversation(connection: sqlite3.Connection, conversation_id: str) ->
     return found[0] if found else None
 
 
-def make_conversation(connection: sqlite3.Connection, conversation_id: str) -> int:
+def make_conversation(
+    connection: sqlite3.Connection, conversation_id: str, session_id: str | None = None, made_at: datetime = EPOCH
+) -> int:
     """Add a conversation that nothing was said in yet, inside the caller's transaction; gives its integer key."""
-    at = format_instant(EPOCH)  # until the first message is there
+    at = format_instant(made_at)  # until the first message is there
     cursor = connection.execute(
         "INSERT INTO conversations (session_id, session_key, created_at, updated_at) VALUES (?, ?, ?, ?)",
-        (conversation_id, conversation_id, at, at),
+        (conversation_id if session_id is None else session_id, conversation_id, at, at),
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid
@@ -163,6 +169,7 @@ def set_title(connection: sqlite3.Connection, conversation: int, title: str | No
 
 
 def last_message(connection: sqlite3.Connection, conversation: int) -> LastMessage | None:
+    """Read how far a conversation is stored."""
     row = connection.execute(
         "SELECT seq, message_key, created_at FROM messages WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1",
         (conversation,),
@@ -170,10 +177,28 @@ def last_message(connection: sqlite3.Connection, conversation: int) -> LastMessa
     return row and LastMessage(row[0], row[1], parse_instant(row[2]))
 
 
+def read_last(connection: sqlite3.Connection, conversation_id: str) -> LastMessage | None:
+    """Read how far the active conversation of an id is stored; None where nothing of it is."""
+    conversation = active_conversation(connection, conversation_id)
+    return None if conversation is None else last_message(connection, conversation)
+
+
+def last_said(connection: sqlite3.Connection, conversation_id: str) -> datetime:
+    """When the last message of a conversation was said.
+
+    Raises:
+        StoreError: if nothing was.
+    """
+    last = last_message(connection, conversation_row(connection, conversation_id))
+    if last is None:
+        raise StoreError(f"nothing has been said in conversation {conversation_id!r}")
+    return last.created_at
+
+
 def latest_instant(
     connection: sqlite3.Connection, conversation: int, messages: int, since: datetime, until: datetime
 ) -> datetime | None:
-    """The latest instant of the first so many messages, of those from `since` on and before `until`."""
+    """The latest instant of the first so many messages of a conversation, of those in [since, until)."""
     (found,) = connection.execute(
         "SELECT max(created_at) FROM messages WHERE conversation_id = ? AND seq <= ? AND created_at >= ? "
         "AND created_at < ?",
@@ -182,12 +207,8 @@ def latest_instant(
     return None if found is None else parse_instant(found)
 
 
-def contents(connection: sqlite3.Connection, conversation: int) -> list[str]:
-    rows = connection.execute("SELECT content FROM messages WHERE conversation_id = ? ORDER BY seq", (conversation,))
-    return [content for (content,) in rows]
-
-
 def conversation_totals(connection: sqlite3.Connection, conversation: int) -> ConversationTotals:
+    """Read what a conversation costs, and what it was made into."""
     messages, before = connection.execute(
         "SELECT count(*), coalesce(sum(token_count), 0) FROM messages WHERE conversation_id = ?", (conversation,)
     ).fetchone()
@@ -236,30 +257,38 @@ def end_events(connection: sqlite3.Connection, conversation: int, *, is_refused:
         set_events_aside(connection, conversation)  # the sign of each is turned back
 
 
-def drop_events(connection: sqlite3.Connection, conversation: int, kept: int) -> None:
-    """Forget all events of a conversation but the first `kept`.
+def put_events(
+    connection: sqlite3.Connection, conversation: int, before: int, events: Sequence[Event], title: str | None
+) -> None:
+    """Put events behind the first `before` of a conversation's and drop all others; and a title, where given.
 
     A file is read from its beginning each time: what it says beside the messages then is what counts.
     """
     connection.execute(
-        "DELETE FROM conversation_events WHERE conversation_id = ? AND ordinal > ?", (conversation, kept)
+        "DELETE FROM conversation_events WHERE conversation_id = ? AND ordinal > ?", (conversation, before)
     )
+    add_events(connection, conversation, before, events)
+    set_title(connection, conversation, title)
 
 
-def read_events(connection: sqlite3.Connection, conversation_key: str) -> list[Event]:
-    """Read what was recorded beside the messages, in order."""
+def read_events(connection: sqlite3.Connection, conversation_id: str) -> list[Event]:
+    """Read what was recorded beside a conversation's messages, in order."""
     rows = connection.execute(
         """
         SELECT e.kind, e.native, e.after_seq FROM conversation_events e JOIN conversations c USING (conversation_id)
         WHERE c.session_key = ? ORDER BY e.ordinal
         """,
-        (conversation_key,),
+        (conversation_id,),
     )
     return [Event(kind, json.loads(native), after) for kind, native, after in rows]
 
 
 def read_extracted(connection: sqlite3.Connection, conversation_id: str | None = None) -> dict[str, int]:
-    """The last seq that extraction was given, of conversations where messages stand behind that; of one, None = all."""
+    """Tell how far extraction has gone in conversations where messages stand behind that: the last seq it saw.
+
+    Args:
+        conversation_id: the only one that is looked at; None = all are.
+    """
     one = "TRUE" if conversation_id is None else "c.session_key = ?"
     rows = connection.execute(
         f"""
@@ -275,7 +304,7 @@ def read_extracted(connection: sqlite3.Connection, conversation_id: str | None =
 
 
 def put_extracted(connection: sqlite3.Connection, conversation_id: str, seq: int) -> None:
-    """Note the last seq that extraction was given, inside the caller's transaction."""
+    """Note that extraction was given the messages up to `seq`."""
     connection.execute(
         """
         INSERT INTO extraction_state (conversation_id, extracted_seq)
@@ -283,4 +312,24 @@ def put_extracted(connection: sqlite3.Connection, conversation_id: str, seq: int
         ON CONFLICT (conversation_id) DO UPDATE SET extracted_seq = excluded.extracted_seq
         """,
         (seq, conversation_id),
+    )
+
+
+def is_done(connection: sqlite3.Connection, digest: str) -> bool:
+    """Whether a transcript file of that sha256 has been taken in and compacted."""
+    found = connection.execute(
+        "SELECT 1 FROM transcript_files WHERE digest = ? AND state = 'compacted'", (digest,)
+    ).fetchone()
+    return found is not None
+
+
+def note_done(connection: sqlite3.Connection, digest: str, path: str, messages: int, finished_at: datetime) -> None:
+    """Note that a transcript file of that sha256 has been taken in and compacted."""
+    connection.execute(
+        """
+        INSERT INTO transcript_files (digest, path, messages, state, finished_at) VALUES (?, ?, ?, 'compacted', ?)
+        ON CONFLICT (digest) DO UPDATE SET
+          path = excluded.path, messages = excluded.messages, state = excluded.state, finished_at = excluded.finished_at
+        """,
+        (digest, well_formed(path), messages, format_instant(finished_at)),
     )

@@ -1,9 +1,12 @@
-"""What a store keeps though it follows from the rest: full-text tables, admission's scores by message, and the totals
-of summaries."""
+"""What a store keeps though it follows from the rest: full-text tables, what the parts of messages say, admission's
+scores by message, and the totals of summaries."""
 
 import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from lcm.store.messages import decode_message, read_rows
+from lcm.transcript.passages import parts_text
 
 
 class FullTextTable(NamedTuple):
@@ -42,7 +45,7 @@ class SummaryTotals(NamedTuple):
     source_message_token_count: int
 
 
-def words_out_of_step(connection: sqlite3.Connection, table: str) -> Iterator[str]:
+def words_out_of_step(table: str, connection: sqlite3.Connection, _conversation: int | None = None) -> Iterator[str]:
     """Tell which rows a full-text table lacks, has too many, or has with other words; and whether it is damaged."""
     follows = FULL_TEXT[table]
     connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")  # noqa: S608 (our own constants)
@@ -73,24 +76,42 @@ def rebuild_words(connection: sqlite3.Connection, table: str) -> None:
     connection.execute(f"INSERT INTO {table} ({follows.own}, {follows.columns}) {follows.worded}")
 
 
-_SCORED = """
-    SELECT DISTINCT s.value, d.decision_id, d.score FROM decisions d, json_each(d.candidate, '$.source_message_ids') s
-    WHERE d.score IS NOT NULL
-"""
-_SCORES = "SELECT message_key, decision_id, score FROM admission_scores"
+def parts_texts(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[tuple[str, str]]:
+    """Each message's id with what its parts say, worked out anew; conversation: None = all.
+
+    A message that cannot be read is left out: another check of the doctor names it.
+    """
+    for row in read_rows(connection, "?1 IS NULL OR conversation_id = ?1", conversation):
+        try:
+            text = parts_text(decode_message(row))
+        except (AttributeError, RecursionError, TypeError, ValueError):
+            continue
+        yield row.message_key, text
 
 
-def scores_out_of_step(connection: sqlite3.Connection) -> Iterator[str]:
-    """Tell which decisions have another score, or none, where messages are looked up."""
-    differing = f"SELECT * FROM ({_SCORED} EXCEPT {_SCORES}) UNION ALL SELECT * FROM ({_SCORES} EXCEPT {_SCORED})"  # noqa: S608 (our own constants)
-    for (decision_id,) in connection.execute(f"SELECT DISTINCT decision_id FROM ({differing}) ORDER BY decision_id"):  # noqa: S608
-        yield f"decision {decision_id}: its messages have another score"
+def write_parts_texts(connection: sqlite3.Connection) -> None:
+    """Keep them with their messages, inside the caller's transaction; those that are right already stay untouched."""
+    connection.execute("CREATE TEMP TABLE told (message_key TEXT PRIMARY KEY, parts_text TEXT NOT NULL)")
+    connection.executemany("INSERT INTO told VALUES (?, ?)", parts_texts(connection))
+    connection.execute(
+        """
+        UPDATE messages SET parts_text = told.parts_text FROM told
+        WHERE told.message_key = messages.message_key AND told.parts_text <> messages.parts_text
+        """
+    )
+    connection.execute("DROP TABLE told")
 
 
 def rebuild_scores(connection: sqlite3.Connection) -> None:
     """Make the scores by message anew, inside the caller's transaction."""
     connection.execute("DELETE FROM admission_scores")
-    connection.execute(f"INSERT INTO admission_scores (message_key, decision_id, score) {_SCORED}")
+    connection.execute(
+        """
+        INSERT INTO admission_scores (message_key, decision_id, score)
+        SELECT DISTINCT s.value, d.decision_id, d.score
+        FROM decisions d, json_each(d.candidate, '$.source_message_ids') s WHERE d.score IS NOT NULL
+        """
+    )
 
 
 def misstated(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[str]:

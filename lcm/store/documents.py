@@ -1,10 +1,13 @@
-"""Documents, the messages that they stand for and their lives, as rows and as one frame."""
+"""Documents, the messages that they stand for and their lives, as rows and as one frame; the decisions on candidates,
+audit rows that keep every candidate, whatever became of it; protected messages, and the blocks of authored files."""
 
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -12,8 +15,10 @@ import polars as pl
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import mapping_json, optional_instant, require_id, to_json, well_formed
 from lcm.errors import StoreError
-from lcm.records.document import DEFAULT_RATING, Document
-from lcm.store.frames import INSTANT, frame
+from lcm.records.document import DEFAULT_RATING, GLOBAL_SCOPE, AuthoredNode, Candidate, Decision, Document
+from lcm.records.summary import GuidanceShard
+from lcm.store.conversations import active_conversation
+from lcm.store.rows import INSTANT, LISTED, frame, insertion
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
@@ -50,7 +55,25 @@ DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
 from 1, of the first source message in its conversation, `role` its role: null of what was authored or dreamt.
 `valid_from` is never null."""
 
-_BATCH = 500
+DECISION_SCHEMA: dict[str, pl.DataType] = {
+    "conversation_id": pl.String(),
+    "decided_at": INSTANT,
+    "action": pl.String(),
+    "reason": pl.String(),
+    "category": pl.String(),
+    "scope": pl.String(),
+    "document_id": pl.String(),
+    "matched_id": pl.String(),
+    "score": pl.Float64(),
+    "features": pl.String(),
+    "audit": pl.String(),
+    "candidate": pl.String(),
+}
+"""The columns of `Store.decisions`; the last three are JSON."""
+
+_NAMES_DOCUMENTS = ("$.admission.matched_existing_memory_ids", "$.admission.compared_existing_memory_ids")
+"""What of an audit names documents that a writer could read, and a reader of the audit perhaps not."""
+
 _KNOWN_FROM = "coalesce(d.valid_from, d.created_at)"
 
 _SOURCES = """(SELECT json_group_array(message_key) FROM (
@@ -89,17 +112,37 @@ _LINK_SCHEMA = {
     "seq": pl.Int64(),
     "role": pl.String(),
 }
-_COLUMNS = (
-    "document_id", "conversation_id", "session_id", "kind", "text", "overview", "content", "category", "scope",
-    "importance", "confidence", "temporal_type", "valid_from", "valid_until", "invalidated_at", "supersedes",
-    "last_accessed_at", "access_count", "decay_tier", "tokens", "metadata", "created_at",
-    "is_durable", "authority", "decay_rate", "hop_targets",
+_INSTANTS = ("created_at", "valid_from", "valid_until", "invalidated_at", "last_accessed_at")
+_OWN = (
+    "document_id", "session_id", "kind", "text", "overview", "content", "category", "scope", "importance",
+    "confidence", "temporal_type", "valid_from", "valid_until", "invalidated_at", "supersedes", "last_accessed_at",
+    "access_count", "decay_tier", "tokens", "metadata", "created_at", "is_durable", "authority", "decay_rate",
+    "hop_targets",
 )  # fmt: skip
-_INSERT = f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+"""Of `documents`, named as the fields of a `Document`; the conversation stands there by its key."""
+_own = attrgetter(*_OWN)
+_encoded: dict[str, Callable[[Any], object]] = {
+    **dict.fromkeys(("kind", "text", "overview", "content", "category"), well_formed),
+    **dict.fromkeys(_INSTANTS, optional_instant),
+    "metadata": mapping_json,
+    "hop_targets": to_json,
+}
+_ENCODED = [_encoded.get(name) for name in _OWN]
+_OWN_SHARD = [field.name for field in fields(GuidanceShard)][2:]
+"""Of `guidance_shards`, but whose they are."""
+_NODE = [field.name for field in fields(AuthoredNode)]
 
 
 def add_documents(connection: sqlite3.Connection, documents: Iterable[Document]) -> int:
-    """Add what is not stored yet, inside the caller's transaction; see `Store.add_documents`."""
+    """Store documents; one that is stored already is left as it is.
+
+    Returns:
+        How many were new.
+
+    Raises:
+        StoreError: if an id is stored with another text, source, scope, kind, session or instant, or a
+            document names an unknown conversation or message; none is written.
+    """
     documents, new = list(documents), dict[str, Document]()
     stored = _stored_ids(connection, [document.document_id for document in documents])
     for document in documents:
@@ -116,25 +159,24 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
                 f"document {document.document_id!r} is stored with another {changed};"
                 " what a document says never changes: give the other one its own id"
             )
-    conversations = _Conversations(connection)
+    conversations = _conversation_rows(connection, new.values())
     rows = [_encode(conversations, document) for document in new.values()]
     messages = _message_rows(connection, new.values())
     links = [link for document in new.values() for link in _links(messages, document)]
     try:
-        connection.executemany(_INSERT, rows)
+        connection.executemany(insertion("documents", ("conversation_id", *_OWN)), rows)
     except sqlite3.IntegrityError as err:
         raise StoreError(f"a document has a value that its column does not take: {err}") from err
     connection.executemany("INSERT INTO document_messages (document_id, message_id, ordinal) VALUES (?, ?, ?)", links)
     return len(new)
 
 
-def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] | None) -> pl.DataFrame:
-    """Read documents as `DOCUMENT_SCHEMA`; see `Store.documents`."""
+def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding; of these documents, None = of all."""
     if document_ids is None:
         return _every_document(connection)
     read = connection.execute(
-        f"SELECT {_selected(_STORED)} {_JOINED} "  # noqa: S608 (our own constants)
-        f"WHERE d.document_id IN (SELECT value FROM json_each(?)) ORDER BY {_KNOWN_FROM}, d.rowid",
+        f"SELECT {_selected(_STORED)} {_JOINED} WHERE d.document_id {LISTED} ORDER BY {_KNOWN_FROM}, d.rowid",
         (to_json(list(document_ids)),),
     )
     return frame(read, _STORED).select(_WHOLE)
@@ -157,19 +199,22 @@ def _selected(names: Iterable[str]) -> str:
 
 
 def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequence[str] | None = None) -> Document:
-    """Read one document whole; see `Store.document`."""
-    columns = ", ".join(f"d.{name}" for name in _COLUMNS if name != "conversation_id")
-    readable = "TRUE" if scopes is None else f"d.scope IN ({', '.join('?' * len(scopes))})"
+    """Read one document whole.
+
+    Raises:
+        StoreError: if there is none of that id in the scopes that may be read (None = all).
+    """
+    columns = ", ".join(f"d.{name}" for name in _OWN)
     row = connection.execute(
-        f"SELECT {_CONVERSATION}, {_SOURCES}, {_OF_SOURCES['role']}, {columns} "
-        f"{_JOINED} WHERE d.document_id = ? AND {readable}",
-        (document_id, *(scopes or ())),
+        f"SELECT {_CONVERSATION}, {_SOURCES}, {_OF_SOURCES['role']}, {columns} {_JOINED} "  # noqa: S608 (our own constants)
+        "WHERE d.document_id = ?1 AND (?2 IS NULL OR d.scope IN (SELECT value FROM json_each(?2)))",
+        (document_id, None if scopes is None else to_json(list(scopes))),
     ).fetchone()
     if row is None:
         raise StoreError(f"there is no document {document_id!r} that may be read")
     conversation_id, sources, role, *rest = row
-    values = dict(zip((name for name in _COLUMNS if name != "conversation_id"), rest, strict=True))
-    for name in ("created_at", "valid_from", "valid_until", "invalidated_at", "last_accessed_at"):
+    values = dict(zip(_OWN, rest, strict=True))
+    for name in _INSTANTS:
         values[name] = None if values[name] is None else parse_instant(values[name])
     for name in ("importance", "confidence"):  # as `lcm.memory.live_documents` has it
         values[name] = values[name] if math.isfinite(values[name]) else DEFAULT_RATING
@@ -181,8 +226,12 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
     )
 
 
-def history(connection: sqlite3.Connection, document_id: str) -> list[str]:
-    """The ids of the documents in whose place this one came to stand, and of those that followed it, oldest first."""
+def history(connection: sqlite3.Connection, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:
+    """Read the documents in whose place one came to stand, itself, and those that followed it, oldest first.
+
+    Raises:
+        StoreError: if one of them is of no scope that may be read (None = all).
+    """
     rows = connection.execute(
         """
         WITH RECURSIVE
@@ -198,11 +247,15 @@ def history(connection: sqlite3.Connection, document_id: str) -> list[str]:
         """,
         {"id": document_id},
     )
-    return [found for (found,) in rows]
+    return [read_document(connection, found, scopes) for (found,) in rows.fetchall()]
 
 
 def end_documents(connection: sqlite3.Connection, ends: Iterable[tuple[str, datetime]]) -> None:
-    """Another document stands in their place from then on."""
+    """Let documents end, each at its instant: another stands in their place from then on; they stay readable.
+
+    Raises:
+        StoreError: if one is unknown or has ended already; none is changed.
+    """
     for document_id, at in ends:
         changed = connection.execute(
             "UPDATE documents SET invalidated_at = ? WHERE document_id = ? AND invalidated_at IS NULL",
@@ -213,7 +266,11 @@ def end_documents(connection: sqlite3.Connection, ends: Iterable[tuple[str, date
 
 
 def annotate_documents(connection: sqlite3.Connection, notes: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Put keys into the metadata of documents; other keys stay."""
+    """Put keys into the metadata of documents; their other keys stay.
+
+    Raises:
+        StoreError: if a document is unknown; none is changed.
+    """
     for document_id, metadata in notes:
         known = read_document(connection, document_id).metadata
         connection.execute(
@@ -223,7 +280,7 @@ def annotate_documents(connection: sqlite3.Connection, notes: Iterable[tuple[str
 
 
 def update_use(connection: sqlite3.Connection, use: pl.DataFrame) -> None:
-    """Write columns access_count, last_accessed_at and decay_tier of documents."""
+    """Write the columns access_count, last_accessed_at and decay_tier of documents."""
     rows = [
         (count, optional_instant(accessed_at), tier, document_id)
         for document_id, count, accessed_at, tier in use.select(
@@ -235,39 +292,32 @@ def update_use(connection: sqlite3.Connection, use: pl.DataFrame) -> None:
     )
 
 
+_STATED = (
+    "text", "overview", "content", "kind", "scope", "conversation_id", "session_id", "created_at", "valid_from",
+    "supersedes",
+)  # fmt: skip
+"""What a document says, besides of which messages: fixed for good. Its ratings and its use may change after it is
+stored."""
+
+
 def _statement(document: Document) -> dict[str, Any]:
-    """What a document says: fixed for good. Its ratings and its use may change after it is stored."""
-    return {
-        "text": well_formed(document.text),
-        "overview": well_formed(document.overview),
-        "content": well_formed(document.content),
-        "kind": well_formed(document.kind),
-        "scope": document.scope,
-        "conversation_id": document.conversation_id,
-        "session_id": document.session_id,
-        "created_at": format_instant(document.created_at),
-        "valid_from": optional_instant(document.valid_from),
-        "supersedes": document.supersedes,
-        "source_message_ids": document.source_message_ids,
-    }
+    stated = {name: getattr(document, name) for name in (*_STATED, "source_message_ids")}
+    texts = {name: well_formed(stated[name]) for name in ("text", "overview", "content", "kind")}
+    instants = {name: optional_instant(stated[name]) for name in ("created_at", "valid_from")}
+    return {**stated, **texts, **instants}
 
 
 def _stored_ids(connection: sqlite3.Connection, document_ids: Sequence[str]) -> set[str]:
     """Those of these ids that are taken."""
-    wanted = [require_id(document_id, "document id") for document_id in document_ids]
-    select = "SELECT document_id FROM documents WHERE document_id IN"
-    return {found for (found,) in _of_each(connection, select, wanted)}
+    wanted = to_json([require_id(document_id, "document id") for document_id in document_ids])
+    found = connection.execute(f"SELECT document_id FROM documents WHERE document_id {LISTED}", (wanted,))  # noqa: S608
+    return {document_id for (document_id,) in found}
 
 
 def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[str, Any]:
-    stored = connection.execute(
-        """
-        SELECT d.text, d.overview, d.content, d.kind, d.scope, coalesce(c.session_key, ''), d.session_id, d.created_at,
-               d.valid_from, d.supersedes
-        FROM documents d LEFT JOIN conversations c USING (conversation_id) WHERE d.document_id = ?
-        """,
-        (document_id,),
-    ).fetchone()
+    columns = ", ".join(_CONVERSATION if name == "conversation_id" else f"d.{name}" for name in _STATED)
+    sought = f"SELECT {columns} {_JOINED} WHERE d.document_id = ?"
+    stored = connection.execute(sought, (document_id,)).fetchone()
     sources = connection.execute(
         """
         SELECT m.message_key FROM document_messages s JOIN messages m USING (message_id)
@@ -275,14 +325,10 @@ def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[
         """,
         (document_id,),
     )
-    names = (
-        "text", "overview", "content", "kind", "scope", "conversation_id", "session_id", "created_at",
-        "valid_from", "supersedes",
-    )  # fmt: skip
-    return dict(zip(names, stored, strict=True)) | {"source_message_ids": tuple(key for (key,) in sources)}
+    return dict(zip(_STATED, stored, strict=True)) | {"source_message_ids": tuple(key for (key,) in sources)}
 
 
-def _encode(conversations: "_Conversations", document: Document) -> tuple[object, ...]:
+def _encode(conversations: Mapping[str, int | None], document: Document) -> tuple[object, ...]:
     conversation = _conversation_row(conversations, document)
     if document.access_count < 0:
         raise StoreError(
@@ -293,52 +339,20 @@ def _encode(conversations: "_Conversations", document: Document) -> tuple[object
             raise StoreError(
                 f"document {document.document_id!r} has {name} {getattr(document, name)}; give a number in [0, 1]"
             )
-    return (
-        document.document_id,
-        conversation,
-        document.session_id if conversation is None else require_id(document.session_id, "session id"),
-        well_formed(document.kind),
-        well_formed(document.text),
-        well_formed(document.overview),
-        well_formed(document.content),
-        well_formed(document.category),
-        require_id(document.scope, "scope"),
-        document.importance,
-        document.confidence,
-        document.temporal_type,
-        optional_instant(document.valid_from),
-        optional_instant(document.valid_until),
-        optional_instant(document.invalidated_at),
-        document.supersedes,
-        optional_instant(document.last_accessed_at),
-        document.access_count,
-        document.decay_tier,
-        document.tokens,
-        mapping_json(document.metadata),
-        format_instant(document.created_at),
-        document.is_durable,
-        document.authority,
-        document.decay_rate,
-        to_json(list(document.hop_targets)),
-    )
+    require_id(document.scope, "scope")
+    if conversation is not None:
+        require_id(document.session_id, "session id")
+    own = zip(_ENCODED, _own(document), strict=True)
+    return (conversation, *(value if encode is None else encode(value) for encode, value in own))
 
 
-class _Conversations(dict[str, int | None]):
-    """The keys of active conversations by their ids, each looked up once; None where there is none."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __missing__(self, conversation_id: str) -> int | None:
-        found = self._connection.execute(
-            "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1",
-            (require_id(conversation_id, "conversation id"),),
-        ).fetchone()
-        self[conversation_id] = None if found is None else found[0]
-        return self[conversation_id]
+def _conversation_rows(connection: sqlite3.Connection, documents: Iterable[Document]) -> dict[str, int | None]:
+    """The keys of the active conversations that documents name, by their ids; None where there is none."""
+    named = dict.fromkeys(require_id(document.conversation_id, "conversation id") for document in documents)
+    return {conversation_id: active_conversation(connection, conversation_id) for conversation_id in named}
 
 
-def _conversation_row(conversations: _Conversations, document: Document) -> int | None:
+def _conversation_row(conversations: Mapping[str, int | None], document: Document) -> int | None:
     """The key of a document's conversation; None of what no message says: it was authored or dreamt."""
     if not (document.conversation_id or document.session_id or document.source_message_ids):
         return None
@@ -354,15 +368,8 @@ def _conversation_row(conversations: _Conversations, document: Document) -> int 
 def _message_rows(connection: sqlite3.Connection, documents: Iterable[Document]) -> dict[str, int]:
     """The keys of the messages that documents name, by their ids; of an unknown one none."""
     named = {require_id(one, "message id") for document in documents for one in document.source_message_ids}
-    select = "SELECT message_key, message_id FROM messages WHERE message_key IN"
-    return dict(_of_each(connection, select, sorted(named)))
-
-
-def _of_each(connection: sqlite3.Connection, select: str, values: Sequence[str]) -> Iterator[Any]:
-    """The rows of a statement that ends with IN, for some values at a time."""
-    for start in range(0, len(values), _BATCH):
-        some = values[start : start + _BATCH]
-        yield from connection.execute(f"{select} ({', '.join('?' * len(some))})", some).fetchall()
+    select = f"SELECT message_key, message_id FROM messages WHERE message_key {LISTED}"  # noqa: S608 (our own constants)
+    return dict(connection.execute(select, (to_json(sorted(named)),)).fetchall())
 
 
 def _links(messages: Mapping[str, int], document: Document) -> Iterator[tuple[str, int, int]]:
@@ -381,3 +388,131 @@ def _links(messages: Mapping[str, int], document: Document) -> Iterator[tuple[st
                 " ingest its conversation first"
             )
         yield document.document_id, messages[key], ordinal
+
+
+def add_decisions(connection: sqlite3.Connection, conversation_id: str, decisions: Iterable[Decision]) -> None:
+    """Keep what became of candidates of a conversation."""
+    rows = [
+        (
+            format_instant(decision.decided_at),
+            decision.action,
+            well_formed(decision.reason),
+            well_formed(decision.candidate.category),
+            decision.candidate.scope or GLOBAL_SCOPE,
+            decision.document_id,
+            decision.matched_id,
+            decision.score,
+            mapping_json(decision.features),
+            mapping_json(decision.audit),
+            _candidate_json(decision.candidate),
+            conversation_id,
+        )
+        for decision in decisions
+    ]
+    connection.executemany(
+        """
+        INSERT INTO decisions (decided_at, action, reason, category, scope, document_id, matched_id, score,
+                               features, audit, candidate, conversation_id)
+        SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, conversation_id FROM conversations WHERE session_key = ? AND active = 1
+        """,
+        rows,
+    )
+
+
+def decision_frame(connection: sqlite3.Connection, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read `DECISION_SCHEMA` in the order of deciding; of the scopes that may be read, None = all."""
+    allowed, audit = "TRUE", "d.audit"
+    if scopes is not None:
+        readable = f"IN ({', '.join('?' * len(scopes))})"
+        allowed = (
+            f"d.scope {readable} AND coalesce(made.scope, d.scope) {readable} AND coalesce(m.scope, d.scope) {readable}"
+        )
+        audit = f"json_remove(d.audit, {', '.join(repr(path) for path in _NAMES_DOCUMENTS)})"
+    read = connection.execute(
+        f"""
+        SELECT c.session_key, d.decided_at, d.action, d.reason, d.category, d.scope, d.document_id, d.matched_id,
+               d.score, d.features, {audit}, d.candidate
+        FROM decisions d JOIN conversations c USING (conversation_id)
+        LEFT JOIN documents made ON made.document_id = d.document_id
+        LEFT JOIN documents m ON m.document_id = d.matched_id
+        WHERE {allowed} ORDER BY d.decision_id
+        """,  # noqa: S608 (our own constants)
+        tuple(scopes or ()) * 3,
+    )
+    return frame(read, DECISION_SCHEMA)
+
+
+def _candidate_json(candidate: Candidate) -> str:
+    values = {field.name: getattr(candidate, field.name) for field in fields(Candidate)}
+    return to_json(
+        {**values, "valid_until": optional_instant(candidate.valid_until), "metadata": dict(candidate.metadata)}
+    )
+
+
+def add_shards(connection: sqlite3.Connection, shards: Sequence[GuidanceShard]) -> None:
+    """Keep messages as guidance; one that is kept already stays as it is.
+
+    Raises:
+        StoreError: if a message is unknown.
+    """
+    for shard in shards:
+        known = connection.execute(
+            "SELECT message_id, conversation_id FROM messages WHERE message_key = ?", (shard.message_id,)
+        ).fetchone()
+        if known is None:
+            raise StoreError(f"a shard names the unknown message {shard.message_id!r}; ingest its conversation first")
+        own = {name: getattr(shard, name) for name in _OWN_SHARD}
+        own |= {"text": well_formed(shard.text), "created_at": format_instant(shard.created_at)}
+        statement = insertion("guidance_shards", ("message_id", "conversation_id", *own))
+        connection.execute(f"{statement} ON CONFLICT (message_id) DO NOTHING", (*known, *own.values()))
+
+
+def read_undocumented_shards(connection: sqlite3.Connection) -> list[GuidanceShard]:
+    """The protected messages of which there is no document, in the order of protecting."""
+    rows = connection.execute(
+        f"""
+        SELECT m.message_key, c.session_key, {", ".join(f"g.{name}" for name in _OWN_SHARD)}
+        FROM guidance_shards g JOIN messages m USING (message_id)
+        JOIN conversations c ON c.conversation_id = g.conversation_id
+        WHERE NOT EXISTS (SELECT 1 FROM document_messages l JOIN documents d USING (document_id)
+                          WHERE l.message_id = g.message_id AND d.kind = 'guidance')
+        ORDER BY g.created_at, m.conversation_id, m.seq
+        """  # noqa: S608 (our own constants)
+    )
+    return [GuidanceShard(key, of, text, parse_instant(at), *rest) for key, of, text, at, *rest in rows]
+
+
+def read_nodes(connection: sqlite3.Connection) -> list[AuthoredNode]:
+    """Every authored block in authored order: by source, position, ordinal, id."""
+    rows = connection.execute(
+        f"SELECT {', '.join(_NODE)} FROM authored_nodes ORDER BY source, position, ordinal, node_id"  # noqa: S608
+    )
+    named = (dict(zip(_NODE, row, strict=True)) for row in rows)
+    return [AuthoredNode(**{**row, "hop_targets": tuple(json.loads(row["hop_targets"]))}) for row in named]
+
+
+def put_nodes(connection: sqlite3.Connection, nodes: Sequence[AuthoredNode]) -> None:
+    """Let these be all that is authored: files are the truth, what the store holds of them is a copy."""
+    connection.execute("DELETE FROM authored_nodes")
+    rows = ({name: getattr(node, name) for name in _NODE} for node in nodes)
+    connection.executemany(
+        insertion("authored_nodes", _NODE),
+        [
+            tuple((row | {"text": well_formed(row["text"]), "hop_targets": to_json(row["hop_targets"])}).values())
+            for row in rows
+        ],
+    )
+
+
+def drop_documents(connection: sqlite3.Connection, kind: str) -> None:
+    """Forget the documents of a kind that is a copy of files, so that they can be made again."""
+    connection.execute("DELETE FROM documents WHERE kind = ? AND conversation_id IS NULL", (kind,))
+
+
+def admission_scores(connection: sqlite3.Connection, message_ids: Sequence[str]) -> dict[str, float]:
+    """What admission scored the candidates of messages, by message id; one without a score is left out."""
+    rows = connection.execute(
+        f"SELECT message_key, max(score) FROM admission_scores WHERE message_key {LISTED} GROUP BY message_key",  # noqa: S608
+        (to_json(list(message_ids)),),
+    )
+    return dict(rows.fetchall())

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from lcm.clock import parse_instant
 from lcm.records.conversation import LargeFile
@@ -67,26 +67,24 @@ def derived_ids(connection: sqlite3.Connection, summary_id: str) -> list[str]:
 
 def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[SourceMessage]:
     """The messages that a leaf summary stands for, in order."""
-    rows = connection.execute(
-        """
-        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
-               iif(m.parts_text = '', m.token_count, 0), m.created_at
-        FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ? ORDER BY l.ordinal
-        """,
-        (summary_id,),
-    )
-    return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
+    of = "summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ? ORDER BY l.ordinal"
+    return _source_messages(connection, of, summary_id)
 
 
 def messages_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[SourceMessage]:
     """Messages by their integer keys, in that order; an unknown one is left out."""
+    of = "json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key"
+    return _source_messages(connection, of, json.dumps(list(numbers)))
+
+
+def _source_messages(connection: sqlite3.Connection, of: str, value: str) -> list[SourceMessage]:
     rows = connection.execute(
-        """
+        f"""
         SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
                iif(m.parts_text = '', m.token_count, 0), m.created_at
-        FROM json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key
-        """,
-        (json.dumps(list(numbers)),),
+        FROM {of}
+        """,  # noqa: S608 (our own constants)
+        (value,),
     )
     return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
 
@@ -211,7 +209,11 @@ def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dic
         """,
         (json.dumps(list(file_ids)),),
     )
-    return {row[0]: _stored_file(row) for row in rows}
+    found = {}
+    for file_id, ordinal, position, name, mime_type, size, exploration, *of, at in rows:
+        file = LargeFile(file_id, ordinal, position, name, mime_type, size or 0, exploration or "")
+        found[file_id] = StoredFile._make((file, *of, parse_instant(at)))
+    return found
 
 
 def files_of(connection: sqlite3.Connection, number: int) -> tuple[str, ...]:
@@ -220,9 +222,3 @@ def files_of(connection: sqlite3.Connection, number: int) -> tuple[str, ...]:
         "SELECT file_id FROM large_files WHERE message_id = ? ORDER BY ordinal, position", (number,)
     )
     return tuple(file_id for (file_id,) in rows)
-
-
-def _stored_file(row: tuple[Any, ...]) -> StoredFile:
-    file_id, ordinal, position, name, mime_type, size, exploration = row[:7]
-    file = LargeFile(file_id, ordinal, position, name, mime_type, size or 0, exploration or "")
-    return StoredFile._make((file, *row[7:10], parse_instant(row[10])))

@@ -1,15 +1,22 @@
-"""Messages in and out of the store, and the law that a stored transcript only ever grows."""
+"""Messages as rows, with their parts and large files, and the law that a stored transcript only ever grows."""
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from lcm.clock import EPOCH, parse_instant
-from lcm.encoding import require_id
+from lcm.clock import EPOCH, format_instant, parse_instant
+from lcm.encoding import mapping_json, optional_text, require_id, to_json, well_formed
 from lcm.errors import StoreError
 from lcm.protocols.models import TokenEstimator
-from lcm.records.conversation import Message, Transcript
+from lcm.records.conversation import LargeFile, Message, Part, Transcript
 from lcm.store.conversations import (
     active_conversation,
     add_events,
@@ -20,12 +27,54 @@ from lcm.store.conversations import (
     set_title,
     touch,
 )
-from lcm.store.message_rows import MessageRow, decode_message, encode_messages, insert_rows, read_rows
+from lcm.store.rows import LISTED, insertion
 from lcm.transcript.images import without_images
 from lcm.transcript.message_tokens import Rendering, message_tokens
 from lcm.transcript.passages import parts_text
 
-_BATCH = 500
+ORDINAL_STEP = 1024
+"""Between neighbouring context items: room to replace a run without renumbering what follows."""
+
+_SHARED = 200
+"""Characters: most envelopes and metadata are short and few, and are decoded once for all messages."""
+_NO_END = 2**62
+_ROWS_AT_ONCE = 256
+_ROWS_A_STATEMENT = 80
+"""Of messages: older builds of SQLite take 999 values at most."""
+_said: Rendering = attrgetter("content")
+
+
+class MessageRow(NamedTuple):
+    """A message as it stands in `messages`, with its parts and large files."""
+
+    message_key: str
+    session_id: str
+    role: str
+    author: str | None
+    content: str
+    envelope: str
+    created_at: str
+    files: tuple[tuple[Any, ...], ...]
+    """Each in the columns of `large_files` that the fields of a `LargeFile` are."""
+    parts: tuple[tuple[Any, ...], ...]
+    """Each in the columns of `message_parts` that the fields of a `Part` are."""
+
+
+_OWN_COLUMNS = MessageRow._fields[:-2]
+_PART_COLUMNS = (
+    "part_type", "text_content", "tool_call_id", "tool_name", "tool_input", "tool_output", "metadata",
+)  # fmt: skip
+_FILE_COLUMNS = (
+    "file_id", "ordinal", "position", "file_name", "mime_type", "byte_size", "exploration_summary",
+)  # fmt: skip
+_PARTS = f"""
+    SELECT message_id, {", ".join(_PART_COLUMNS[:-1])}, coalesce(metadata, '{{}}') FROM message_parts
+    WHERE message_id {LISTED} ORDER BY message_id, ordinal
+"""  # noqa: S608 (our own constants)
+_FILES = f"""
+    SELECT message_id, {", ".join(_FILE_COLUMNS)} FROM large_files JOIN messages USING (message_id, conversation_id)
+    WHERE message_id {LISTED} ORDER BY message_id, ordinal, position
+"""  # noqa: S608 (our own constants)
 
 
 @dataclass(slots=True)
@@ -44,14 +93,46 @@ class _Growing:
     """Why it is not what is stored: no more of it is held against that."""
 
 
+def add_transcript(
+    connection: sqlite3.Connection, transcript: Transcript, tokens: TokenEstimator, rendered: Rendering = _said
+) -> int:
+    """Store a transcript, or what is new in a longer version of one that is stored.
+
+    Laws: the same transcript twice changes nothing; `Store.messages` gives the records back, missing instants
+    filled in by the last known one (1970 if there is none), half surrogate pairs in text replaced by
+    U+FFFD; `envelope` and part metadata come back exactly. Events, and the title where there is one, are those
+    of the newest version: sessions are renamed, and some formats rewrite their header.
+
+    Args:
+        transcript: from its beginning.
+        tokens: counts the tokens of messages.
+        rendered: the text whose tokens a message is counted by: what an assembly makes of it.
+    Returns:
+        How many messages were added.
+
+    Raises:
+        StoreError: if a stored message is missing or changed in the transcript, or a message id is taken;
+            nothing is written.
+    """
+    return add_pieces(connection, [transcript], tokens, rendered)
+
+
 def add_pieces(
     connection: sqlite3.Connection,
     pieces: Iterable[Transcript],
     tokens: TokenEstimator,
-    rendered: Rendering,
-    refused: dict[str, str] | None,
+    rendered: Rendering = _said,
+    refused: dict[str, str] | None = None,
 ) -> int:
-    """Append what the stored conversations lack, inside the caller's transaction; see `Store.ingest_pieces`."""
+    """`Store.ingest` of transcripts that come in pieces, never all in memory, as one transaction.
+
+    Each piece continues its conversation where the piece before it ended; those of several conversations may
+    alternate.
+
+    Args:
+        refused: takes the conversations of which a stored message is missing or changed, with the reasons; they
+            stay as they are, and all others are taken in. None = then nothing is.
+    """
     all_growing: dict[str, _Growing] = {}
     added = 0
     for piece in pieces:
@@ -62,7 +143,7 @@ def add_pieces(
         all_growing[key] = growing
         if growing.refusal is not None:
             continue
-        rows = list(encode_messages(piece.messages, growing.known_at))
+        rows = list(_encode_messages(piece.messages, growing.known_at))
         growing.refusal = _difference(connection, growing, rows, key)
         if growing.refusal is not None:
             if refused is None:
@@ -72,7 +153,7 @@ def add_pieces(
             said = piece.messages[-len(new) :]
             first_seq = growing.messages + len(rows) - len(new) + 1
             counts = message_tokens(said, rendered, tokens, piece.events, first_seq - 1)
-            _insert(connection, growing.conversation, key, first_seq, new, counts, [*map(parts_text, said)])
+            _insert(connection, growing.conversation, key, first_seq, new, counts, said)
             added += len(new)
         growing.title = growing.title if piece.title is None else piece.title
         add_events(connection, growing.conversation, growing.events, piece.events)
@@ -81,7 +162,7 @@ def add_pieces(
         growing.known_at = parse_instant(rows[-1].created_at) if rows else growing.known_at
     for key, growing in all_growing.items():
         if growing.refusal is None and growing.messages < growing.stored:
-            missing = next(read_rows(connection, growing.conversation, growing.messages + 1))
+            missing = next(_read_seqs(connection, growing.conversation, growing.messages + 1))
             growing.refusal = _changed(key, growing.messages, missing, None)
         _end(connection, growing)
         if growing.refusal is not None:
@@ -93,22 +174,87 @@ def add_pieces(
 
 def append(
     connection: sqlite3.Connection,
-    conversation_key: str,
+    conversation_id: str,
     messages: Sequence[Message],
     tokens: TokenEstimator,
-    rendered: Rendering,
+    rendered: Rendering = _said,
 ) -> None:
-    """Put messages behind those of a conversation, which is made if need be, inside the caller's transaction."""
-    key = require_id(conversation_key, "conversation id")
+    """Put messages behind those of a conversation, which is made if need be: what a live session says.
+
+    Raises:
+        StoreError: if a message id is taken; nothing is written.
+    """
+    key = require_id(conversation_id, "conversation id")
     if not messages:
         return
     conversation = active_conversation(connection, key)
     if conversation is None:
         conversation = make_conversation(connection, key)
     last = last_message(connection, conversation)
-    rows = list(encode_messages(messages, last.created_at if last else EPOCH))
+    rows = list(_encode_messages(messages, last.created_at if last else EPOCH))
     counts = message_tokens(messages, rendered, tokens)
-    _insert(connection, conversation, key, last.seq + 1 if last else 1, rows, counts, [*map(parts_text, messages)])
+    _insert(connection, conversation, key, last.seq + 1 if last else 1, rows, counts, messages)
+
+
+def read_messages(
+    connection: sqlite3.Connection, conversation_id: str | None = None, first_seq: int = 1
+) -> list[Message]:
+    """Read the records of one conversation, or of all in the order of their first ingest; from `first_seq` on."""
+    of = "SELECT conversation_id FROM conversations WHERE ?1 IS NULL OR session_key = ?1"
+    chosen = f"conversation_id IN ({of}) AND seq >= ?2"
+    return [*map(decode_message, read_rows(connection, chosen, conversation_id, first_seq))]
+
+
+def messages_by_key(connection: sqlite3.Connection, message_ids: Collection[str]) -> dict[str, Message]:
+    """Read records by id; an unknown one is left out."""
+    rows = read_rows(connection, f"message_key {LISTED}", to_json(list(message_ids)))
+    return {row.message_key: decode_message(row) for row in rows}
+
+
+def messages_have_words(connection: sqlite3.Connection) -> bool:
+    """Say whether anything is said in a stored message."""
+    return any(content.strip() for (content,) in connection.execute("SELECT content FROM messages"))
+
+
+def contents(connection: sqlite3.Connection, conversation: int) -> list[str]:
+    """Read the words of a conversation's messages, in order."""
+    rows = connection.execute("SELECT content FROM messages WHERE conversation_id = ? ORDER BY seq", (conversation,))
+    return [content for (content,) in rows]
+
+
+def image_counts(connection: sqlite3.Connection, conversation: int) -> dict[str, int]:
+    """Count the images of each message of a conversation that holds some, by its id."""
+    rows = connection.execute(
+        """
+        SELECT message_key FROM messages m WHERE conversation_id = ? AND (
+            instr(envelope, 'image') OR instr(content, 'image') OR EXISTS (
+                SELECT 1 FROM message_parts p
+                WHERE p.message_id = m.message_id AND (instr(metadata, 'image') OR instr(text_content, 'image'))
+            )
+        )
+        """,
+        (conversation,),
+    )
+    told = messages_by_key(connection, [key for (key,) in rows])
+    return {key: images for key, message in told.items() if (images := without_images(message)[1])}
+
+
+def message_ids_by_number(store: Path, numbers: Collection[int]) -> dict[int, str]:
+    """The ids of messages by their numbers, as `lcm grep` tells them; a number that no message has is missing.
+
+    Raises:
+        StoreError: if the file is not there or no store; nothing is written.
+    """
+    if not store.is_file():
+        raise StoreError(f"there is no store {str(store)!r}; `lcm ingest ... into={store}` makes one")
+    sought = "SELECT message_key FROM messages WHERE message_id = ?"
+    try:
+        with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=rw", uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM schema_migrations")
+            rows = {number: connection.execute(sought, (number,)).fetchone() for number in numbers}
+    except (sqlite3.Error, OverflowError) as error:
+        raise StoreError(f"{str(store)!r} is no store of lcm: {error}") from error
+    return {number: str(row[0]) for number, row in rows.items() if row is not None}
 
 
 def _begin(connection: sqlite3.Connection, piece: Transcript, key: str) -> _Growing | None:
@@ -140,77 +286,14 @@ def _insert(
     first_seq: int,
     rows: Sequence[MessageRow],
     token_counts: Sequence[int],
-    parts_texts: Sequence[str],
+    said: Sequence[Message],
 ) -> None:
     try:
-        insert_rows(connection, conversation, first_seq, rows, token_counts, parts_texts)
+        _insert_rows(connection, conversation, first_seq, rows, token_counts, said)
     except sqlite3.IntegrityError as err:
         raise StoreError(_refusal(connection, conversation, key, first_seq, rows, err)) from err
     began_at = rows[0].created_at if first_seq == 1 else None
     touch(connection, conversation, rows[-1].session_id, rows[-1].created_at, began_at)
-
-
-def read_messages(connection: sqlite3.Connection, conversation_key: str | None, first_seq: int = 1) -> list[Message]:
-    """Read records back, conversations in the order of their first ingest, messages by seq."""
-    conversations = connection.execute(
-        """
-        SELECT conversation_id FROM conversations
-        WHERE ?1 IS NULL OR session_key = ?1 ORDER BY conversation_id
-        """,
-        (conversation_key,),
-    ).fetchall()
-    return [decode_message(row) for (key,) in conversations for row in read_rows(connection, key, first_seq)]
-
-
-def messages_by_key(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Message]:
-    """Read messages whole by their ids; an unknown id is left out."""
-    found: dict[str, Message] = {}
-    for start in range(0, len(keys), _BATCH):
-        some = keys[start : start + _BATCH]
-        runs = connection.execute(
-            f"""
-            SELECT conversation_id, group_concat(seq) FROM messages
-            WHERE message_key IN ({", ".join("?" * len(some))}) GROUP BY conversation_id
-            """,  # noqa: S608 (our own constants)
-            some,
-        ).fetchall()
-        for conversation, seqs in runs:
-            for first, last in _runs(sorted(map(int, seqs.split(",")))):
-                for row in read_rows(connection, conversation, first, last):
-                    found[row.message_key] = decode_message(row)
-    return found
-
-
-def messages_have_words(connection: sqlite3.Connection) -> bool:
-    """Say whether a message has more than white space."""
-    contents = connection.execute("SELECT content FROM messages")
-    return any(content.strip() for (content,) in contents)
-
-
-def image_counts(connection: sqlite3.Connection, conversation: int) -> dict[str, int]:
-    """Count the images of each message of a conversation that holds some, by its id."""
-    rows = connection.execute(
-        """
-        SELECT message_key FROM messages m WHERE conversation_id = ? AND (
-            instr(envelope, 'image') OR instr(content, 'image') OR EXISTS (
-                SELECT 1 FROM message_parts p
-                WHERE p.message_id = m.message_id AND (instr(metadata, 'image') OR instr(text_content, 'image'))
-            )
-        )
-        """,
-        (conversation,),
-    )
-    told = messages_by_key(connection, [key for (key,) in rows])
-    return {key: images for key, message in told.items() if (images := without_images(message)[1])}
-
-
-def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch without gaps."""
-    start = 0
-    for i, number in enumerate(numbers):
-        if i + 1 == len(numbers) or numbers[i + 1] != number + 1:
-            yield numbers[start], number
-            start = i + 1
 
 
 def _difference(connection: sqlite3.Connection, growing: _Growing, rows: Sequence[MessageRow], key: str) -> str | None:
@@ -219,7 +302,7 @@ def _difference(connection: sqlite3.Connection, growing: _Growing, rows: Sequenc
     last = min(before + len(rows), growing.stored)
     if last <= before:
         return None
-    stored = read_rows(connection, growing.conversation, before + 1, last)
+    stored = _read_seqs(connection, growing.conversation, before + 1, last)
     for seq, (old, new) in enumerate(zip(stored, rows, strict=False), start=before):
         if old != new:
             return _changed(key, seq, old, new)
@@ -264,3 +347,141 @@ def _refusal(
             return f"{named}, which belongs to conversation {holder[1]!r}; ids are unique within a workspace"
         seen.add(row.message_key)
     return f"conversation {conversation_key!r}: {err}"
+
+
+def _encode_messages(messages: Iterable[Message], known: datetime) -> Iterator[MessageRow]:
+    """Messages as rows; one without an instant takes that of the one before it, the first `known`."""
+    for message in messages:
+        known = message.created_at or known
+        yield _encode_message(message, known)
+
+
+def _encode_message(message: Message, created_at: datetime) -> MessageRow:
+    return MessageRow(
+        require_id(message.message_id, "message id"),
+        require_id(message.session_id, "session id"),
+        message.role,
+        optional_text(message.author),
+        well_formed(message.content),
+        mapping_json(message.envelope),
+        format_instant(created_at),
+        tuple(map(_encode_file, message.files)),
+        tuple(map(_encode_part, message.parts)),
+    )
+
+
+def _encode_part(part: Part) -> tuple[Any, ...]:
+    return (
+        part.part_type,
+        optional_text(part.text),
+        optional_text(part.tool_call_id),
+        optional_text(part.tool_name),
+        optional_text(part.tool_input),
+        optional_text(part.tool_output),
+        mapping_json(part.metadata),
+    )
+
+
+def _encode_file(file: LargeFile) -> tuple[Any, ...]:
+    name, kind = optional_text(file.name), optional_text(file.mime_type)
+    return file.file_id, file.ordinal, file.position, name, kind, file.byte_size, well_formed(file.exploration_summary)
+
+
+def _json(text: str) -> Any:
+    """Decoded JSON, of short text the same object for all who ask: nobody changes a record."""
+    return _shared_json(text) if len(text) <= _SHARED else json.loads(text)
+
+
+_shared_json = lru_cache(4096)(json.loads)
+
+
+def decode_message(row: MessageRow) -> Message:
+    return Message(
+        message_id=row.message_key,
+        role=row.role,  # type: ignore[arg-type]  # the table's CHECK
+        content=row.content,
+        session_id=row.session_id,
+        created_at=parse_instant(row.created_at),
+        author=row.author,
+        parts=tuple(Part(*(*part[:-1], _json(part[-1]))) for part in row.parts),
+        envelope=_json(row.envelope),
+        files=tuple(LargeFile(*file) for file in row.files),
+    )
+
+
+def _read_seqs(
+    connection: sqlite3.Connection, conversation: int, first: int, last: int = _NO_END
+) -> Iterator[MessageRow]:
+    """Read messages first to last, by seq."""
+    return read_rows(connection, "conversation_id = ? AND seq BETWEEN ? AND ?", conversation, first, last)
+
+
+def read_rows(connection: sqlite3.Connection, chosen: str, *values: object) -> Iterator[MessageRow]:
+    """Read the messages of which a condition is true, by conversation and seq."""
+    rows = connection.execute(
+        f"SELECT message_id, {', '.join(_OWN_COLUMNS)} FROM messages WHERE {chosen} ORDER BY conversation_id, seq",  # noqa: S608 (our own constants)
+        values,
+    )
+    while some := rows.fetchmany(_ROWS_AT_ONCE):
+        numbers = to_json([number for number, *_ in some])
+        parts, files = (_grouped(connection.execute(sql, (numbers,))) for sql in (_PARTS, _FILES))
+        for number, *own in some:
+            yield MessageRow._make((*own, tuple(files.get(number, ())), tuple(parts.get(number, ()))))
+
+
+def _grouped(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:
+    """The rows of each message, whose number stands first."""
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(row[1:])
+    return found
+
+
+def _insert_rows(
+    connection: sqlite3.Connection,
+    conversation: int,
+    first_seq: int,
+    rows: Sequence[MessageRow],
+    token_counts: Sequence[int],
+    said: Sequence[Message],
+) -> None:
+    """Put messages behind those of a conversation and of its context, from the seq `first_seq` on."""
+    # Row ids are dealt out here, so that parts and context items need no look-up; the write lock is ours.
+    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+    first = newest[0] + 1 if newest else 1
+    columns = ("message_id", "conversation_id", "seq", "token_count", "parts_text", *_OWN_COLUMNS)
+    values = [
+        (first + i, conversation, first_seq + i, count, parts_text(message), *row[: len(_OWN_COLUMNS)])
+        for i, (row, count, message) in enumerate(zip(rows, token_counts, said, strict=True))
+    ]
+    # Many rows a statement: at the end of each one the full-text table, which follows by trigger, writes out its index.
+    for start in range(0, len(values), _ROWS_A_STATEMENT):
+        some = values[start : start + _ROWS_A_STATEMENT]
+        connection.execute(insertion("messages", columns, len(some)), [*chain.from_iterable(some)])
+    connection.executemany(
+        insertion("message_parts", ("part_id", "message_id", "session_id", "ordinal", *_PART_COLUMNS)),
+        (
+            (f"{row.message_key}:{ordinal}", first + i, row.session_id, ordinal, *part)
+            for i, row in enumerate(rows)
+            for ordinal, part in enumerate(row.parts)
+        ),
+    )
+    connection.executemany(
+        insertion("large_files", ("conversation_id", "message_id", "storage_uri", "created_at", *_FILE_COLUMNS)),
+        (
+            (conversation, first + i, f"part:{row.message_key}:{file[1]}", row.created_at, *file)
+            for i, row in enumerate(rows)
+            for file in row.files
+        ),
+    )
+    (last_ordinal,) = connection.execute(
+        "SELECT coalesce(max(ordinal), 0) FROM context_items WHERE conversation_id = ?", (conversation,)
+    ).fetchone()
+    connection.executemany(
+        "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, created_at) "
+        "VALUES (?, ?, 'message', ?, ?)",
+        (
+            (conversation, last_ordinal + (i + 1) * ORDINAL_STEP, first + i, row.created_at)
+            for i, row in enumerate(rows)
+        ),
+    )

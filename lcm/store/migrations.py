@@ -9,7 +9,7 @@ from importlib import resources
 from lcm.clock import format_instant
 from lcm.errors import MigrationError
 from lcm.store.connection import transaction
-from lcm.store.parts_texts import write_parts_texts
+from lcm.store.derived import write_parts_texts
 
 
 @dataclass(frozen=True, slots=True)

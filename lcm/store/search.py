@@ -12,6 +12,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
 from time import monotonic
@@ -20,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import regex
 
 from lcm.clock import parse_instant
+from lcm.encoding import optional_instant
 from lcm.errors import LimitError
 from lcm.limits import PATTERN_TEXT_CHARACTERS
 from lcm.store.query_text import (
@@ -33,7 +35,6 @@ from lcm.store.query_text import (
     match_expression,
     trigram_expression,
 )
-from lcm.store.search_subject import SUMMARIES, SearchBounds, SearchSubject
 
 Order = Literal["time", "relevance", "hybrid"]
 """The newest first; the best; or the best with a discount for age: rank / (1 + .001 for each hour)."""
@@ -42,6 +43,105 @@ _MAY_RUN_AWAY = re.compile(r"[*+?{(|]")
 """Without any of these a pattern takes at most as many steps as the text has characters for each of its own, and needs
 no bound of time within a text, which costs more than the search of a short one."""
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBounds:
+    """The part of the store that a search looks in."""
+
+    conversations: Sequence[int] | None = None
+    """None = all, archived ones too."""
+    summaries: Sequence[str] | None = None
+    """Only these, and the messages that they were made of; None = all."""
+    since: datetime | None = None
+    """Not before that instant."""
+    before: datetime | None = None
+    """Before that instant."""
+    limit: int = 50
+    now: datetime | None = None
+    """From when a hybrid order counts age; None = from the newest message."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "conversations": None if self.conversations is None else json.dumps(list(self.conversations)),
+            "summaries": None if self.summaries is None else json.dumps(list(self.summaries)),
+            "since": optional_instant(self.since),
+            "before": optional_instant(self.before),
+            "limit": self.limit,
+            "now": optional_instant(self.now),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSubject:
+    """What is searched: messages or summaries."""
+
+    fts: str
+    rows: str
+    key: str
+    joined: str
+    content: str
+    column: int
+    inside: str
+    starts: str
+    ends: str
+    tie: str
+    trigrams: str | None = None
+    match_in: str = ""
+    """The column of the full-text table that counts; empty = all of them."""
+
+    def scope(self, bounds: SearchBounds) -> str:
+        """The condition of rows within the bounds: what bounds nothing is not asked of each row."""
+        row = self.rows.rpartition(" ")[2]
+        conditions: dict[str, object] = {
+            f"{row}.conversation_id {_CONVERSATIONS}": bounds.conversations,
+            self.inside: bounds.summaries,
+            f"{self.ends} >= :since": bounds.since,
+            f"{self.starts} < :before": bounds.before,
+        }
+        return " AND ".join(["TRUE", *(sql for sql, bound in conditions.items() if bound is not None)])
+
+    @property
+    def newest_first(self) -> str:
+        return f"{self.ends} DESC, {self.tie} DESC"
+
+
+_CONVERSATIONS = "IN (SELECT value FROM json_each(:conversations))"
+_SUMMARIES = "IN (SELECT value FROM json_each(:summaries))"
+
+MESSAGES = SearchSubject(
+    fts="messages_fts",
+    rows="messages m",
+    key="m.message_id",
+    joined="m.message_id = messages_fts.rowid",
+    content="m.full_text",
+    column=-1,
+    inside=f"m.message_id IN (SELECT message_id FROM summary_messages WHERE summary_id {_SUMMARIES})",  # noqa: S608
+    starts="m.created_at",
+    ends="m.created_at",
+    tie="m.message_id",
+)
+WORDS = replace(MESSAGES, content="m.content", column=0, match_in="content")
+"""Messages by their words alone, without what their parts say."""
+
+SUMMARIES = SearchSubject(
+    fts="summaries_fts",
+    rows="summaries s",
+    key="s.summary_id",
+    joined="s.summary_id = summaries_fts.summary_id",
+    content="s.content",
+    column=1,
+    inside=f"s.summary_id {_SUMMARIES}",
+    starts="s.created_at",
+    ends="s.created_at",
+    tie="s.rowid",
+    trigrams="summaries_fts_cjk",
+)
+COVERED = replace(SUMMARIES, starts="coalesce(s.earliest_at, s.created_at)", ends="coalesce(s.latest_at, s.created_at)")
+"""Summaries by when what they cover was said, rather than by when they were made."""
+LATEST = replace(COVERED, starts=COVERED.ends)
+"""Summaries by when the last of what they cover was said."""
 
 
 class MessageHit(NamedTuple):
@@ -164,38 +264,32 @@ def scan(
 
 def message_hits(connection: sqlite3.Connection, found: Sequence[tuple[int, str]]) -> list[MessageHit]:
     """What is known of messages that were found, in their order."""
-    rows = {
-        row[0]: row
-        for row in connection.execute(
-            """
-            SELECT m.message_id, m.message_key, m.conversation_id, coalesce(c.session_key, c.session_id), m.role,
-                   m.created_at
-            FROM json_each(?) k CROSS JOIN messages m ON m.message_id = k.value JOIN conversations c
-              ON c.conversation_id = m.conversation_id
-            """,
-            (json.dumps([key for key, _ in found]),),
-        )
-    }
-    return [MessageHit._make((*rows[key][:5], parse_instant(rows[key][5]), snippet)) for key, snippet in found]
+    rows = _known(connection, MESSAGES, "m.message_key, {of}, m.role", found)
+    return [MessageHit._make((key, *rows[key], snippet)) for key, snippet in found]
 
 
 def summary_hits(
     connection: sqlite3.Connection, found: Sequence[tuple[str, str]], subject: SearchSubject = SUMMARIES
 ) -> list[SummaryHit]:
     """What is known of summaries that were found, in their order."""
-    rows = {
-        row[0]: row
-        for row in connection.execute(
-            f"""
-            SELECT s.summary_id, s.conversation_id, coalesce(c.session_key, c.session_id), s.kind, s.depth,
-                   {subject.ends}
-            FROM json_each(?) k CROSS JOIN summaries s ON s.summary_id = k.value JOIN conversations c
-              ON c.conversation_id = s.conversation_id
-            """,  # noqa: S608 (our own constants)
-            (json.dumps([key for key, _ in found]),),
-        )
-    }
-    return [SummaryHit._make((*rows[key][:5], parse_instant(rows[key][5]), snippet)) for key, snippet in found]
+    rows = _known(connection, subject, "{of}, s.kind, s.depth", found)
+    return [SummaryHit._make((key, *rows[key], snippet)) for key, snippet in found]
+
+
+def _known(
+    connection: sqlite3.Connection, subject: SearchSubject, columns: str, found: Sequence[tuple[Any, str]]
+) -> dict[Any, tuple[Any, ...]]:
+    """Columns of the rows that were found, and when they were, by their keys; `{of}` names their conversation."""
+    columns = columns.format(of="c.conversation_id, coalesce(c.session_key, c.session_id)")
+    rows = connection.execute(
+        f"""
+        SELECT {subject.key}, {columns}, {subject.ends}
+        FROM json_each(?) k CROSS JOIN {subject.rows} ON {subject.key} = k.value
+        JOIN conversations c USING (conversation_id)
+        """,  # noqa: S608 (our own constants)
+        (json.dumps([key for key, _ in found]),),
+    )
+    return {key: (*known, parse_instant(at)) for key, *known, at in rows}
 
 
 def _matching(

@@ -1,394 +1,290 @@
 """The store: what was said and what retrieval may return, in one SQLite file."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from operator import attrgetter
-from typing import Any
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
-import polars as pl
+from filelock import FileLock
 
+from lcm.clock import InstantError
 from lcm.errors import StoreError
-from lcm.protocols.models import TokenEstimator
-from lcm.records.conversation import Event, Message, Transcript
-from lcm.records.document import Decision, Document
-from lcm.records.summary import ContextEntry, Summary
-from lcm.store.context import (
-    read_context,
-    read_records,
-    read_retired,
-    read_standing,
-    remove_from_context,
-    replace_range,
-)
-from lcm.store.context_records import ContextRecords
-from lcm.store.conversations import (
-    ConversationTotals,
-    LastMessage,
-    active_conversation,
-    add_events,
-    contents,
-    conversation_frame,
-    conversation_row,
-    conversation_totals,
-    drop_events,
-    last_message,
-    latest_instant,
-    message_frame,
-    put_extracted,
-    read_events,
-    read_extracted,
-    set_title,
-)
-from lcm.store.decisions import add_decisions, decision_frame
-from lcm.store.documents import (
-    add_documents,
-    annotate_documents,
-    document_frame,
-    end_documents,
-    history,
-    read_document,
-    update_use,
-)
-from lcm.store.file import StoreFile
-from lcm.store.messages import add_pieces, append, image_counts, messages_by_key, messages_have_words, read_messages
-from lcm.store.summaries import (
-    add_compaction,
-    compaction_frame,
-    edge_frame,
-    is_stored,
-    last_detail,
-    read_summaries,
-    summaries_by_id,
-    summary_frame,
-)
-from lcm.store.transcript_files import is_done, note_done
-from lcm.transcript.message_tokens import Rendering
+from lcm.faults import StoreFaultError, told
+from lcm.files import open_to, private
+from lcm.records.conversation import Message
+from lcm.records.summary import Summary
+from lcm.store import context as context_rows
+from lcm.store import conversations as conversation_rows
+from lcm.store import documents as document_rows
+from lcm.store import messages as message_rows
+from lcm.store import summaries as summary_rows
+from lcm.store.connection import TEMPORARY, connect, transaction, without_log
+from lcm.store.migrations import migrate, require_current
 
-_said: Rendering = attrgetter("content")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LOCKS = 64
+"""Lock files of a store: conversations that share one wait for each other without need, but seldom."""
+_UNREADABLE = (json.JSONDecodeError, UnicodeError, InstantError)
+"""What reading a damaged row raises."""
 
 
-class Store(StoreFile):
+def _reads(function: Callable[Concatenate[sqlite3.Connection, P], R]) -> Callable[Concatenate["Store", P], R]:
+    """The method that reads by a function of the connection, all of one state."""
+
+    @wraps(function)
+    def method(self: "Store", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.reading() as connection:
+            return function(connection, *args, **kwargs)
+
+    return method
+
+
+def _writes(function: Callable[Concatenate[sqlite3.Connection, P], R]) -> Callable[Concatenate["Store", P], R]:
+    """The method that writes by a function of the connection, as one transaction."""
+
+    @wraps(function)
+    def method(self: "Store", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.writing() as connection:
+            return function(connection, *args, **kwargs)
+
+    return method
+
+
+def _named(
+    function: Callable[Concatenate[sqlite3.Connection, int, P], R],
+) -> Callable[Concatenate[sqlite3.Connection, str, P], R]:
+    """The function of a conversation's id that one of its integer key is."""
+
+    @wraps(function)
+    def by_id(connection: sqlite3.Connection, conversation_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return function(connection, conversation_rows.conversation_row(connection, conversation_id), *args, **kwargs)
+
+    return by_id
+
+
+class Store:
     """One workspace's SQLite file: conversations, messages, summaries, contexts and documents.
 
-    Every write is one transaction: after a crash the file is what it was before the call or after it, never
-    between. Two processes may write the same file; they take turns.
+    What it reads and writes are functions of the connection, each told where it is defined. Every write is one
+    transaction: after a crash the file is what it was before the call or after it, never between. Two processes may
+    write the same file; they take turns.
     """
 
-    def ingest(self, transcript: Transcript, tokens: TokenEstimator, rendered: Rendering = _said) -> int:
-        """Store a transcript, or what is new in a longer version of one that is stored.
-
-        Laws: the same transcript twice changes nothing; `messages` gives the records back, missing instants
-        filled in by the last known one (1970 if there is none), half surrogate pairs in text replaced by
-        U+FFFD; `envelope` and part metadata come back exactly. Events, and the title where there is one, are those
-        of the newest version: sessions are renamed, and some formats rewrite their header.
-
-        Args:
-            transcript: from its beginning.
-            tokens: counts the tokens of messages.
-            rendered: the text whose tokens a message is counted by: what an assembly makes of it.
-        Returns:
-            How many messages were added.
-
-        Raises:
-            StoreError: if a stored message is missing or changed in the transcript, or a message id is taken;
-                nothing is written.
-        """
-        return self.ingest_pieces([transcript], tokens, rendered)
-
-    def ingest_pieces(
-        self,
-        pieces: Iterable[Transcript],
-        tokens: TokenEstimator,
-        rendered: Rendering = _said,
-        refused: dict[str, str] | None = None,
-    ) -> int:
-        """`ingest` of transcripts that come in pieces, never all in memory, as one transaction.
-
-        Each piece continues its conversation where the piece before it ended; those of several conversations may
-        alternate.
-
-        Args:
-            refused: takes the conversations of which a stored message is missing or changed, with the reasons; they
-                stay as they are, and all others are taken in. None = then nothing is.
-        """
-        with self.writing() as connection:
-            return add_pieces(connection, pieces, tokens, rendered, refused)
-
-    def has_words(self) -> bool:
-        """Say whether anything is said in a stored message."""
-        return messages_have_words(self._connection)
-
-    def append(
-        self, conversation_id: str, messages: Sequence[Message], tokens: TokenEstimator, rendered: Rendering = _said
+    def __init__(
+        self, path: Path | str = ":memory:", opened_at: datetime | None = None, *, may_write: bool = True
     ) -> None:
-        """Put messages behind those of a conversation: what a live session says, without its beginning.
+        """Open or create the file and bring its schema up to date.
+
+        Args:
+            path: a file, ":memory:", or "" for a temporary file of this process.
+            opened_at: dates the migrations that this opening applies; None reads the clock.
+            may_write: False: nothing of a file that is there is ever written, and one of an older schema is refused.
 
         Raises:
-            StoreError: if a message id is taken; nothing is written.
+            StoreError: if the path cannot be opened as a SQLite database.
+            MigrationError: if the file is newer than this program, or a migration failed.
         """
-        with self.writing() as connection:
-            append(connection, conversation_id, messages, tokens, rendered)
+        self._path = path
+        self._locks = None if str(path) in (":memory:", TEMPORARY) else Path(f"{path}-locks")
+        if self._locks is not None:
+            _refuse_emptied(Path(path))
+        with ExitStack() as closed_on_error:
+            self._connection = closed_on_error.enter_context(closing(connect(path)))
+            if may_write:
+                migrate(self._connection, opened_at or datetime.now(UTC))
+            else:
+                require_current(self._connection)
+                self._connection.execute("PRAGMA query_only = ON")
+            closed_on_error.pop_all()
 
-    def events(self, conversation_id: str) -> list[Event]:
-        """Read what was recorded beside a conversation's messages, in order."""
-        with self.reading() as connection:
-            return read_events(connection, conversation_id)
+    def close(self) -> None:
+        """Close the file; closing again does nothing."""
+        self._connection.close()
 
-    def conversations(self) -> pl.DataFrame:
-        """Read `CONVERSATION_SCHEMA`, in the order of the first ingest."""
-        return conversation_frame(self._connection)
+    def __enter__(self) -> Self:
+        return self
 
-    def messages(self, conversation_id: str | None = None, first_seq: int = 1) -> list[Message]:
-        """Read the records of one conversation, or of all in the order of their first ingest; from `first_seq` on."""
-        with self.reading() as connection:
-            return read_messages(connection, conversation_id, first_seq)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
-    def messages_by_id(self, message_ids: Sequence[str]) -> dict[str, Message]:
-        """Read records by id; an unknown one is left out."""
-        with self.reading() as connection:
-            return messages_by_key(connection, message_ids)
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make several writes one: all of them happen, or none; one that fails inside undoes only itself."""
+        return transaction(self._connection)
 
-    def last_said(self, conversation_id: str) -> datetime:
-        """When the last message of a conversation was said.
+    def bulk(self) -> AbstractContextManager[None]:
+        """Write much in few transactions, with no log beside the file that grows as it does."""
+        return nullcontext() if self._locks is None else without_log(self._connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, and the connection for the functions of `lcm.store` that work inside it.
 
         Raises:
-            StoreError: if nothing was.
+            StoreError: if a row is not as it was written: no JSON, or no instant, where there must be one.
         """
-        last = last_message(self._connection, self.conversation_row(conversation_id))
-        if last is None:
-            raise StoreError(f"nothing has been said in conversation {conversation_id!r}")
-        return last.created_at
+        try:
+            with transaction(self._connection):
+                yield self._connection
+        except _UNREADABLE as error:
+            raise self._damaged(error) from error
 
-    def latest_instant(self, conversation_id: str, messages: int, since: datetime, until: datetime) -> datetime | None:
-        """The latest instant of the first so many messages of a conversation, of those in [since, until)."""
-        return latest_instant(self._connection, self.conversation_row(conversation_id), messages, since, until)
+    def _damaged(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"the store {self._path} is damaged: a row is not as it was written ({error}); `lcm doctor {self._path}` "
+            "tells which"
+        )
 
-    def contents(self, conversation_id: str) -> list[str]:
-        """Read the words of a conversation's messages, in order."""
-        return contents(self._connection, self.conversation_row(conversation_id))
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection for several reads of one state; it must not be written through.
 
-    def image_counts(self, conversation_id: str) -> dict[str, int]:
-        """Count the images of each message of a conversation that holds some, by its id."""
-        with self.reading() as connection:
-            return image_counts(connection, self.conversation_row(conversation_id))
+        Raises:
+            StoreError: if a row is not as it was written: no JSON, or no instant, where there must be one.
+        """
+        try:
+            with transaction(self._connection, "DEFERRED"):
+                yield self._connection
+        except _UNREADABLE as error:
+            raise self._damaged(error) from error
 
-    def context(self, conversation_id: str, after: int = -1) -> list[ContextEntry]:
-        """Read the context items of a conversation in order, without their words; those beyond the ordinal `after`."""
-        return read_context(self._connection, self.conversation_row(conversation_id), after)
+    @classmethod
+    def copied_from(cls, path: Path) -> Self:
+        """A store in this process alone that holds what a file holds.
 
-    def standing(self, conversation_id: str, ordinals: Sequence[int]) -> set[str]:
-        """Read the ids of the messages that stand at these places of a context."""
-        return read_standing(self._connection, self.conversation_row(conversation_id), ordinals)
+        Raises:
+            StoreError: if there is no such file, or it is no SQLite database.
+        """
+        store = cls(TEMPORARY)
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as original:
+                original.backup(store._connection)
+        except sqlite3.Error as error:
+            store.close()
+            raise StoreError(f"cannot copy the store {told(error, path) or f'{path}: {error}'}") from error
+        migrate(store._connection, datetime.now(UTC))
+        return store
+
+    @private()
+    def copy_to(self, path: Path) -> None:
+        """Write all that is here into a new file.
+
+        Raises:
+            StoreError: if it cannot be written, for instance because the disk is full.
+        """
+        try:
+            with closing(sqlite3.connect(path)) as copy:
+                self._connection.backup(copy)
+        except sqlite3.Error as error:
+            raise StoreFaultError(f"cannot copy to {told(error, path) or f'{path}: {error}'}") from error
+
+    @property
+    def changes(self) -> int:
+        """A count that rises whenever something is written through this object."""
+        return self._connection.total_changes
+
+    def serialised(self, conversation_id: str) -> AbstractContextManager[object]:
+        """Let nobody else work on the conversation meanwhile, in whichever thread or process.
+
+        For work that reads, asks a model and then writes; each write is a transaction besides. Whoever holds one
+        conversation must not ask for another.
+        """
+        if self._locks is None:
+            return nullcontext()
+        with private():
+            self._locks.mkdir(exist_ok=True)
+        number = hashlib.sha256(conversation_id.encode("utf-8", "surrogatepass")).digest()[0] % _LOCKS
+        return FileLock(self._locks / f"{number}.lock", mode=open_to(0o666))
+
+    def written_elsewhere(self) -> int:
+        """A number that changes whenever another connection has written to the file, and at no write of this one."""
+        version: tuple[int] = self._connection.execute("PRAGMA data_version").fetchone()
+        return version[0]
 
     def context_records(self, conversation_id: str) -> Sequence[Message | Summary]:
         """What the context items of a conversation stand for, in order: each is read when it is looked at."""
+        return context_rows.ContextRecords(self.context(conversation_id), self.records)
 
-        def read(entries: Sequence[ContextEntry]) -> list[Message | Summary]:
-            with self.reading() as connection:
-                return read_records(connection, entries)
+    ingest = _writes(message_rows.add_transcript)
+    ingest_pieces = _writes(message_rows.add_pieces)
+    append = _writes(message_rows.append)
+    has_words = _reads(message_rows.messages_have_words)
+    messages = _reads(message_rows.read_messages)
+    messages_by_id = _reads(message_rows.messages_by_key)
+    contents = _reads(_named(message_rows.contents))
+    image_counts = _reads(_named(message_rows.image_counts))
+    message_frame = _reads(conversation_rows.message_frame)
 
-        return ContextRecords(self.context(conversation_id), read)
+    conversations = _reads(conversation_rows.conversation_frame)
+    conversation_totals = _reads(_named(conversation_rows.conversation_totals))
+    events = _reads(conversation_rows.read_events)
+    put_events = _writes(_named(conversation_rows.put_events))
+    last_message = _reads(conversation_rows.read_last)
+    last_said = _reads(conversation_rows.last_said)
+    latest_instant = _reads(_named(conversation_rows.latest_instant))
+    extracted = _reads(conversation_rows.read_extracted)
+    set_extracted = _writes(conversation_rows.put_extracted)
+    is_done = _reads(conversation_rows.is_done)
+    note_done = _writes(conversation_rows.note_done)
 
-    def replace_range(
-        self,
-        conversation_id: str,
-        first: int,
-        last: int,
-        summary: Summary,
-        tokens_before: int = 0,
-        tokens_after: int = 0,
-    ) -> None:
-        """Put a summary in the place of the context items from ordinal `first` to `last`, and note the event.
+    context = _reads(_named(context_rows.read_context))
+    records = _reads(context_rows.read_records)
+    standing = _reads(_named(context_rows.read_standing))
+    retired = _reads(_named(context_rows.read_retired))
+    replace_range = _writes(_named(context_rows.replace_range))
+    remove_from_context = _writes(_named(context_rows.remove_from_context))
 
-        Nothing else changes the context but appending and `remove_from_context`. The messages stay.
+    summaries = _reads(summary_rows.read_summaries)
+    summaries_by_id = _reads(summary_rows.summaries_by_id)
+    has_summary = _reads(summary_rows.is_summary)
+    summary_frame = _reads(summary_rows.summary_frame)
+    edges = _reads(_named(summary_rows.edge_frame))
+    compactions = _reads(summary_rows.compaction_frame)
+    note_compaction = _writes(_named(summary_rows.add_compaction))
+    last_noted = _reads(_named(summary_rows.last_detail))
 
-        Args:
-            conversation_id: whose context.
-            first: the ordinal of the first item that the summary was made of.
-            last: that of the last.
-            summary: names exactly those items as its sources.
-            tokens_before: of the whole context, for the event.
-            tokens_after: likewise.
+    documents = _reads(document_rows.document_frame)
+    document = _reads(document_rows.read_document)
+    history = _reads(document_rows.history)
+    add_documents = _writes(document_rows.add_documents)
+    end_documents = _writes(document_rows.end_documents)
+    annotate_documents = _writes(document_rows.annotate_documents)
+    update_use = _writes(document_rows.update_use)
+    decisions = _reads(document_rows.decision_frame)
+    add_decisions = _writes(document_rows.add_decisions)
 
-        Raises:
-            StoreError: if the items are not the summary's sources, or its id is taken; nothing is written.
-        """
-        with self.writing() as connection:
-            conversation = self.conversation_row(conversation_id)
-            replace_range(connection, conversation, first, last, summary)
-            add_compaction(
-                connection,
-                conversation,
-                summary.created_at,
-                summary.kind,
-                summary.level,
-                summary.method,
-                tokens_before,
-                tokens_after,
-                summary.summary_id,
-            )
 
-    def note_compaction(self, conversation_id: str, happened_at: datetime, event: str, detail: str) -> None:
-        """Note what compaction did without making a summary: why it stopped or failed."""
-        with self.writing() as connection:
-            conversation = self.conversation_row(conversation_id)
-            add_compaction(connection, conversation, happened_at, event, detail=detail)
+def _refuse_emptied(path: Path) -> None:
+    """Refuse a file without a byte beside which lies what belongs to a store: it was one, and is no new one.
 
-    def remove_from_context(self, conversation_id: str, ordinals: Sequence[int]) -> None:
-        """Take items out of the context; their messages and summaries stay, and recall finds them."""
-        with self.writing() as connection:
-            remove_from_context(connection, self.conversation_row(conversation_id), ordinals)
-
-    def retired(self, conversation_id: str) -> list[str]:
-        """Read the ids of the messages and summaries that were taken out of the context."""
-        return read_retired(self._connection, self.conversation_row(conversation_id))
-
-    def summaries(self, conversation_id: str | None = None) -> list[Summary]:
-        """Read the summaries of one conversation, or of all, in the order of making."""
-        row = None if conversation_id is None else self.conversation_row(conversation_id)
-        with self.reading() as connection:
-            return read_summaries(connection, row)
-
-    def summaries_by_id(self, summary_ids: Sequence[str]) -> dict[str, Summary]:
-        """Read summaries by id; an unknown one is left out."""
-        with self.reading() as connection:
-            return summaries_by_id(connection, summary_ids)
-
-    def has_summary(self, summary_id: str) -> bool:
-        return is_stored(self._connection, summary_id)
-
-    def summary_frame(self) -> pl.DataFrame:
-        """Read `SUMMARY_SCHEMA`, in the order of making."""
-        return summary_frame(self._connection)
-
-    def edges(self, conversation_id: str) -> pl.DataFrame:
-        """Read `EDGE_SCHEMA`: what each summary of a conversation was made of, in order."""
-        return edge_frame(self._connection, self.conversation_row(conversation_id))
-
-    def compactions(self) -> pl.DataFrame:
-        """Read `COMPACTION_SCHEMA`: what compaction did, in order."""
-        return compaction_frame(self._connection)
-
-    def last_message(self, conversation_id: str) -> LastMessage | None:
-        """Read how far the active conversation of an id is stored; None where nothing of it is."""
-        conversation = active_conversation(self._connection, conversation_id)
-        return None if conversation is None else last_message(self._connection, conversation)
-
-    def last_noted(self, conversation_id: str, event: str) -> str | None:
-        """Read the detail of the newest compaction event of that name."""
-        return last_detail(self._connection, self.conversation_row(conversation_id), event)
-
-    def put_events(self, conversation_id: str, before: int, events: Sequence[Event], title: str | None) -> None:
-        """Put events behind the first `before` of a conversation's and drop all others; and a title, where given."""
-        with self.writing() as connection:
-            conversation = self.conversation_row(conversation_id)
-            drop_events(connection, conversation, before)
-            add_events(connection, conversation, before, events)
-            set_title(connection, conversation, title)
-
-    def conversation_totals(self, conversation_id: str) -> ConversationTotals:
-        """Read what a conversation costs, and what it was made into."""
-        with self.reading() as connection:
-            return conversation_totals(connection, self.conversation_row(conversation_id))
-
-    def is_done(self, digest: str) -> bool:
-        """Whether a transcript file of that sha256 has been taken in and compacted."""
-        return is_done(self._connection, digest)
-
-    def note_done(self, digest: str, path: str, messages: int, finished_at: datetime) -> None:
-        """Note that a transcript file of that sha256 has been taken in and compacted."""
-        with self.writing() as connection:
-            note_done(connection, digest, path, messages, finished_at)
-
-    def conversation_row(self, conversation_id: str) -> int:
-        """The integer key of a conversation; an archived one goes by an id of its own.
-
-        Raises:
-            StoreError: if there is none.
-        """
-        return conversation_row(self._connection, conversation_id)
-
-    def extracted(self, conversation_id: str | None = None) -> dict[str, int]:
-        """Tell how far extraction has gone in conversations where messages stand behind that: the last seq it saw.
-
-        Args:
-            conversation_id: the only one that is looked at; None = all are.
-        """
-        return read_extracted(self._connection, conversation_id)
-
-    def set_extracted(self, conversation_id: str, seq: int) -> None:
-        """Note that extraction was given the messages up to `seq`."""
-        with self.writing() as connection:
-            put_extracted(connection, conversation_id, seq)
-
-    def message_frame(self, conversation_id: str | None = None) -> pl.DataFrame:
-        """Read `MESSAGE_SCHEMA` of one conversation, or of all, in the order of `messages`."""
-        row = None if conversation_id is None else self.conversation_row(conversation_id)
-        return message_frame(self._connection, row)
-
-    def add_documents(self, documents: Sequence[Document]) -> int:
-        """Store documents; one that is stored already is left as it is.
-
-        Returns:
-            How many were new.
-
-        Raises:
-            StoreError: if an id is stored with another text, source, scope, kind, session or instant, or a
-                document names an unknown conversation or message; none is written.
-        """
-        with self.writing() as connection:
-            return add_documents(connection, documents)
-
-    def documents(self, document_ids: Sequence[str] | None = None) -> pl.DataFrame:
-        """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding; of these documents, None = of all."""
-        return document_frame(self._connection, document_ids)
-
-    def document(self, document_id: str, scopes: Sequence[str] | None = None) -> Document:
-        """Read one document whole.
-
-        Raises:
-            StoreError: if there is none of that id in the scopes that may be read (None = all).
-        """
-        with self.reading() as connection:
-            return read_document(connection, document_id, scopes)
-
-    def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:
-        """Read the documents in whose place one came to stand, itself, and those that followed it, oldest first.
-
-        Raises:
-            StoreError: if one of them is of no scope that may be read (None = all).
-        """
-        return [self.document(found, scopes) for found in history(self._connection, document_id)]
-
-    def end_documents(self, ends: Sequence[tuple[str, datetime]]) -> None:
-        """Let documents end, each at its instant: another stands in their place from then on; they stay readable.
-
-        Raises:
-            StoreError: if one is unknown or has ended already; none is changed.
-        """
-        with self.writing() as connection:
-            end_documents(connection, ends)
-
-    def annotate_documents(self, notes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Put keys into the metadata of documents; their other keys stay.
-
-        Raises:
-            StoreError: if a document is unknown; none is changed.
-        """
-        with self.writing() as connection:
-            annotate_documents(connection, notes)
-
-    def update_use(self, use: pl.DataFrame) -> None:
-        """Write the columns access_count, last_accessed_at and decay_tier of documents."""
-        with self.writing() as connection:
-            update_use(connection, use)
-
-    def add_decisions(self, conversation_id: str, decisions: Sequence[Decision]) -> None:
-        """Keep what became of candidates of a conversation."""
-        with self.writing() as connection:
-            add_decisions(connection, conversation_id, decisions)
-
-    def decisions(self, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        """Read `DECISION_SCHEMA` in the order of deciding; of the scopes that may be read, None = all."""
-        with self.reading() as connection:
-            return decision_frame(connection, scopes)
+    A log that was not written back into its store yet may hold the only copy, and SQLite would remove it.
+    """
+    try:
+        if path.exists() and path.stat().st_size:
+            return
+        log = path.with_name(f"{path.name}-wal")
+        beside = [log] if log.is_file() and log.stat().st_size else []
+        if path.exists():
+            ours = re.compile(rf"{re.escape(path.name)}(-locks|\.[0-9a-f]{{16}}\.(vectors(\.\d+)?|words))")
+            beside += [one for one in path.parent.iterdir() if ours.fullmatch(one.name)]
+        if path.exists() and path.stat().st_size:  # another process has just made it
+            return
+    except OSError as error:
+        raise StoreError(f"cannot open the store {told(error, path)}") from error
+    if beside:
+        names = ", ".join(sorted(one.name for one in beside))
+        is_what = "is empty" if path.exists() else "is gone"
+        raise StoreError(
+            f"the store {path} {is_what}, but of one there lies beside it: {names}; restore a copy of the store, or "
+            "remove those to begin anew"
+        )

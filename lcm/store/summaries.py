@@ -2,8 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -11,7 +14,10 @@ from lcm.clock import format_instant, parse_instant
 from lcm.encoding import optional_instant, to_json, well_formed
 from lcm.errors import StoreError
 from lcm.records.summary import Summary
-from lcm.store.frames import INSTANT, frame
+from lcm.store.conversations import conversation_row
+from lcm.store.rows import INSTANT, LISTED, add_row, frame
+
+R = TypeVar("R")
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "summary_id": pl.String(),
@@ -54,12 +60,12 @@ EDGE_SCHEMA: dict[str, pl.DataType] = {
 }
 """The columns of `Store.edges`: each source of each summary, with the tokens that the source costs."""
 
-_COLUMNS = """
-    s.summary_id, c.session_key, s.kind, s.depth, s.content, s.token_count, s.created_at, s.earliest_at, s.latest_at,
-    s.descendant_count, s.descendant_token_count, s.source_message_token_count, s.file_ids, s.model, s.level, s.method,
-    s.confidence
-"""
-_BATCH = 500
+_COLUMNS = (
+    "summary_id", "kind", "depth", "content", "token_count", "created_at", "earliest_at", "latest_at",
+    "descendant_count", "descendant_token_count", "source_message_token_count", "file_ids", "model", "level", "method",
+    "confidence",
+)  # fmt: skip
+"""Of `summaries`, named as the fields of a `Summary`."""
 
 
 def insert_summary(connection: sqlite3.Connection, conversation: int, summary: Summary) -> None:
@@ -68,35 +74,16 @@ def insert_summary(connection: sqlite3.Connection, conversation: int, summary: S
     Raises:
         StoreError: if its id is taken or a source is unknown.
     """
-    row = (
-        summary.summary_id,
-        conversation,
-        summary.kind,
-        summary.depth,
-        well_formed(summary.content),
-        summary.token_count,
-        optional_instant(summary.earliest_at),
-        optional_instant(summary.latest_at),
-        summary.descendant_count,
-        summary.descendant_token_count,
-        summary.source_message_token_count,
-        format_instant(summary.created_at),
-        to_json(list(summary.file_ids)),
-        summary.model,
-        summary.level,
-        summary.method,
-        summary.confidence,
-    )
+    row = {name: getattr(summary, name) for name in _COLUMNS} | {
+        "conversation_id": conversation,
+        "content": well_formed(summary.content),
+        "created_at": format_instant(summary.created_at),
+        "earliest_at": optional_instant(summary.earliest_at),
+        "latest_at": optional_instant(summary.latest_at),
+        "file_ids": to_json(summary.file_ids),
+    }
     try:
-        connection.execute(
-            """
-            INSERT INTO summaries (summary_id, conversation_id, kind, depth, content, token_count, earliest_at,
-                                   latest_at, descendant_count, descendant_token_count, source_message_token_count,
-                                   created_at, file_ids, model, level, method, confidence)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            row,
-        )
+        add_row(connection, "summaries", row)
     except sqlite3.IntegrityError as error:
         raise StoreError(f"summary {summary.summary_id!r} cannot be stored: {error}") from error
     table, source = (
@@ -115,29 +102,44 @@ def insert_summary(connection: sqlite3.Connection, conversation: int, summary: S
         raise StoreError(f"summary {summary.summary_id!r} names a source that is not in the store")
 
 
-def is_stored(connection: sqlite3.Connection, summary_id: str) -> bool:
+def is_summary(connection: sqlite3.Connection, summary_id: str) -> bool:
+    """Whether a summary of that id is stored."""
     return connection.execute("SELECT 1 FROM summaries WHERE summary_id = ?", (summary_id,)).fetchone() is not None
 
 
-def summaries_by_id(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Summary]:
-    """Read summaries with their sources; an unknown id is left out."""
-    found: dict[str, Summary] = {}
-    for start in range(0, len(ids), _BATCH):
-        some = ids[start : start + _BATCH]
-        rows = connection.execute(
-            f"""
-            SELECT {_COLUMNS} FROM summaries s JOIN conversations c USING (conversation_id)
-            WHERE s.summary_id IN ({", ".join("?" * len(some))})
-            """,  # noqa: S608 (our own constants)
-            some,
-        ).fetchall()
-        sources = _sources(connection, [row[0] for row in rows])
-        found.update((row[0], _decode(row, sources.get(row[0], ()))) for row in rows)
-    return found
+def summaries_by_id(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> dict[str, Summary]:
+    """Read summaries with their sources, by id; an unknown one is left out.
+
+    Raises:
+        StoreError: if a row is damaged.
+    """
+    wanted = to_json(list(summary_ids))
+    rows = connection.execute(
+        f"""
+        SELECT c.session_key, {", ".join(f"s.{name}" for name in _COLUMNS)}
+        FROM summaries s JOIN conversations c USING (conversation_id) WHERE s.summary_id {LISTED}
+        """,  # noqa: S608 (our own constants)
+        (wanted,),
+    ).fetchall()
+    edges = connection.execute(
+        f"""
+        SELECT summary_id, source FROM (
+          SELECT l.summary_id, m.message_key AS source, l.ordinal
+          FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id {LISTED}
+          UNION ALL
+          SELECT summary_id, parent_summary_id, ordinal FROM summary_parents WHERE summary_id {LISTED}
+        ) ORDER BY summary_id, ordinal
+        """,  # noqa: S608 (our own constants)
+        (wanted, wanted),
+    )
+    sources = {one: tuple(source for _, source in edges) for one, edges in groupby(edges, itemgetter(0))}
+    read = (_decoded(key, dict(zip(_COLUMNS, row, strict=True)), sources) for key, *row in rows)
+    return {summary.summary_id: summary for summary in read}
 
 
-def read_summaries(connection: sqlite3.Connection, conversation: int | None) -> list[Summary]:
+def read_summaries(connection: sqlite3.Connection, conversation_id: str | None = None) -> list[Summary]:
     """Read the summaries of one conversation, or of all, in the order of making."""
+    conversation = None if conversation_id is None else conversation_row(connection, conversation_id)
     rows = connection.execute(
         "SELECT summary_id FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY rowid", (conversation,)
     )
@@ -166,6 +168,7 @@ def undocumented(connection: sqlite3.Connection) -> list[str]:
 
 
 def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
+    """Read `SUMMARY_SCHEMA`, in the order of making."""
     read = connection.execute(
         """
         SELECT s.summary_id, c.session_key, s.kind, s.depth, s.token_count, s.earliest_at, s.latest_at,
@@ -180,6 +183,7 @@ def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
 
 
 def edge_frame(connection: sqlite3.Connection, conversation: int) -> pl.DataFrame:
+    """Read `EDGE_SCHEMA`: what each summary of a conversation was made of, in order."""
     read = connection.execute(
         """
         SELECT summary_id, source_id, is_message, tokens FROM (
@@ -201,36 +205,28 @@ def add_compaction(
     conversation: int,
     happened_at: datetime,
     event: str,
-    level: str = "",
-    method: str = "",
+    detail: str = "",
+    summary: Summary | None = None,
     tokens_before: int = 0,
     tokens_after: int = 0,
-    summary_id: str | None = None,
-    detail: str = "",
 ) -> None:
-    """Keep one event of compaction."""
-    connection.execute(
-        """
-        INSERT INTO compaction_events (conversation_id, happened_at, event, level, method, tokens_before, tokens_after,
-                                       summary_id, detail)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            conversation,
-            format_instant(happened_at),
-            event,
-            level,
-            method,
-            tokens_before,
-            tokens_after,
-            summary_id,
-            well_formed(detail),
-        ),
-    )
+    """Keep one event of compaction: the making of a summary, or why it stopped or failed without one."""
+    row = {
+        "conversation_id": conversation,
+        "happened_at": format_instant(happened_at),
+        "event": event,
+        "level": summary.level if summary else "",
+        "method": summary.method if summary else "",
+        "tokens_before": tokens_before,
+        "tokens_after": tokens_after,
+        "summary_id": summary.summary_id if summary else None,
+        "detail": well_formed(detail),
+    }
+    add_row(connection, "compaction_events", row)
 
 
 def last_detail(connection: sqlite3.Connection, conversation: int, event: str) -> str | None:
-    """What was noted with the newest compaction event of that name."""
+    """Read the detail of the newest compaction event of that name."""
     row: tuple[str] | None = connection.execute(
         """
         SELECT detail FROM compaction_events WHERE conversation_id = ? AND event = ? ORDER BY event_id DESC LIMIT 1
@@ -241,6 +237,7 @@ def last_detail(connection: sqlite3.Connection, conversation: int, event: str) -
 
 
 def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
+    """Read `COMPACTION_SCHEMA`: what compaction did, in order."""
     read = connection.execute(
         """
         SELECT c.session_key, e.happened_at, e.event, e.level, e.method, e.tokens_before, e.tokens_after, e.summary_id,
@@ -251,68 +248,25 @@ def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     return frame(read, COMPACTION_SCHEMA)
 
 
-def _sources(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    marks = ", ".join("?" * len(ids))
-    found: dict[str, list[str]] = {}
-    rows: Iterator[tuple[str, str]] = connection.execute(
-        f"""
-        SELECT summary_id, source FROM (
-          SELECT l.summary_id, m.message_key AS source, l.ordinal
-          FROM summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id IN ({marks})
-          UNION ALL
-          SELECT summary_id, parent_summary_id, ordinal FROM summary_parents WHERE summary_id IN ({marks})
-        ) ORDER BY summary_id, ordinal
-        """,  # noqa: S608 (our own constants)
-        (*ids, *ids),
-    )
-    for summary_id, source in rows:
-        found.setdefault(summary_id, []).append(source)
-    return {summary_id: tuple(sources) for summary_id, sources in found.items()}
-
-
-def _decode(row: tuple[object, ...], sources: tuple[str, ...]) -> Summary:
-    (summary_id, key, kind, depth, content, tokens, created, earliest, latest, count, below, source_tokens, files) = (
-        row[:13]
-    )
-    model, level, method, confidence = row[13:]
+def _decoded(conversation_id: str, row: dict[str, Any], sources: Mapping[str, tuple[str, ...]]) -> Summary:
+    summary_id = row["summary_id"]
+    for column in ("created_at", "earliest_at", "latest_at"):
+        if column == "created_at" or row[column] is not None:
+            row[column] = _read(parse_instant, summary_id, column, row[column])
+    files = _read(json.loads, summary_id, "file_ids", row["file_ids"])
+    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
+        raise _unreadable(summary_id, "file_ids", row["file_ids"])
     return Summary(
-        summary_id=summary_id,  # type: ignore[arg-type]  # the table's columns
-        conversation_id=key,  # type: ignore[arg-type]
-        kind=kind,  # type: ignore[arg-type]
-        depth=depth,  # type: ignore[arg-type]
-        content=content,  # type: ignore[arg-type]
-        token_count=tokens,  # type: ignore[arg-type]
-        created_at=_instant(summary_id, "created_at", created),
-        earliest_at=None if earliest is None else _instant(summary_id, "earliest_at", earliest),
-        latest_at=None if latest is None else _instant(summary_id, "latest_at", latest),
-        descendant_count=count,  # type: ignore[arg-type]
-        descendant_token_count=below,  # type: ignore[arg-type]
-        source_message_token_count=source_tokens,  # type: ignore[arg-type]
-        source_ids=sources,
-        file_ids=_file_ids(summary_id, files),
-        model=model,  # type: ignore[arg-type]
-        level=level,  # type: ignore[arg-type]
-        method=method,  # type: ignore[arg-type]
-        confidence=confidence,  # type: ignore[arg-type]
+        **{**row, "file_ids": tuple(files)}, conversation_id=conversation_id, source_ids=sources.get(summary_id, ())
     )
 
 
-def _instant(summary_id: object, column: str, value: object) -> datetime:
+def _read(reading: Callable[[str], R], summary_id: str, column: str, value: object) -> R:
     try:
-        return parse_instant(str(value))
-    except ValueError as error:
+        return reading(str(value))
+    except (RecursionError, ValueError) as error:
         raise _unreadable(summary_id, column, value) from error
 
 
-def _file_ids(summary_id: object, value: object) -> tuple[str, ...]:
-    try:
-        ids = json.loads(str(value))
-    except (RecursionError, ValueError) as error:
-        raise _unreadable(summary_id, "file_ids", value) from error
-    if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
-        raise _unreadable(summary_id, "file_ids", value)
-    return tuple(ids)
-
-
-def _unreadable(summary_id: object, column: str, value: object) -> StoreError:
+def _unreadable(summary_id: str, column: str, value: object) -> StoreError:
     return StoreError(f"summary {summary_id!r} is damaged: its {column} is {value!r:.80}; `lcm doctor` names all such")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lcm.clock import EPOCH
+from lcm.encoding import well_formed
 from lcm.records.conversation import Message
 from lcm.records.document import GLOBAL_SCOPE, AuthoredNode, Candidate, Document
 from lcm.records.summary import GuidanceShard
@@ -68,6 +69,15 @@ def document_of_node(node: AuthoredNode) -> Document:
 def embedded_text(text: str, content: str) -> str:
     """What is embedded of a record: its text, and its content behind it where it has any."""
     return f"{text} {content}" if content else text
+
+
+def shown_words(record: Candidate | Document) -> dict[str, str]:
+    """The words of a record as a language model is shown them."""
+    return {
+        "abstract": well_formed(record.text),
+        "overview": well_formed(record.overview),
+        "content": well_formed(record.content),
+    }
 
 
 def document_id(candidate: Candidate) -> str:

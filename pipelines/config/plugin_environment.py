@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from omegaconf import OmegaConf
 
-from lcm.plugins.lossless_claw.settings import unusable, variable_of, yaml_overrides
+from lcm.plugins.settings.environment import unusable, variable_of, yaml_overrides
 from pipelines.config.composition import chosen, quoted
 from pipelines.config.conf_folder import EVALUATE, groups
 from pipelines.config.explanation import paths

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import lcm.store.file
+import lcm.store.store
 from eval.batch.replay import ReplayParts, Triggers
 from eval.batch.report import read_rows
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
@@ -108,7 +108,7 @@ def killed(asked: Mapping[str, Any], tell: Tell) -> None:
         made.append(KillingConnection(connect(path), tell, asked["at"], after=asked["after"]))
         return made[-1]
 
-    lcm.store.file.connect = connected
+    lcm.store.store.connect = connected
     work(Path(asked["into"]), written(Path(asked["files"])), asked["triggers"])
     tell("finished " + "".join(str(int(flag)) for flag in made[0].flags))
 

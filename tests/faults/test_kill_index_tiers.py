@@ -38,7 +38,7 @@ def test_a_killed_save_leaves_the_old_index_or_the_new_one(root: Path, tmp_path:
             incidents = Counter()
             index = SETTINGS.build(DIM, incidents=incidents)
             index.load(killed / "index")
-            assert all(tier.dirt is None for tier in index._lower.tiers)
+            assert all(tier.dirt is None for tier in index._tiers)
             found_counts.add(len(index))
             repaired += incidents["index_tier_file"] > 0
             truth = oracles[len(index)].search(asked, len(index))

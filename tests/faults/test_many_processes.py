@@ -2,7 +2,7 @@
 
 Beside these: stores (`test_two_processes.py`), the stage cache (`tests/eval/cache/test_stage_cache.py`), sweeps
 (`tests/pipelines/test_sweep.py`), evaluations that share cache, folder and database
-(`tests/pipelines/test_evaluate.py`), and live sessions (`tests/lcm/plugins/lossless_claw`).
+(`tests/pipelines/test_evaluate.py`), and live sessions (`tests/lcm/memory/session`).
 """
 
 import os

@@ -12,13 +12,11 @@ import pytest
 from lcm.javascript import clamp_int, utf16_length
 from lcm.memory.scopes.scopes import is_bypass_id
 from lcm.memory.session.preparer import live_message
-from lcm.plugins.lancedb_pro.row_fields import MAPPED
-from lcm.plugins.lancedb_pro.row_metadata import object_of
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.shown_form import stored_content
-from lcm.writing.lifecycle.fact_key import fact_key
+from lcm.writing.lifecycle import fact_key
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
 from tests.golden.adapters.lancedb_pro_beta11 import lifecycle as later
 from tests.golden.adapters.lancedb_pro_beta11 import retrieval
@@ -26,6 +24,8 @@ from tests.golden.adapters.lossless_claw import session
 from tests.golden.lancedb_pro_beta11_predicates import *  # noqa: F403 - deviations.yaml names them
 from tests.golden.libravdb_predicates import *  # noqa: F403 - likewise
 from tests.golden.lossless_claw_0_15_predicates import *  # noqa: F403 - likewise
+from tests.golden.originals.row_fields import MAPPED
+from tests.golden.originals.row_metadata import object_of
 
 _LIFE = ("importance", "confidence", "access_count", "created_at_ms", "last_accessed_at_ms")
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lcm.errors import ModelError
-from lcm.language_model.credentials import Credential
+from lcm.language_model.openai_compatible import Credential
 from lcm.redaction import REDACTED, redact_logs, redacted
 from tests.support.secrets import SECRETS
 

@@ -84,7 +84,9 @@ def here(tmp_path_factory: pytest.TempPathFactory, server: str) -> Path:
     (line,) = json.loads(logged.stdout)["lines"]
     variables = "MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME, MLFLOW_RUN_NAME"
     where = f"in experiment 'ci' at {server}, as {variables} say"
-    said = re.fullmatch(rf"good: MLflow run (\w+) {where}: {server}/#/experiments/\d+/runs/\1", line)
+    said = re.fullmatch(
+        rf"good: MLflow run (\w+) {where}: {server}/#/experiments/\d+/runs/\1\?workflowType=machine_learning", line
+    )
     assert said is not None, line
     promote(server, "unified", register(server, "unified", said[1]))
     return place

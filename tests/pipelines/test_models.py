@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.compaction.summarizer.checkpoints import checkpoints
-from lcm.compaction.summarizer.t5_files import find_folder
+from lcm.compaction.summarizer.t5_files import checkpoints, find_folder
 from lcm.errors import ModelError
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import QUICK, Lcm

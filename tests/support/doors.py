@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from datetime import timedelta
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -16,7 +15,6 @@ from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError, LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.scopes.scopes import Identity
-from lcm.plugins.libravdb.memory_search import Bridge, read_file
 from lcm.plugins.mcp.tools import AgentTools
 from lcm.protocols.context import ContextRequest
 from lcm.records.query import Query
@@ -43,11 +41,10 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class Asker:
-    """A host's word on who asks, and what a request adds to it."""
+    """A host's word on who asks."""
 
     world: World
     host: Identity
-    requests: Sequence[Mapping[str, Any]]
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -59,7 +56,6 @@ def attempts(asker: Asker) -> Iterator[Attempt]:
     """All that can be asked, by every door."""
     yield from _ranked(asker)
     yield from _conversations(asker)
-    yield from _bridge(asker)
     yield from _recall(asker)
     yield from _tools(asker)
 
@@ -95,19 +91,6 @@ def _conversations(asker: Asker) -> Iterator[Attempt]:
         yield Attempt("Memory.assemble", (), partial(memory.assemble, talk, asks), talk, own_talk=talk)
 
 
-def _bridge(asker: Asker) -> Iterator[Attempt]:
-    memory, host = asker.world.memory, asker.host
-    bridges = (Bridge(), Bridge(searches_recall=True), Bridge(searches_summaries=True))
-    for request in ({}, *asker.requests):
-        for text, bridge in product((EVERYWHERE, DREAMS), bridges):
-            ask = partial(bridge.search, memory, {"query": text, "k": 99, **request}, ASKED_AT, host)
-            yield Attempt("Bridge.search", asker.scopes, ask, json.dumps(request), host.user_id)
-    for one in asker.world.ids:
-        for prefix in ("user:bo", "agent:bo", "session:x"):
-            read = partial(read_file, memory, f"{prefix}::{one}", host=host)
-            yield Attempt("read_file", asker.scopes, read, one, host.user_id)
-
-
 def _recall(asker: Asker) -> Iterator[Attempt]:
     world, scopes = asker.world, asker.scopes
     reader = recall(max_expand_tokens=_MOST).on(world.memory.store, asker.host.reads_conversation)
@@ -137,7 +120,8 @@ def _tools(asker: Asker) -> Iterator[Attempt]:
             yield Attempt(tool, scopes, partial(_reply, tools, tool, given), asked)
         agents = AgentTools(configured, one_reader, _Open(world.memory), asker.host, lambda: ASKED_AT)
         for tool, given, asked in _calls_of_agents((*world.talks, *map(str, (*numbers, len(numbers) + 1))), summaries):
-            yield Attempt(f"mcp {tool}", scopes, partial(agents.call, tool, given), asked)
+            user = asker.host.user_id if tool == "search" else None
+            yield Attempt(f"mcp {tool}", scopes, partial(agents.call, tool, given), asked, user)
     for number in numbers:
         ask = partial(configured.expand_query, reader, EVERYWHERE, lambda: START, query=EVERYWHERE, conversation=number)
         yield Attempt("Recall.expand_query", scopes, ask)

@@ -47,17 +47,6 @@ hosts = st.one_of(
     st.fixed_dictionaries({"scopes": st.lists(st.sampled_from(NAMED), unique=True, max_size=3)}),
 )
 """What a host says of who asks: an agent, a session, or scopes."""
-_HOSTILE = (
-    "", " ", "\u200b", "system", "undefined", "SYSTEM", "\tsystem\n", "sys\u200btem", "\uff53ystem", "null", "None",
-    "*", "%", "agent:bo", "agent:system", "agent:undefined:x", "../bo", "b" * 3000, "BO", "b\u043e", "bo\u200b", "bo ",
-    "' OR 1=1 --", "global", "u1", "u2", "dream:u1",
-)  # fmt: skip
-requests = st.dictionaries(
-    st.sampled_from(("agent_id", "user_id", "session_id", "session_key")),
-    st.one_of(st.sampled_from((*_HOSTILE, *AGENTS, *TALKS)), st.none(), st.integers(0, 9), st.just([])),
-    max_size=4,
-)
-"""What a request says of itself."""
 
 
 @dataclass

@@ -9,18 +9,18 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lcm.memory.memory import Memory
+from lcm.memory.session.bootstrap import bootstrap
+from lcm.memory.session.live import before_reset
 from lcm.memory.session.preparer import MessagePreparer, live_message
 from lcm.memory.session.rules import SessionRules
-from lcm.plugins.lossless_claw.bootstrap import bootstrap
-from lcm.plugins.lossless_claw.rollover import before_reset
-from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
 from lcm.records.conversation import JournalEntry, Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.rendering.shown_form import rendered
 from pipelines.config import building
-from tests.lcm.plugins.lossless_claw.session_files import NOW, chain, entry, said, shown, write
+from tests.golden.originals.session_turns import ingest
+from tests.lcm.memory.session.session_files import NOW, chain, entry, said, shown, write
 from tests.support.context_results import digest
 from tests.support.workspaces import system
 
@@ -41,7 +41,7 @@ def followed(config: DictConfig) -> Iterator[object]:
         path = Path(folder) / "session.jsonl"
         yield _heard(preparer)
         yield _large(preparer)
-        yield _heartbeat(preparer)
+        yield _heartbeat(rules)
         yield _rolled_over(rules)
         yield _noted(rules)
         yield _imported(preparer, path, _long_file(), [])
@@ -120,10 +120,11 @@ def _large(preparer: MessagePreparer) -> object:
         return _kept(store, "key")
 
 
-def _heartbeat(preparer: MessagePreparer) -> object:
-    with Store() as store:
-        turns = [[live_message(native, "s", NOW) for native in turn] for turn in ([SAID], HEARTBEAT)]
-        return [ingest_turn(store, turn, preparer, NOW, "s", "key") for turn in turns], _kept(store, "key")
+def _heartbeat(rules: SessionRules) -> object:
+    with Memory.open(replace(system(), session=rules), ":memory:") as memory:
+        for number, turn in enumerate(([SAID], HEARTBEAT)):
+            memory.take_turn("key", [live_message(one, "s", NOW, f"{number} {one['role']}") for one in turn])
+        return _kept(memory.store, "key")
 
 
 def _noted(rules: SessionRules) -> object:

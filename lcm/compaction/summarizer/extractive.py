@@ -11,12 +11,21 @@ import numpy as np
 
 from lcm.checks import check_range
 from lcm.compaction.facts.done import BEFORE
-from lcm.compaction.summarizer.candidates import CandidateSentences, candidates, content_words
 from lcm.compaction.summarizer.file_operations import file_operations, files_line
 from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer, names
 from lcm.compaction.summarizer.passages import FURTHER, Passages, Sentence, read_source
-from lcm.compaction.summarizer.selection import Known, SentenceWeights, representation, select
-from lcm.compaction.summarizer.stated import StatedFacts, stated_facts, with_changes
+from lcm.compaction.summarizer.selection import (
+    CandidateSentences,
+    Known,
+    SentenceWeights,
+    StatedFacts,
+    candidates,
+    content_words,
+    representation,
+    select,
+    stated_facts,
+    with_changes,
+)
 from lcm.errors import LcmError
 from lcm.javascript import utf16_length
 from lcm.protocols.models import Embedder, TokenEstimator, Vectors

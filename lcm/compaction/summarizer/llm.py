@@ -7,16 +7,16 @@ code no longer sends. The prompts are ours.
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from jinja2 import PackageLoader, StrictUndefined, select_autoescape
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from lcm.checks import check_range
-from lcm.compaction.summarizer.deadline import within
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE, cut
 from lcm.errors import LcmError, ModelError, UnansweredError, UnrecordedReplyError
 from lcm.javascript import trim
@@ -164,3 +164,30 @@ class Llm:
 
 def _has_words(reply: str) -> bool:
     return bool(trim(reply))
+
+
+def within(ask: Callable[[], str], seconds: float | None) -> str:
+    """Ask, and wait no longer than so many seconds; None = as long as it takes.
+
+    A question that is given up goes on unheard until its own waits are over, and keeps nothing from ending.
+
+    Raises:
+        UnansweredError: if there is no answer in time.
+    """
+    if seconds is None:
+        return ask()
+    answer: Future[str] = Future()
+
+    def asked() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=asked, name="summary", daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError as error:
+        if answer.done():  # it came just now, or the error is its own
+            return answer.result()
+        raise UnansweredError(f"the language model gave no summary within {seconds:g} s") from error

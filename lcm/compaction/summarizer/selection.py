@@ -1,23 +1,216 @@
 """Which sentences stand for all of them, within a budget."""
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
-from lcm.compaction.summarizer.candidates import CandidateSentences, Floats
-from lcm.compaction.summarizer.stated import StatedFacts
+from lcm.compaction.facts.done import BEFORE
+from lcm.compaction.facts.finding import statements_in
+from lcm.compaction.facts.statement import Kind, Statement
+from lcm.compaction.summarizer.kinds import IMPORTANCE, TOOL
+from lcm.compaction.summarizer.passages import Sentence
+from lcm.javascript import utf16_length
 from lcm.protocols.models import Vectors
+from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
 
+_MARKS = re.compile(r"[^\w.]+|\.(?!\w)")
+_FIGURES = re.compile(r"\d+(?:[.,]\d+)*")
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+_TOLD_OTHERWISE: tuple[Kind, ...] = ("name", "question", "rule")
+"""A footer names names; what rules and questions are worth is in `kinds.IMPORTANCE`."""
+_LONGEST_BEFORE = 80  # characters: a longer one would be a sentence of its own
+_LABEL = re.compile(r"^[\w.-]+[\"'`*]*\s*(?:=|:|\bis(?: now)?|\bwas)\s*(?=[\"'`*\d+-])")
+Subject = tuple[Kind, str]
 _DECIMALS = 6  # float32 sums differ below them from machine to machine: a tie must stay one
 _FULL_WORDS = 8  # from so many words on a sentence is as full as any
 _NEAR = 92  # of 100 by edits
 _LEAST_COMPARED = 24  # characters: shorter ones differ too much by a letter
 _NUMBERS = re.compile(r"\d+")
 _MANY_FACTS = 4  # from so many on a sentence states as much as any
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSentences:
+    """Sentences in the order of the source, as numbers; shapes (n,) but for the vectors."""
+
+    vectors: Vectors
+    places: Places
+    """How many turns stand before each one's."""
+    turns: Places
+    speakers: Places
+    hours: Places
+    """From 0 without gaps, as turns, speakers and texts are."""
+    texts: Places
+    """Equal where two sentences say the same but for case and punctuation; lines that are no prose, but for numbers."""
+    said: tuple[str, ...]
+    """The sentences themselves, in lower case."""
+    importance: Floats
+    """What each gains by its kind."""
+    is_prose: npt.NDArray[np.bool_]
+    costs: Floats
+    """Tokens of each."""
+    turn_costs: Floats
+    """Tokens that the first sentence of a turn costs besides: its speaker."""
+    hour_costs: Floats
+    """Tokens that the first sentence of an hour costs besides: its time."""
+    word_counts: Floats
+    words: tuple[str, ...]
+    """The content words of all sentences; an id is a place in it."""
+    word_rows: Places
+    """Sentence `word_rows[i]` holds content word `word_ids[i]`, once."""
+    word_ids: Places
+    word_uses: Floats
+    """Of each content word: how many sentences hold it."""
+
+
+def candidates(sentences: Sequence[Sentence], vectors: Vectors, tokens_per_unit: float) -> CandidateSentences:
+    """Count what selection needs.
+
+    Args:
+        sentences: at least one.
+        vectors: row i embeds sentences[i].
+        tokens_per_unit: of the source: what a UTF-16 unit of it costs.
+    """
+    counts, rows, ids = [], [], []
+    known: dict[str, int] = {}
+    uses: Counter[int] = Counter()
+    for row, sentence in enumerate(sentences):
+        count, words = content_words(sentence.text)
+        counts.append(count)
+        own = [known.setdefault(word, len(known)) for word in words]
+        uses.update(own)
+        ids += own
+        rows += [row] * len(own)
+    return CandidateSentences(
+        vectors=vectors,
+        places=np.array([sentence.place for sentence in sentences], np.int64),
+        turns=_numbered(sentence.turn for sentence in sentences),
+        speakers=_numbered(sentence.speaker for sentence in sentences),
+        hours=_numbered(sentence.hour for sentence in sentences),
+        texts=_numbered(map(_sameness, sentences)),
+        said=tuple(sentence.text.casefold() for sentence in sentences),
+        importance=np.array([IMPORTANCE[sentence.kind] for sentence in sentences], np.float64),
+        is_prose=np.array([sentence.is_prose for sentence in sentences], bool),
+        costs=_costs((f"{sentence.text} " for sentence in sentences), tokens_per_unit),
+        turn_costs=_costs((sentence.label for sentence in sentences), tokens_per_unit),
+        hour_costs=_costs((sentence.hint for sentence in sentences), tokens_per_unit),
+        word_counts=np.array(counts, np.float64),
+        words=tuple(known),
+        word_rows=np.array(rows, np.int64),
+        word_ids=np.array(ids, np.int64),
+        word_uses=np.array([uses[word] for word in range(len(known))], np.float64),
+    )
+
+
+def content_words(text: str) -> tuple[int, list[str]]:
+    """Count the words of a text, and give the distinct ones that are no English stop words and no single letters.
+
+    Neighbouring CJK characters count as a word two by two.
+    """
+    stop_words = load_stop_words("english")
+    words, runs = split_words(text)
+    pairs = [pair for run in runs for pair in windows(run, 2)]
+    told = [word for word in words if len(word) > 1 and word not in stop_words]
+    return len(words) + len(pairs), list(dict.fromkeys([*told, *pairs]))
+
+
+def _sameness(sentence: Sentence) -> str:
+    bare = _MARKS.sub(" ", sentence.text.casefold()).strip() or sentence.text
+    return bare if sentence.is_prose else _FIGURES.sub("0", bare)
+
+
+def _numbered(values: Iterable[Hashable]) -> Places:
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+
+
+def _costs(texts: Iterable[str], tokens_per_unit: float) -> Floats:
+    return np.array([utf16_length(text) for text in texts], np.float64) * tokens_per_unit
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFacts:
+    """Which sentence states which fact; of a fact with several values the last one alone counts."""
+
+    rows: npt.NDArray[np.int64]
+    """Sentence `rows[i]` states fact `ids[i]`, once."""
+    ids: npt.NDArray[np.int64]
+    """From 0 without gaps."""
+    is_known: npt.NDArray[np.bool_]
+    """Of each fact: whether the summary before states it with this value."""
+    is_changed: npt.NDArray[np.bool_]
+    """Of each fact: whether the summary before states it with another value."""
+
+
+def stated_facts(sentences: Sequence[Sentence], before: Sequence[Sentence] = ()) -> StatedFacts:
+    """Find the facts of sentences.
+
+    Args:
+        sentences: in order.
+        before: those of the summary before.
+    """
+    found = [_statements(sentence) for sentence in sentences]
+    last = _last_values(found)
+    places = {subject: place for place, subject in enumerate(last)}
+    pairs = [
+        (row, place)
+        for row, statements in enumerate(found)
+        for place in sorted({places[one.kind, one.key] for one in statements if last[one.kind, one.key] == one.value})
+    ]
+    known = _last_values(map(_statements, before))
+    rows, ids = np.array(pairs, np.int64).reshape(-1, 2).T
+    was = [known.get(subject) for subject in last]
+    is_known = [old == value for old, value in zip(was, last.values(), strict=True)]
+    is_changed = [old not in (None, value) for old, value in zip(was, last.values(), strict=True)]
+    return StatedFacts(rows, ids, np.array(is_known, bool), np.array(is_changed, bool))
+
+
+def with_changes(sentences: Sequence[Sentence], before: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    """The sentences, with what the summary before said instead behind those that say otherwise.
+
+    Of what is labelled, preferred or decided: `port: 9090 (before: 8080)`. The label of another number is a guess.
+    """
+    said = {(one.kind, one.key): one for each in before for one in _statements(each) if _is_labelled(one)}
+    return tuple(_with_change(sentence, said) for sentence in sentences) if said else tuple(sentences)
+
+
+def _with_change(sentence: Sentence, said: Mapping[Subject, Statement]) -> Sentence:
+    if BEFORE in sentence.text:
+        return sentence
+    own = {(one.kind, one.key): one for one in _statements(sentence) if _is_labelled(one)}
+    changed = (said[key].said for key, one in own.items() if key in said and said[key].value != one.value)
+    was = next((_value(words) for words in changed if len(words) <= _LONGEST_BEFORE), "")
+    if not was:
+        return sentence
+    kind = "change" if sentence.kind == "plain" else sentence.kind
+    return replace(sentence, text=f"{sentence.text}{BEFORE}{was})", kind=kind)
+
+
+def _is_labelled(one: Statement) -> bool:
+    is_number = one.kind == "number" and one.key.endswith(" number")
+    return bool(one.value) and (is_number or one.kind in ("identifier", "preference", "decision"))
+
+
+def _value(words: str) -> str:
+    """Of `port: 8080` the number."""
+    return _LABEL.sub("", words).strip()
+
+
+def _last_values(found: Iterable[Sequence[Statement]]) -> dict[Subject, str]:
+    """Each subject with the value that was stated last."""
+    return {(one.kind, one.key): one.value for statements in found for one in statements}
+
+
+def _statements(sentence: Sentence) -> Sequence[Statement]:
+    found = statements_in(sentence.label + sentence.text if sentence.speaker == TOOL else sentence.text)
+    return [one for one in found if one.kind not in _TOLD_OTHERWISE]
 
 
 @dataclass(frozen=True, slots=True)

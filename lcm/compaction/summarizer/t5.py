@@ -1,26 +1,22 @@
-"""Summaries by a T5, through onnxruntime."""
+"""Summaries by a T5, which optimum runs through onnxruntime and transformers decodes."""
 
 import logging
 import math
-import os
-import threading
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder
-from lcm.compaction.summarizer.t5_model import T5Model
-from lcm.compaction.summarizer.t5_windows import windows
-from lcm.compaction.summarizer.t5_writing import Window, WindowSummary, Writing
+from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary, windows
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, ModelError
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.export import Precision
+from lcm.retrieval.embedder.session import Lazy
 
 _log = logging.getLogger(__name__)
 
@@ -28,16 +24,14 @@ _FEWEST_INPUT_TOKENS = 32
 _PARTS_IN_A_WINDOW = 4
 
 
-class _LazyModel:
-    """The model once it is open, or why it cannot be; travels empty."""
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """In the place of a model why it cannot be opened."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.model: T5Model | None = None
-        self.failure: ModelError | None = None
+    failure: ModelError
 
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        return type(self), ()
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +43,10 @@ class T5:
     whose summary is the result. confidence = exp(mean log-probability of the result's tokens, the end token excluded),
     of that last pass alone.
 
-    All windows of a call are read in batches, sorted by length, on all threads. Yet a result depends on nothing but its
-    request: the encoder and the confidence take one text at a time, and where batched decoding comes closer than
-    1e-4 nats to another choice, that text is decoded again alone. With int8, whose scale is taken from all that a call
-    holds, every text is decoded alone.
+    All windows of a call are read in batches of like length on all threads; the encoder and the confidence take one
+    text at a time. What stands beside a text in a batch moves its sums by 1e-6 nats: only between two choices that are
+    nearer than that can it decide. With int8, whose scale is taken from all that a call holds, every text is decoded
+    alone. It needs the extra `models`: torch, transformers and optimum.
 
     A summary has at most `target_tokens` tokens of the model: nothing else follows from `is_aggressive`. `previous` is
     not read: a T5 would summarise it too. The model is opened at the first use; why it could not be is kept until
@@ -73,10 +67,10 @@ class T5:
     """The window, prefix and end token included; None = what the model was made for."""
     prefix: str = "summarize: "
     batch_size: int = 16
-    """Rows decoded at once, a row a beam. Results do not depend on it."""
+    """Rows decoded at once, a row a beam."""
     threads: int | None = None
     """None = one a processor. Results do not depend on it."""
-    _opened: _LazyModel = field(default_factory=_LazyModel, init=False, repr=False, compare=False)
+    _opened: Lazy[T5Model | Unopened] = field(default_factory=Lazy, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self, precision=("int8", "fp32"))
@@ -88,11 +82,10 @@ class T5:
     def summarize(self, requests: Sequence[SummaryRequest], *, incidents: Counter[str]) -> list[SummaryResult]:
         if not requests:
             return []
-        try:
-            model = self._open()
-        except ModelError as failure:
-            return [self._failed(failure)] * len(requests)
-        writing = Writing(model, self.beams, self.length_penalty, 1 if self.precision == "int8" else self.batch_size)
+        model = self._opened.get(self._open)
+        if isinstance(model, Unopened):
+            return [self._failed(model.failure)] * len(requests)
+        batch_size = 1 if self.precision == "int8" else self.batch_size
         results: dict[int, SummaryResult] = {}
         readings = [self._reading(model, request, incidents) for request in requests]
         summaries: dict[int, list[WindowSummary]] = {}
@@ -104,7 +97,8 @@ class T5:
                         asked[i] = reading.send(summaries[i]) if summaries else next(reading)
                     except StopIteration as end:
                         results[i] = end.value
-            written = iter(writing.write([window for found in asked.values() for window in found]))
+            every = [window for found in asked.values() for window in found]
+            written = iter(model.write(every, self.beams, self.length_penalty, batch_size))
             summaries = {i: [next(written) for _ in found] for i, found in asked.items()}
         return [results[i] for i in range(len(requests))]
 
@@ -113,10 +107,7 @@ class T5:
 
     def close(self) -> None:
         """Let go of the model, or of why it could not be opened; the next use opens it again."""
-        with self._opened.lock:
-            if self._opened.model is not None:
-                self._opened.model.threads.shutdown()
-            self._opened.model = self._opened.failure = None
+        self._opened.close()
 
     def _reading(
         self, model: T5Model, request: SummaryRequest, incidents: Counter[str]
@@ -149,19 +140,11 @@ class T5:
             return self._failed(ModelError(f"{self._name} gives values that are not finite for {text[:60]!r}"))
         return SummaryResult(summary.text, summary.confidence, "t5", self._name, tokens=len(summary.ids))
 
-    def _open(self) -> T5Model:
-        opened = self._opened
-        with opened.lock:
-            if opened.failure is not None:
-                raise opened.failure
-            # A forked child has inherited the sessions, but not the threads.
-            if opened.model is None or opened.model.process_id != os.getpid():
-                try:
-                    opened.model = T5Model.open(T5Files.find(self.model, self.precision), self.threads)
-                except ModelError as failure:
-                    opened.failure = failure
-                    raise
-            return opened.model
+    def _open(self) -> T5Model | Unopened:
+        try:
+            return T5Model.open(T5Files.find(self.model, self.precision), self.threads)
+        except ModelError as failure:
+            return Unopened(failure)
 
     def _failed(self, failure: LcmError) -> SummaryResult:
         return SummaryResult("", 0.0, "t5", self._name, failure)

@@ -8,13 +8,27 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from lcm.compaction.summarizer.checkpoints import Checkpoint, checkpoint_folder, checkpoints, missing_files
+import yaml
+
 from lcm.consent import refused_pickle
 from lcm.errors import ModelError
-from lcm.retrieval.embedder.export import Precision, export, find_export, with_these_alone
+from lcm.files import cache_dir
+from lcm.retrieval.embedder.export import (
+    Precision,
+    export,
+    find_export,
+    graphs_of,
+    hub_snapshot,
+    quantize,
+    with_these_alone,
+)
 from lcm.retrieval.embedder.onnx import file_sha256
 
 _PROGRAM = "lcm.compaction.summarizer.t5_files"
@@ -24,11 +38,66 @@ _SUFFIXES: dict[Precision, str] = {"fp32": "", "int8": "_quantized"}
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 _DESCRIPTIONS = ("config.json", "generation_config.json", "tokenizer.json", "spiece.model")
 _FAMILY = ("longt5", "mt5", "t5", "umt5")
-_LARGEST_IN_ONE_FILE = 1_900_000_000  # bytes; protobuf ends at 2 GiB
 _HOW = (
     "set summarizer.model (in a chain, summarizer.summarizers.t5.model) to a name of `lcm models` that was got, to a "
     "folder that holds a T5, as transformers or optimum saves it, or to the hub id of one in the local hub cache"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """A file of a checkpoint."""
+
+    name: str
+    sha256: str | None = None
+    """None: not known for certain; it is taken as it first comes, and held to that from then on."""
+    size_bytes: int | None = None
+    """None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights of a T5 as somebody published them."""
+
+    name: str
+    """A short word, as `summarizer.model` and `lcm models get` take it: `t5-small`."""
+    repository: str
+    """On the hub: `google-t5/t5-small`."""
+    revision: str
+    """The commit whose files are meant."""
+    licence: str
+    parameters: int
+    megabytes: int
+    """Of all files together, about."""
+    trained_on: str
+    languages: str
+    prefix: str
+    """What stands before a text that it is to summarise: `summarizer.prefix`."""
+    window_tokens: int
+    """That it was trained to read at once."""
+    files: tuple[CheckpointFile, ...]
+
+
+@cache
+def checkpoints() -> Mapping[str, Checkpoint]:
+    """All that are known, by name."""
+    text = resources.files("lcm.compaction.summarizer").joinpath("checkpoints.yaml").read_text("utf-8")
+    return {name: _read(name, fields) for name, fields in yaml.safe_load(text).items()}
+
+
+def _read(name: str, fields: dict) -> Checkpoint:  # type: ignore[type-arg]
+    files = tuple(CheckpointFile(file, **known) for file, known in fields["files"].items())
+    return Checkpoint(name=name, **fields | {"files": files})
+
+
+def checkpoint_folder(name: str) -> Path:
+    """Where the files of a checkpoint are kept unless somebody names another folder."""
+    return cache_dir() / "checkpoints" / name
+
+
+def missing_files(checkpoint: Checkpoint, folder: Path) -> list[str]:
+    """The names of those that a folder lacks."""
+    return [file.name for file in checkpoint.files if not (folder / file.name).is_file()]
 
 
 class T5Files(NamedTuple):
@@ -116,19 +185,12 @@ def _got(checkpoint: Checkpoint) -> Path:
 
 
 def _hub_snapshot(model: str) -> Path:
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        found = try_to_load_from_cache(model, "config.json")  # reads the disk only
-    except HFValidationError:
-        found = None
-    if not isinstance(found, str):
-        raise ModelError(
-            f"{model!r} is neither a folder, nor a name of `lcm models`, nor in the local hub cache, and nothing is "
-            f"downloaded: {_HOW}"
-        )
-    return Path(found).parent
+    if found := hub_snapshot(model, ("config.json",)):
+        return found
+    raise ModelError(
+        f"{model!r} is neither a folder, nor a name of `lcm models`, nor in the local hub cache, and nothing is "
+        f"downloaded: {_HOW}"
+    )
 
 
 def _graphs(folder: Path, precision: Precision) -> tuple[Path, Path, Path] | None:
@@ -204,10 +266,12 @@ def _convert(source: Path, target: Path, precision: Precision) -> None:
         scratch = Path(name)
         graphs = _graphs(source, "fp32") if precision == "int8" else None
         if graphs is None:
-            graphs = _export(source, scratch)
+            graphs_of(weights_alone(source, scratch), scratch, "text2text-generation-with-past")
+            graphs = _named(scratch, "fp32")
         for graph in graphs:
             if precision == "int8":
-                _quantize(graph, target / f"{graph.stem}{_SUFFIXES[precision]}.onnx")
+                size_bytes = sum(path.stat().st_size for path in _with_data(graph))
+                quantize(graph, target / f"{graph.stem}{_SUFFIXES[precision]}.onnx", size_bytes)
             else:
                 for path in _with_data(graph):
                     path.rename(target / path.name)
@@ -215,37 +279,6 @@ def _convert(source: Path, target: Path, precision: Precision) -> None:
             found = next((place / description for place in (source, scratch) if (place / description).is_file()), None)
             if found is not None:
                 shutil.copyfile(found, target / description)
-
-
-def _export(source: Path, target: Path) -> tuple[Path, Path, Path]:
-    from optimum.exporters.onnx import main_export
-
-    main_export(
-        str(weights_alone(source, target)),
-        target,
-        task="text2text-generation-with-past",
-        library_name="transformers",
-        dtype="fp32",
-        local_files_only=True,
-        do_validation=False,
-        no_post_process=True,  # it would merge the two decoders, which cannot be quantized then
-    )
-    return _named(target, "fp32")
-
-
-def _quantize(graph: Path, target: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    size_bytes = sum(path.stat().st_size for path in _with_data(graph))
-    # Seven bits, because processors without VNNI let sums of eight-bit products overflow.
-    quantize_dynamic(
-        graph,
-        target,
-        per_channel=True,
-        reduce_range=True,
-        weight_type=QuantType.QInt8,
-        use_external_data_format=size_bytes > _LARGEST_IN_ONE_FILE,
-    )
 
 
 if __name__ == "__main__":

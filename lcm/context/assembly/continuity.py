@@ -26,29 +26,24 @@ from lcm.context.assembly.memory_header import (
     message_text,
     sections,
 )
-from lcm.context.assembly.shown_items import Piece, ShownItems, cleaned, pruned
+from lcm.context.assembly.shown_items import AHEAD, Piece, ShownItems, cleaned, pruned
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.protocols.retrieval import Recovery, Signals
 from lcm.records.context import Context, ContextItem, ContextTier, LeftOut
 from lcm.records.conversation import Message
-from lcm.records.document import AuthoredNode
+from lcm.records.document import SPOKEN_KINDS, AuthoredNode
 from lcm.records.query import Recalled
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import Summary
 from lcm.retrieval.recovery.none import NoRecovery
-from lcm.store.context_records import item_ids, messages_in
+from lcm.store.context import item_ids, messages_in
 from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.passages import utterance
 from lcm.transcript.recorded_metadata import recorded_bundle
 from lcm.transcript.rendering.agent_form import turn_of
 from lcm.transcript.rendering.shown_form import RuntimeMessage, readable_text, rendered
 from lcm.writing.dream.query import asks_for_dreams
-
-_SPOKEN = ("message", "guidance")
-"""Kinds of documents that somebody said."""
-_AHEAD = 64
-"""How many turns are made at once, so that an estimator gets batches."""
 
 
 class ChosenDocument(NamedTuple):
@@ -198,7 +193,7 @@ def memory_text(one: Recalled, *, is_guidance: bool = False, is_recovered: bool 
     """A document as it is shown."""
     context_tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
     role = one.role
-    if not role and one.kind in _SPOKEN and one.scope_class == "durable":
+    if not role and one.kind in SPOKEN_KINDS and one.scope_class == "durable":
         role = "user"
     return MemoryText(context_tier, one.text_with_related, role, one.created_at)
 
@@ -272,7 +267,7 @@ class TailTurns(Sequence[Turn]):
 
     def _entry_tokens(self, place: int) -> int:
         if place not in self._entries:
-            places = [at for at in range(max(0, place + 1 - _AHEAD), place + 1) if at not in self._entries]
+            places = [at for at in range(max(0, place + 1 - AHEAD), place + 1) if at not in self._entries]
             counts = message_tokens([self.messages[at] for at in places], self._entry, self._estimator)
             self._entries.update(zip(places, counts, strict=True))
         return self._entries[place]

@@ -14,7 +14,7 @@ from lcm.protocols.models import TakesRecorded, TokenEstimator
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.context_records import item_ids
+from lcm.store.context import item_ids
 from lcm.transcript.file_references import shortened_result
 from lcm.transcript.images import without_images
 from lcm.transcript.rendering.agent_form import turn_of
@@ -42,7 +42,7 @@ Piece = tuple[int, int]
 """The place of an item, and that of the message within it."""
 LargeResults = Literal["reference", "in_tail", "whole"]
 """How a context shows them: by a reference, whole in the fresh tail alone, or whole."""
-_AHEAD = 64
+AHEAD = 64
 """How many items are made at once, so that an estimator gets batches."""
 
 
@@ -321,7 +321,7 @@ class ShownItems:
 
     def __getitem__(self, place: int) -> ShownItem:
         if place not in self._shown:
-            self.make(range(max(0, place + 1 - _AHEAD), place + 1))  # contexts are filled from the newest item back
+            self.make(range(max(0, place + 1 - AHEAD), place + 1))  # contexts are filled from the newest item back
         return self._shown[place]
 
     def make(self, places: Sequence[int]) -> None:
@@ -364,8 +364,6 @@ class ShownItems:
             self._shown[place] = ShownItem(said, text, tokens)
 
     def _costed(self, place: int, said: Sequence[PairedMessage]) -> str:
-        if len(said) == 1 and place >= self._references_before:  # most items, sooner
-            return costed_text(said[0].message)
         results = self._large_results(place) if place < self._references_before else {}
         return "\n".join(
             (readable_text if result_id_of(placed.message) in results else costed_text)(placed.message)

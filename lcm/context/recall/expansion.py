@@ -26,7 +26,7 @@ from lcm.store.lineage import (
     walk,
 )
 from lcm.store.messages import messages_by_key
-from lcm.store.search_subject import SearchBounds
+from lcm.store.search import SearchBounds
 from lcm.store.summaries import summaries_by_id
 from lcm.transcript.passages import passages
 
@@ -284,13 +284,8 @@ def _named_message(
     if item is None or item.kind == "summary":
         return []
     number = item.file.message if item.file else item.number
-    said = messages_by_number(connection, [number]) if number is not None else []
-    leaves = leaves_of(connection, [one.number for one in said])
-    return [
-        reached(one, leaves.get(one.number, ""), tokens)
-        for one in said
-        if bounds.sees_message(connection, one.number, one.conversation)
-    ]
+    found = read_messages(connection, [] if number is None else [number], tokens).values()
+    return [one for said, one in found if bounds.sees_message(connection, said.number, said.conversation)]
 
 
 def _beneath(
@@ -319,6 +314,14 @@ def reached(said: SourceMessage, leaf_id: str, tokens: TokenEstimator) -> Reache
     """A stored message as it is read: with its tokens, and the leaf summary that stands for it."""
     count = said.tokens or tokens.count([said.text])[0]
     return ReachedMessage(said.number, said.message_id, leaf_id, said.role, said.text, count)
+
+
+def read_messages(
+    connection: sqlite3.Connection, numbers: Sequence[int], tokens: TokenEstimator
+) -> dict[int, tuple[SourceMessage, ReachedMessage]]:
+    """Messages by their integer keys, as they are stored and as they are read; an unknown one is left out."""
+    said, leaves = messages_by_number(connection, numbers), leaves_of(connection, numbers)
+    return {one.number: (one, reached(one, leaves.get(one.number, ""), tokens)) for one in said}
 
 
 def clipped_message(

@@ -18,8 +18,22 @@ from lcm.javascript import first_units, utf16_length
 from lcm.limits import PATTERN_STEPS, QUERY_CHARACTERS
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
-from lcm.store.search import MessageHit, Order, SummaryHit, find, message_hits, scan, summary_hits
-from lcm.store.search_subject import COVERED, LATEST, MESSAGES, SUMMARIES, WORDS, SearchBounds, SearchSubject
+from lcm.store.search import (
+    COVERED,
+    LATEST,
+    MESSAGES,
+    SUMMARIES,
+    WORDS,
+    MessageHit,
+    Order,
+    SearchBounds,
+    SearchSubject,
+    SummaryHit,
+    find,
+    message_hits,
+    scan,
+    summary_hits,
+)
 
 _PIECE = re.compile(
     r"""

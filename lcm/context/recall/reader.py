@@ -18,7 +18,7 @@ from lcm.context.recall.expansion import (
     clipped_message,
     expand,
     named_item,
-    reached,
+    read_messages,
 )
 from lcm.context.recall.grants import Lease
 from lcm.context.recall.grep import Grep, Mode, ReadingSettings, Scope, Search, grep, minute
@@ -32,7 +32,6 @@ from lcm.store.lineage import (
     StoredFile,
     derived_ids,
     files_of,
-    leaves_of,
     messages_by_number,
     source_messages,
     walk,
@@ -372,13 +371,11 @@ class Reader:
         left = None if self.lease is None else self.lease.left
         found: list[ReachedMessage] = []
         with self.store.reading() as connection:
-            known = {said.number: said for said in messages_by_number(connection, numbers)}
-            leaves = leaves_of(connection, numbers)
+            known = read_messages(connection, numbers, self.token_estimator)
             for number in numbers:
-                said = known.get(number)
-                if said is None or not bounds.sees_message(connection, number, said.conversation):
+                if number not in known or not bounds.sees_message(connection, number, known[number][0].conversation):
                     raise self._unknown(f"msg#{number}", None)
-                one = reached(said, leaves.get(number, ""), self.token_estimator)
+                _, one = known[number]
                 if left is not None:
                     one = clipped_message(connection, one, left, self.token_estimator)
                     left = 0 if one.is_clipped else left - one.tokens
@@ -406,8 +403,7 @@ class Reader:
         return replace(found, messages=(*hits, *(hit for hit in found.messages if hit.number != number)))
 
     def _described_message(self, connection: sqlite3.Connection, number: int, cap: int | None) -> DescribedMessage:
-        (said,) = messages_by_number(connection, [number])
-        whole = reached(said, leaves_of(connection, [number]).get(number, ""), self.token_estimator)
+        [(said, whole)] = read_messages(connection, [number], self.token_estimator).values()
         shown = whole if cap is None else clipped_message(connection, whole, cap, self.token_estimator)
         if shown.is_clipped and not shown.text:
             if self.lease is not None:

@@ -1,8 +1,7 @@
-"""Which scopes an agent reads and writes, and who asks: what a host says of that, and how a request narrows it.
+"""Which scopes an agent reads and writes, and who asks, by the host's word.
 
 A scope is a name that documents carry: "global", or "TYPE:ID" of a built-in type, or any other name that is defined.
-A host makes an `Identity` once; every door that answers somebody takes it. What a request says of itself goes through
-`Identity.narrowed` alone: it can leave out what the host allows, and add nothing.
+A host makes an `Identity` once; every door that answers somebody takes it.
 
 Source: memory-lancedb-pro, scopes; the identity is ours.
 """
@@ -10,10 +9,8 @@ Source: memory-lancedb-pro, scopes; the identity is ours.
 import logging
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
-from lcm.errors import LcmError
 from lcm.javascript import trim
 from lcm.records.document import GLOBAL_SCOPE
 
@@ -23,8 +20,6 @@ BYPASS_IDS = ("system", "undefined")
 _BUILT_IN_PREFIXES = ("agent:", "custom:", "reflection:agent:", "project:", "user:")
 
 _log = logging.getLogger(__name__)
-_NAMES = ("agent_id", "user_id", "session_id", "session_key")
-"""What a request may say of itself."""
 _UNSEEN = ("Cc", "Cf")
 """Unicode's categories of what takes no place on a screen."""
 
@@ -153,42 +148,10 @@ class Identity:
     agent_id: str | None = None
     user_id: str | None = None
     """Whose dreams; None = everybody's that lie in the scopes."""
-    session_id: str | None = None
-    """The conversation in which is asked."""
 
     def reads_conversation(self, conversation_id: str) -> bool:
         """Say whether the words of a conversation may be read: where the scope that it writes to may be."""
         return self.scopes is None or self.rules.conversation_scope(conversation_id) in self.scopes
-
-    def narrowed(self, request: Mapping[str, Any]) -> "Identity":
-        """The identity of a request that the host passes on.
-
-        Where both name an agent, a user or a session, the host's counts; each agent that the request names, by its id
-        or by a session, leaves no more of the scopes than that agent reads. What is no text names nobody.
-
-        Args:
-            request: agent_id, user_id, session_id and session_key count.
-
-        Raises:
-            LcmError: if one of these is blank, or names a reserved id.
-        """
-        named = {name: request[name] for name in _NAMES if isinstance(request.get(name), str)}
-        for name, value in named.items():
-            _refuse(name, value)
-        sessions = [named.get(name, "") for name in ("session_id", "session_key")]
-        scopes = self.scopes
-        for agent in (named.get("agent_id"), *map(parse_agent_id, sessions)):
-            if agent is not None:
-                own = self.rules.accessible(agent)
-                scopes = own if scopes is None else tuple(scope for scope in scopes if scope in own)
-        asked = replace(
-            self,
-            scopes=scopes,
-            agent_id=self.agent_id or named.get("agent_id"),
-            user_id=self.user_id or named.get("user_id"),
-        )
-        session = self.session_id or named.get("session_id")
-        return replace(asked, session_id=session if session and asked.reads_conversation(session) else None)
 
 
 def identified(
@@ -212,7 +175,7 @@ def identified(
         ValueError: if a name is blank, or the scopes are no list.
     """
     for name, value in {"agent_id": agent_id, "user_id": user_id, "session_id": session_id}.items():
-        if value is not None and not _seen(value):
+        if value is not None and _is_blank(value):
             raise ValueError(f"{name} must be an id, got {value!r}; None leaves it open")
     if isinstance(scopes, str):
         raise ValueError(f"scopes must be a list of scopes, got {scopes!r}")
@@ -223,21 +186,9 @@ def identified(
         readable = rules.conversation_readable(session_id)
     else:
         readable = rules.readable(agent)
-    return Identity(rules, readable, agent, user_id, session_id)
+    return Identity(rules, readable, agent, user_id)
 
 
-def _refuse(name: str, value: str) -> None:
-    """Refuse a name that a request may not bear."""
-    seen = _seen(value)
-    if not seen:
-        raise LcmError(f"{name} of a request must name somebody, got {value!r}: leave it out")
-    parts = [part.strip() for part in seen.split(":")]
-    agent = parts[1] if name != "user_id" and parts[0] == "agent" and len(parts) > 1 else seen
-    if agent in BYPASS_IDS:
-        raise LcmError(f"{name} of a request must not name the reserved id {agent!r}, got {value!r}: a host alone may")
-
-
-def _seen(text: str) -> str:
-    """A name as a reader sees it: without what is not shown, in one width and case."""
-    shown = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) not in _UNSEEN)
-    return shown.strip().casefold()
+def _is_blank(text: str) -> bool:
+    """Whether a reader sees nothing of a name."""
+    return not "".join(char for char in text if unicodedata.category(char) not in _UNSEEN).strip()

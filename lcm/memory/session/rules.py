@@ -56,7 +56,7 @@ class SessionRules:
     prune_heartbeats: bool = False
     """Hide acknowledged heartbeats at the bootstrap."""
     prune_heartbeat_turns: bool = False
-    """Hide them after a turn that acknowledges one."""
+    """Hide those that a turn acknowledges, in a live session and where one is replayed turn by turn."""
     rules: Rules = "corrected"
     import_cap_share: float | None = None
     """A reconciliation that would import more than this share of the stored messages imports nothing; None: no cap."""
@@ -69,7 +69,6 @@ class SessionRules:
         "bootstrap_max_tokens",
         "leaf_chunk_tokens",
         "prune_heartbeats",
-        "prune_heartbeat_turns",
         "import_cap_share",
         "import_cap_messages",
         "journal_max_entries",
@@ -94,7 +93,7 @@ class SessionRules:
     def idle_because(self) -> str | None:
         """Why a replay asks it nothing; None = it does."""
         leaves_out = self.ignore_patterns or (self.skip_stateless and self.stateless_patterns)
-        if leaves_out or self.large_file_threshold_tokens is not None:
+        if leaves_out or self.large_file_threshold_tokens is not None or self.prune_heartbeat_turns:
             return None
         return "nothing in an evaluation asks it: it plays no live session, and here are no patterns nor large files"
 

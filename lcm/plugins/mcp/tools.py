@@ -22,6 +22,7 @@ from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.store.conversations import conversation_names
 from lcm.store.store import Store
+from lcm.writing.dream.promotion import DREAM, is_dream_of
 
 ID_CHARACTERS = 1000
 _MOST_IDS = 100
@@ -223,11 +224,12 @@ class AgentTools:
     def _search(self, asked: Mapping[str, Any]) -> str:
         memory = self.memory.current()
         query = Query("search", asked["query"], self.clock(), scopes=self.asker.scopes)
-        found = memory.recalled(memory.recall([query])).get(query.query_id, ())[: asked.get("limit", _HITS)]
+        found = memory.recalled(memory.recall([query])).get(query.query_id, ())
+        mine = [one for one in found if one.kind != DREAM or is_dream_of(one.document_id, self.asker.user_id)]
         told = [
             f"{rank}. [{one.document_id}] ({one.kind}, {minute(one.created_at)}, score {one.score:.3f}; "
             f"of {', '.join(one.source_message_ids) or 'no message'})\n{one.text_with_related}"
-            for rank, one in enumerate(found, start=1)
+            for rank, one in enumerate(mine[: asked.get("limit", _HITS)], start=1)
         ]
         return self._cut("\n\n".join(told) or "Nothing was found.")
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 from lcm.errors import LcmError
 
@@ -69,6 +69,12 @@ class Row:
     """Why some of its values are read as others, or not at all."""
     environment: str = ""
     """The variable that sets it, above the plugin's configuration."""
+    older_environment: str = ""
+    """One that counts where the other is not set or cannot be used."""
+    from_text: Literal["", "providers", "unless_blank", "unless_false", "whole_number"] = ""
+    """How a variable's text is read where the schema does not say it."""
+    outside: Literal["", "raised", "missing"] = ""
+    """What a number that the schema refuses counts as: rounded down and raised to the least, or as not given."""
     in_manifest: bool = True
     """False: the variable alone can set it."""
     is_required: bool = False

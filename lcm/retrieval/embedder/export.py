@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -32,6 +32,7 @@ _TOKENIZER_FILES = (
     "vocab.txt",
 )  # fmt: skip
 _TOOLS = ("onnx", "onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
+_LARGEST_IN_ONE_FILE = 1_900_000_000  # bytes; protobuf ends at 2 GiB
 _OFFLINE = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -67,14 +68,29 @@ def _whole(directory: Path) -> Path | None:
     return None
 
 
+def hub_snapshot(hub_id: str, names: Sequence[str]) -> Path | None:
+    """The folder of the hub's local cache that holds these files of a model; the disk alone is read."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+    except ImportError:
+        return None
+    try:
+        found = [try_to_load_from_cache(hub_id, name) for name in names]
+    except HFValidationError:
+        return None
+    folders = [Path(path).parent for path in found if isinstance(path, str)]
+    return folders[0] if len(folders) == len(names) else None
+
+
 @private()
-def export(source: Path, weights_sha256: str, precision: Precision, program: str | None = None) -> Path:
+def export(source: Path, weights_sha256: str, precision: Precision, program: str = __name__) -> Path:
     """Convert the PyTorch model in `source`, or wait for the process that is at it; returns the directory.
 
     The directory appears whole or not at all.
 
     Args:
-        program: the module that converts, given the source, an empty folder and the precision; None = this one.
+        program: the module that converts, given the source, an empty folder and the precision.
     Raises:
         ModelError: if the tools are not installed or the conversion fails.
     """
@@ -95,10 +111,7 @@ def export(source: Path, weights_sha256: str, precision: Precision, program: str
             making = Path(tempfile.mkdtemp(prefix=f"{target.name}.tmp-", dir=target.parent))
             try:
                 _log.info("exporting %s to ONNX (%s), once, into %s", source, precision, target)
-                if program is None:
-                    _export_apart(source, making, precision)
-                else:
-                    _run_apart(program, source, making, precision)
+                _run_apart(program, source, making, precision)
                 _record(making, weights_sha256, precision)
                 making.chmod(open_to())  # mkdtemp's are private; a cache may be shared
                 if target.exists():
@@ -125,27 +138,12 @@ def _version(distribution: str) -> str:
         return "none"
 
 
-def _export_apart(source: Path, target: Path, precision: Precision) -> None:
-    _run_apart("lcm.retrieval.embedder.export", source, target, precision)
-
-
 def _run_apart(program: str, source: Path, target: Path, precision: Precision) -> None:
-    try:
-        run_apart(program, str(source), str(target), precision)
-    except ModelError as err:
-        raise ModelError(f"{source} could not be exported to ONNX: {err}") from err
-
-
-def run_apart(program: str, *arguments: str) -> None:
-    """Run a module of ours in a process of its own, which reaches no network.
-
-    Raises:
-        ModelError: if it fails; the message is the last line of what it said.
-    """
+    """Run a module of ours in a process of its own, which reaches no network."""
     package_root = str(Path(__file__).parents[3])
     python_path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     done = subprocess.run(  # noqa: S603 - our own module, no shell
-        [sys.executable, "-P", "-m", program, *arguments],
+        [sys.executable, "-P", "-m", program, str(source), str(target), precision],
         env=os.environ | _OFFLINE | {"PYTHONPATH": python_path},
         capture_output=True,
         text=True,
@@ -153,7 +151,7 @@ def run_apart(program: str, *arguments: str) -> None:
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise ModelError(lines[-1])
+        raise ModelError(f"{source} could not be exported to ONNX: {lines[-1]}")
 
 
 def _record(directory: Path, weights_sha256: str, precision: Precision) -> None:
@@ -188,32 +186,52 @@ def with_these_alone(source: Path, names: Iterable[str], beside: Path) -> Path:
     return folder
 
 
-def _convert(source: Path, target: Path, precision: Precision) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+def graphs_of(alone: Path, target: Path, task: str) -> None:
+    """Write the graphs of the weights that lie in a folder for themselves."""
     from optimum.exporters.onnx import main_export
 
-    with tempfile.TemporaryDirectory(dir=target) as scratch:
-        main_export(
-            str(with_these_alone(source, ("config.json", "model.safetensors"), Path(scratch))),
-            scratch,
-            task="feature-extraction",
-            library_name="transformers",
-            local_files_only=True,
-            do_validation=False,
-        )
-        model = Path(scratch) / "model.onnx"
+    main_export(
+        str(alone),
+        target,
+        task=task,
+        library_name="transformers",
+        dtype="fp32",
+        local_files_only=True,
+        do_validation=False,
+        no_post_process=True,  # it would merge a T5's decoders, which cannot be quantized then
+    )
+
+
+def quantize(graph: Path, target: Path, size_bytes: int = 0) -> None:
+    """Write a graph as int8.
+
+    One scale a tensor loses too much (mean cosine to fp32 .954, one a channel .991). Seven bits, because processors
+    without VNNI let sums of eight-bit products overflow: every processor gives the same sums.
+
+    Args:
+        size_bytes: of the graph and what lies beside it.
+    """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(
+        graph,
+        target,
+        per_channel=True,
+        reduce_range=True,
+        weight_type=QuantType.QInt8,
+        use_external_data_format=size_bytes > _LARGEST_IN_ONE_FILE,
+    )
+
+
+def _convert(source: Path, target: Path, precision: Precision) -> None:
+    with tempfile.TemporaryDirectory(dir=target) as name:
+        scratch = Path(name)
+        alone = with_these_alone(source, ("config.json", "model.safetensors"), scratch)
+        graphs_of(alone, scratch, "feature-extraction")
         if precision == "fp32":
-            model.rename(target / "model.onnx")
+            (scratch / "model.onnx").rename(target / "model.onnx")
         else:
-            # One scale a tensor loses too much (mean cosine to fp32 .954, one a channel .991). Seven bits, because
-            # processors without VNNI let sums of eight-bit products overflow: every processor gives the same sums.
-            quantize_dynamic(
-                model,
-                target / "model.onnx",
-                per_channel=True,
-                reduce_range=True,
-                weight_type=QuantType.QInt8,
-            )
+            quantize(scratch / "model.onnx", target / "model.onnx")
     for name in ("tokenizer.json", "config.json"):
         shutil.copyfile(source / name, target / name)
 

@@ -3,9 +3,7 @@
 import functools
 import itertools
 import re
-import threading
 import unicodedata
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -22,8 +20,10 @@ _UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U
 _NGRAM_LENGTH = 3
 _WORD_WEIGHT = 1.0
 _NGRAM_WEIGHT = 0.5  # below whole words: n-grams only bridge inflections and typing errors
-_AT_ONCE = 256  # texts
+_AT_ONCE = 256  # texts: as many as 8 bits tell apart
 _MOST_RUNS = 1 << 16  # that are remembered
+
+_NOTHING = np.empty(0, np.uint64)
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -57,10 +57,13 @@ class Hashing:
 
     def _rows(self, texts: Sequence[str]) -> Vectors:
         said = [_WORD.findall(unicodedata.normalize("NFKC", text).casefold()) for text in texts]
+        found = [_hashed(run, self.seed) for run in itertools.chain.from_iterable(said)]
         of_runs = np.repeat(np.arange(len(texts)), list(map(len, said)))
-        rows, numbers, weights, counts = _vocabulary(self.seed).counted(
-            list(itertools.chain.from_iterable(said)), of_runs
-        )
+        rows = np.repeat(of_runs, [len(numbers) for numbers, _ in found])
+        numbers = np.concatenate([_NOTHING, *(numbers for numbers, _ in found)])
+        weights = np.concatenate([np.empty(0), *(weights for _, weights in found)])
+        firsts, counts = _distinct(rows, numbers)
+        rows, numbers, weights = rows[firsts], numbers[firsts], weights[firsts]
         places = ((numbers >> np.uint64(1)) % np.uint64(self.dim)).astype(np.int64) + rows * self.dim
         values = np.where(numbers & np.uint64(1), 1.0, -1.0) * (weights * np.sqrt(counts))
         order = np.argsort(weights < _WORD_WEIGHT, kind="stable")  # a sum of floats depends on its order: words first
@@ -73,76 +76,23 @@ class Hashing:
         return vectors
 
 
-class _Vocabulary:
-    """The features of runs of letters that were seen, in tables. Safe to use from several threads."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._lock = threading.Lock()
-        self._clear()
-
-    def _clear(self) -> None:
-        self._runs: dict[str, int] = {}
-        self._ends = array("q", [0])
-        """Of the features of each run, by its number."""
-        self._features = array("q")
-        self._places: dict[tuple[str, str], int] = {}
-        self._numbers, self._weights = array("Q"), array("d")
-
-    def counted(
-        self, runs: Sequence[str], rows: _Numbers
-    ) -> tuple[_Numbers, npt.NDArray[np.uint64], npt.NDArray[np.float64], _Numbers]:
-        """The features of runs that stand in rows, each once a row.
-
-        Args:
-            runs: in order.
-            rows: of each run.
-
-        Returns:
-            Of each feature, in the order of first appearance: its row, number and weight, and how often it is there.
-        """
-        with self._lock:
-            if len(self._runs) > _MOST_RUNS:
-                self._clear()
-            for run in runs:
-                if run not in self._runs:
-                    self._add(run)
-            if not runs:
-                return rows, np.empty(0, np.uint64), np.empty(0), rows
-            named = np.fromiter(map(self._runs.__getitem__, runs), np.int64, len(runs))
-            ends = np.frombuffer(self._ends, np.int64)
-            firsts, counts = ends[named], ends[named + 1] - ends[named]
-            within = np.arange(counts.sum()) + np.repeat(firsts - (np.cumsum(counts) - counts), counts)
-            rows, places, counts = _distinct(np.repeat(rows, counts), np.frombuffer(self._features, np.int64)[within])
-            numbers, weights = np.frombuffer(self._numbers, np.uint64), np.frombuffer(self._weights, np.float64)
-            return rows, numbers[places], weights[places], counts
-
-    def _add(self, run: str) -> None:
-        words, ngrams = _features(run)
-        for kind, weight, names in (("word", _WORD_WEIGHT, words), ("ngram", _NGRAM_WEIGHT, ngrams)):
-            for name in names:
-                place = self._places.get((kind, name))
-                if place is None:
-                    place = self._places[kind, name] = len(self._places)
-                    self._numbers.append(_number(kind, name, self._seed))
-                    self._weights.append(weight)
-                self._features.append(place)
-        self._runs[run] = len(self._runs)
-        self._ends.append(len(self._features))
+@functools.lru_cache(maxsize=_MOST_RUNS)
+def _hashed(run: str, seed: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
+    """The numbers and weights of the features of a run of letters: of its words, then of their n-grams."""
+    words, ngrams = _features(run)
+    numbers = [_number("word", word, seed) for word in words] + [_number("ngram", ngram, seed) for ngram in ngrams]
+    return np.array(numbers, np.uint64), np.repeat([_WORD_WEIGHT, _NGRAM_WEIGHT], [len(words), len(ngrams)])
 
 
-_vocabulary = functools.lru_cache(maxsize=4)(_Vocabulary)
-
-
-def _distinct(rows: _Numbers, places: _Numbers) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """Pairs of row and place, each once with how often it is there, in the order of first appearance."""
-    cells = rows << 32 | places
+def _distinct(rows: _Numbers, numbers: npt.NDArray[np.uint64]) -> tuple[_Numbers, _Numbers]:
+    """Pairs of row and number, each once: where it appears first, in that order, and how often it is there."""
+    cells = numbers << np.uint64(8) | rows.astype(np.uint64)  # 56 bits tell a feature, 8 the row
     order = np.argsort(cells, kind="stable")
-    starts = np.flatnonzero(np.diff(cells[order], prepend=-1))
-    counts = np.zeros(len(cells), np.int64)
-    counts[order[starts]] = np.diff(starts, append=len(cells))
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(cells[order]) != 0])[: len(cells)])
+    counts = np.zeros(len(rows), np.int64)
+    counts[order[starts]] = np.diff(starts, append=len(rows))
     firsts = np.flatnonzero(counts)
-    return rows[firsts], places[firsts], counts[firsts]
+    return firsts, counts[firsts]
 
 
 def _features(run: str) -> tuple[list[str], list[str]]:

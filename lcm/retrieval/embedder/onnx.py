@@ -17,8 +17,7 @@ import numpy.typing as npt
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols.models import TextKind, Vectors
-from lcm.retrieval.embedder.session import LazySession, Session, check_files
-from lcm.retrieval.embedder.windows import cut
+from lcm.retrieval.embedder.session import Lazy, Session, check_files, cut
 
 _LAYER_NORM_EPSILON = 1e-5  # torch's default, which models trained with a final layer norm used
 _SPARE_TOKENS = 8  # more than any tokenizer adds at the ends
@@ -51,7 +50,7 @@ class Onnx:
     layer_norm: bool = False
     threads: int | None = None
     """None = one a processor. Rows do not depend on it."""
-    _session: LazySession = field(default_factory=LazySession, init=False, repr=False, compare=False)
+    _session: Lazy[Session] = field(default_factory=Lazy, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.directory:

@@ -3,11 +3,12 @@
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,13 @@ import onnxruntime
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+
+class _Closing(Protocol):
+    def close(self) -> None: ...
+
+
+_Model = TypeVar("_Model", bound=_Closing)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER_TYPES: dict[str, type[np.integer[Any]]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -40,7 +48,6 @@ class Session:
     dtypes: dict[str, type[np.integer[Any]]]
     """The inputs that the graph has."""
     threads: ThreadPoolExecutor
-    process_id: int
 
     @classmethod
     def open(cls, model_path: Path, tokenizer_path: Path, threads: int | None) -> Self:
@@ -50,21 +57,7 @@ class Session:
             ModelError: if one is missing or is no embedding model.
         """
         check_files(model_path, tokenizer_path)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.log_severity_level = 3
-        try:
-            model = onnxruntime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
-        except Exception as err:  # onnxruntime's errors share no parent but Exception
-            raise ModelError(f"{model_path} is no model that onnxruntime can open: {_one_line(err)}") from err
-        try:
-            tokenizer = Tokenizer.from_file(str(tokenizer_path))
-        except Exception as err:  # tokenizers raises bare Exception
-            raise ModelError(f"{tokenizer_path} is no tokenizer: {_one_line(err)}") from err
-        # Some models are published with both on, at other lengths than the model's own.
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
+        model, tokenizer = open_graph(model_path), open_tokenizer(tokenizer_path)
         dtypes = {entry.name: _INTEGER_TYPES.get(entry.type) for entry in model.get_inputs()}
         known = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
         if strange := sorted(name for name, dtype in dtypes.items() if name not in known or dtype is None):
@@ -77,8 +70,10 @@ class Session:
             width=width,
             dtypes={name: dtype for name, dtype in dtypes.items() if dtype is not None},
             threads=ThreadPoolExecutor(threads or processors(), thread_name_prefix="embed"),
-            process_id=os.getpid(),
         )
+
+    def close(self) -> None:
+        self.threads.shutdown()
 
     def map(self, work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """`work` on every item, on all threads; the results in the order of the items."""
@@ -111,6 +106,37 @@ class Session:
         return output
 
 
+def open_graph(path: Path) -> Any:
+    """A graph, run by one thread a call.
+
+    Raises:
+        ModelError: if onnxruntime cannot open it.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as err:  # onnxruntime's errors share no parent but Exception
+        raise ModelError(f"{path} is no model that onnxruntime can open: {_one_line(err)}") from err
+
+
+def open_tokenizer(path: Path) -> Any:
+    """A tokenizer that neither cuts nor pads: some are published so, at other lengths than the model's own.
+
+    Raises:
+        ModelError: if the file is none.
+    """
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as err:  # tokenizers raises bare Exception
+        raise ModelError(f"{path} is no tokenizer: {_one_line(err)}") from err
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
 def check_files(*paths: Path) -> None:
     """Refuse a model of which a file is missing."""
     for path in paths:
@@ -126,25 +152,26 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LazySession:
-    """Opens its session when it is first used, once whichever thread comes first; travels unopened."""
+class Lazy(Generic[_Model]):
+    """Opens a model when it is first used, once whichever thread comes first; travels unopened."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._session: Session | None = None
+        self._opened: tuple[int, _Model] | None = None  # by which process
 
-    def get(self, open_session: Callable[[], Session]) -> Session:
+    def get(self, open_model: Callable[[], _Model]) -> _Model:
         with self._lock:
-            # A forked child has inherited the session, but not the threads.
-            if self._session is None or self._session.process_id != os.getpid():
-                self._session = open_session()
-            return self._session
+            # A forked child has inherited the model, but not its threads.
+            if self._opened is None or self._opened[0] != os.getpid():
+                self._opened = os.getpid(), open_model()
+            return self._opened[1]
 
     def close(self) -> None:
+        """Let go of the model; the next use opens it again."""
         with self._lock:
-            if self._session is not None:
-                self._session.threads.shutdown()
-                self._session = None
+            if self._opened is not None:
+                self._opened[1].close()
+                self._opened = None
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:
         return type(self), ()
@@ -162,3 +189,63 @@ def _embedding_output(model: Any, path: Path) -> tuple[str, int]:
 
 def _one_line(err: Exception) -> str:
     return " ".join(str(err).split())
+
+
+def cut(
+    text: str,
+    starts: Sequence[int],
+    first_of_word: Sequence[bool],
+    budget: int,
+    overlap: int,
+    fits: Callable[[str], bool],
+) -> list[str]:
+    """Pieces of at most `budget` tokens that together hold every character of `text`.
+
+    A piece read alone may have more tokens than it had in its text; such a piece is shortened until it `fits`, but
+    never below one character. Pieces begin and end between words wherever a word is not longer than half a piece.
+
+    Args:
+        starts: where each token of `text` begins, in characters, ascending.
+        first_of_word: whether that token begins a word.
+        overlap: how many tokens of a piece the next one repeats, more where a word would be split.
+    """
+    pieces = []
+    begin = 0  # of the piece, in characters
+    token = 0  # the first one of the piece
+    covered = 0  # characters that pieces hold
+    while True:
+        end_token = min(token + budget, len(starts))
+        if end_token < len(starts):
+            end_token = _word_start(first_of_word, end_token, token + budget // 2)
+        end = _end(text, starts, begin, end_token)
+        while end - begin > 1 and not fits(text[begin:end]):
+            end_token = max(end_token - 1, token + 1)
+            shorter = _end(text, starts, begin, end_token)
+            end = shorter if shorter < end else begin + (end - begin) // 2
+        if end <= covered:  # shortened so far that it says nothing new: begin where the last one ends
+            begin, token = covered, bisect_left(starts, covered)
+            continue
+        pieces.append(text[begin:end])
+        covered = end
+        if end == len(text):
+            return pieces
+        # The next piece starts `overlap` tokens back, yet always beyond the start of this one and not beyond its end.
+        following = bisect_left(starts, end)
+        earliest = bisect_right(starts, begin)
+        wanted = _word_start(first_of_word, following - overlap, following - 2 * overlap)
+        token = max(wanted, earliest)
+        begin = min(starts[token], end) if token < len(starts) else end
+        token = bisect_left(starts, begin)
+
+
+def _end(text: str, starts: Sequence[int], begin: int, end_token: int) -> int:
+    """Where the token after the piece begins, so that the space between them belongs to the piece."""
+    return max(starts[end_token], begin + 1) if end_token < len(starts) else len(text)
+
+
+def _word_start(first_of_word: Sequence[bool], token: int, lowest: int) -> int:
+    """The last token in (lowest, token] that begins a word; `token` itself if none does."""
+    for candidate in range(token, max(lowest, 0), -1):
+        if first_of_word[candidate]:
+            return candidate
+    return token

@@ -11,7 +11,7 @@ from lcm.checks import check_choice, check_range
 from lcm.encoding import well_formed
 from lcm.errors import ModelError
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.embedder.session import LazySession, Session
+from lcm.retrieval.embedder.session import Lazy, Session
 from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.reranker.blending import Blend, beyond, check_window, first
@@ -41,7 +41,7 @@ class CrossEncoder:
     """Of the logit; none for a graph that ends in a score."""
     threads: int | None = None
     """None = one a processor. Scores do not depend on it."""
-    _session: LazySession = field(default_factory=LazySession, init=False, repr=False, compare=False)
+    _session: Lazy[Session] = field(default_factory=Lazy, init=False, repr=False, compare=False)
     reads_unit_scores = True
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ need not make all rows float64.
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,8 +32,7 @@ import numpy.typing as npt
 from lcm.protocols.models import Vectors
 from lcm.retrieval.indexing import SORTED_SHARE, Ranked, best_places, refuse_negative, refuse_unequal
 from lcm.retrieval.saved_file import Blob, read_index, write_index
-from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
-from lcm.retrieval.vector_index.row_vectors import RowVectors, pack, unpack
+from lcm.retrieval.vector_index.rows import RowOrder, Rows, RowVectors, VisibleRows, pack, unpack
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 
@@ -63,12 +62,12 @@ class ExactIndex:
         if dim < 1:
             raise ValueError(f"dim must be >= 1, got {dim}")
         self._dim = dim
-        self._lock = threading.RLock()
-        self._clear()
-
-    def _clear(self) -> None:
+        self.lock = threading.RLock()
+        """Also that of the indexes that stand on this one."""
+        self.followers: list[Callable[[Rows], None]] = []
+        """Told when rows moved: row i is now what row order[i] was; all others are gone."""
         self._order = RowOrder()
-        self._vectors = RowVectors(np.empty((0, self._dim), np.float32))
+        self._vectors = RowVectors(np.empty((0, dim), np.float32))
 
     def __len__(self) -> int:
         return len(self._order)
@@ -84,7 +83,7 @@ class ExactIndex:
         refuse_unequal(len(ids), len(rows), "vectors")
         if not len(rows):
             return
-        with self._lock:
+        with self.lock:
             self._vectors.add(rows)
             self._order.add(ids)
 
@@ -94,14 +93,14 @@ class ExactIndex:
         Raises:
             ValueError: if an id is not in the index; nothing is removed.
         """
-        with self._lock:
+        with self.lock:
             self._order.remove(ids)
 
     def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
-        with self._lock:
-            self._settle()
+        with self.lock:
+            self.settled()
             seen = self._order.visible(allowed)
             if k == 0 or not seen.ids:
                 return [([], []) for _ in queries]
@@ -147,8 +146,8 @@ class ExactIndex:
             places: shape (queries, candidates): the candidates of a query by the order of adding their ids, from 0.
             k: as in `search`.
         """
-        with self._lock:
-            self._settle()
+        with self.lock:
+            self.settled()
             queries_a_block = max(1, _BLOCK_NUMBERS // (places.shape[1] * self._dim))
             answers: list[Ranked] = []
             for start in range(0, len(queries), queries_a_block):
@@ -171,13 +170,13 @@ class ExactIndex:
             rows: by the order of adding their ids, then of adding themselves, from 0.
             k: as in `search`.
         """
-        with self._lock:
-            self._settle()
+        with self.lock:
+            self.settled()
             return self._ranked(query[np.newaxis], self._order.whole(rows), k)[0]
 
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
-        with self._lock:
-            self._settle()
+        with self.lock:
+            self.settled()
             firsts, ends = self._order.spans_of(ids)
             units = self._vectors[firsts]
             for row in np.flatnonzero(ends - firsts > 1):
@@ -186,7 +185,7 @@ class ExactIndex:
             return units
 
     def save(self, path: Path) -> None:
-        with self._lock:
+        with self.lock:
             ids, packed = self.packed()
             write_index(path, self._settings(), {"ids": ids}, {"vectors": packed})
 
@@ -201,29 +200,32 @@ class ExactIndex:
             ids: the id of every vector.
             packed: the vectors, as `packed` gives them.
         """
-        with self._lock:
+        with self.lock:
             self._order, self._vectors = RowOrder(ids), RowVectors(unpack(packed, self._dim))
 
     def contents(self) -> tuple[list[str], Vectors]:
         """The id of every vector, and the vectors: by order of adding the id, then the vector."""
-        with self._lock:
-            self._settle()
+        with self.lock:
+            self.settled()
             return self._order.names_of(np.arange(len(self._vectors))), np.concatenate(self._vectors.blocks)
 
     def packed(self) -> tuple[list[str], list[Blob]]:
         """`contents` for a file: no vector is copied, and none may come before it is written."""
-        with self._lock:
-            self._settle()
+        with self.lock:
+            self.settled()
             return self._order.names_of(np.arange(len(self._vectors))), [pack(rows) for rows in self._vectors.blocks]
 
     def _settings(self) -> dict[str, object]:
         return {"kind": "exact", "dim": self._dim}
 
-    def _settle(self) -> None:
-        """Drop removed rows and bring the vectors of one id together: once for many changes."""
+    def settled(self) -> RowOrder:
+        """Drop removed rows and bring the vectors of one id together, once for many changes; gives the rows' order."""
         order = self._order.flush()
         if order is not None:
             self._vectors = RowVectors(self._vectors[order])
+            for follow in self.followers:
+                follow(order)
+        return self._order
 
 
 def to_grid(vectors: Vectors, dim: int) -> Vectors:

@@ -19,24 +19,34 @@ Source: hnswlib 0.8 (Malkov and Yashunin, 2018: m, ef_construction and ef are th
 """
 
 import importlib.metadata
+import logging
 import math
-import threading
+import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import hnswlib
 import numpy as np
+import numpy.typing as npt
 
 from lcm.checks import check_range
+from lcm.given import plain_bytes
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Ranked, refuse_negative
-from lcm.retrieval.saved_file import Blob, read_index, write_index
+from lcm.retrieval.saved_file import Blob, let_go, read_index, write_index
 from lcm.retrieval.vector_index.exact import ExactIndex, rounding, to_grid
-from lcm.retrieval.vector_index.row_graph import Nearest, RowGraph
-from lcm.retrieval.vector_index.row_order import RowOrder, Rows, VisibleRows
+from lcm.retrieval.vector_index.rows import Rows, VisibleRows
+
+_log = logging.getLogger(__name__)
+_SMALLEST_CAPACITY = 1024
+_DEAD = -1
+
+Nearest = tuple[Rows, npt.NDArray[np.float32]]
+"""Rows of one query and their products with it, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +96,10 @@ class HnswIndex:
     def __init__(self, settings: Hnsw, dim: int) -> None:
         self._settings = settings
         self._dim = dim
-        self._lock = threading.Lock()
         self._exact = ExactIndex(dim)
-        self._order = RowOrder()  # of the rows of `_exact`
-        self._graph = RowGraph(settings, dim)  # empty until there are `exact_below` vectors
+        self._lock = self._exact.lock
+        self._graph = RowGraph(settings, dim, lambda: self._exact.contents()[1])
+        self._exact.followers.append(self._graph.follow)
 
     def __len__(self) -> int:
         return len(self._exact)
@@ -108,13 +118,9 @@ class HnswIndex:
         """
         rows = to_grid(vectors, self._dim)
         with self._lock:
-            self._settle()
+            start = self._exact.settled().count
             self._exact.add(ids, rows)
-            self._order.add(ids)
-            if self._graph.size:
-                self._graph.add(rows, self._order.count)
-            else:
-                self._rebuild()
+            self._graph.add(rows, start)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget these ids with all of their vectors.
@@ -122,9 +128,7 @@ class HnswIndex:
         Raises:
             ValueError: if an id is not in the index; nothing is removed.
         """
-        with self._lock:
-            self._exact.remove(ids)
-            self._order.remove(ids)
+        self._exact.remove(ids)
 
     def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         return [(ids, cosines) for ids, cosines, *_ in self.answers(vectors, k, allowed)]
@@ -134,8 +138,7 @@ class HnswIndex:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
-            self._settle()
-            found = self._found_by_graph(queries, k, self._order.visible(allowed))
+            found = self._found_by_graph(queries, k, self._exact.settled().visible(allowed))
             waiting = [query for query, answer in enumerate(found) if answer is None]
             scanned = iter(self._exact.search(queries[waiting], k, allowed) if waiting else ())
         return [IndexAnswer(*(answer or next(scanned)), self._dim, answer is not None) for answer in found]
@@ -149,10 +152,10 @@ class HnswIndex:
         a_result = self._settings.ef_a_result * visible / seen.ids
         width = min(max(self._settings.ef, math.ceil(a_result * wanted)), visible)
         waiting = list(range(len(queries)))
-        while waiting and self._may_ask(width, visible):
+        while waiting and self._graph.is_worth(width, visible):
             asked = zip(waiting, self._graph.nearest(queries[waiting], width, width, seen), strict=True)
             nearest = {query: one for query, one in asked if one is not None}
-            if nearest and self._order.has_one_row_an_id:
+            if nearest and seen.has_one_row_an_id:
                 places = _contenders(list(nearest.values()), wanted, self._dim)
                 answers = self._exact.rank(queries[list(nearest)], places, wanted)
                 for query, answer in zip(nearest, answers, strict=True):
@@ -166,34 +169,19 @@ class HnswIndex:
             waiting, width = crowded, min(2 * width, visible)
         return found
 
-    def _may_ask(self, width: int, visible: int) -> bool:
-        """A filter lets pass `visible` of all vectors: the graph meets as many more."""
-        return self._settings.exact_below == 0 or width * self._order.count <= self._settings.largest_share * visible**2
-
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
-        with self._lock:
-            return self._exact.vectors_of(ids)
+        return self._exact.vectors_of(ids)
 
     def save(self, path: Path) -> None:
         with self._lock:
-            self._settle()
             ids, vectors = self._exact.packed()
-            blobs: dict[str, Blob | list[Blob]] = {
-                "vectors": vectors,
-                "graph": self._graph.to_bytes(),
-                "graph_rows": self._graph.rows_bytes(),
-            }
-            write_index(path, self._file_settings(), {"ids": ids}, blobs)
+            write_index(path, self._file_settings(), {"ids": ids}, {"vectors": vectors, **self._graph.blobs()})
 
     def load(self, path: Path) -> None:
         content, blobs = read_index(path, self._file_settings())
-        exact = ExactIndex(self._dim)
-        exact.restore(content["ids"], blobs["vectors"])
-        graph = RowGraph.from_bytes(self._settings, self._dim, blobs["graph"], blobs["graph_rows"])
         with self._lock:
-            self._exact, self._graph, self._order = exact, graph, RowOrder(content["ids"])
-            if not self._graph.size:  # saved where `exact_below` was larger
-                self._rebuild()
+            self._exact.restore(content["ids"], blobs["vectors"])
+            self._graph.read(blobs, len(content["ids"]))
 
     def _file_settings(self) -> dict[str, object]:
         """What the graph on disk depends on; how it is searched is free to change."""
@@ -206,22 +194,6 @@ class HnswIndex:
             "hnswlib": importlib.metadata.version("hnswlib"),
         }
 
-    def _settle(self) -> None:
-        """Have the graph follow rows that were removed or moved: once for many changes."""
-        order = self._order.flush()
-        if order is None or not self._graph.size:
-            return
-        self._graph.keep(order)
-        # Dead vectors still cost the search steps: rather a new graph than one more than half dead.
-        if self._graph.dead > self._order.count:
-            self._rebuild()
-
-    def _rebuild(self) -> None:
-        self._graph = RowGraph(self._settings, self._dim)
-        self._order.flush()
-        if self._order.count >= self._settings.exact_below:
-            self._graph.add(self._exact.contents()[1], 0)
-
 
 def _contenders(nearest: Sequence[Nearest], k: int, dim: int) -> Rows:
     """Those of the nearest rows that can be among a query's best k once they are scored exactly.
@@ -233,3 +205,144 @@ def _contenders(nearest: Sequence[Nearest], k: int, dim: int) -> Rows:
     least = products[:, k - 1 : k].astype(np.float64) - 2 * rounding(dim)  # products descend
     kept: Rows = rows[:, : int((products >= least).sum(axis=1).max())]
     return kept
+
+
+class RowGraph:
+    """hnswlib's index, whose labels are translated to rows, which may move."""
+
+    def __init__(self, settings: Hnsw, width: int, rows: Callable[[], Vectors]) -> None:
+        """
+        Args:
+            settings: `exact_below` = the graph is empty until there are so many rows.
+            width: numbers a row.
+            rows: gives all of them, to build the graph anew.
+        """
+        self._settings = settings
+        self._width = width
+        self._every_row = rows
+        self.clear()
+
+    def clear(self) -> None:
+        self._graph = hnswlib.Index("ip", self._width)
+        self._rows = np.empty(0, np.int64)  # label -> row, or _DEAD
+        self.alive = 0
+        """Rows that are in it and not gone."""
+        self._filter: tuple[VisibleRows, bytes] | None = None  # the last one, and whether each label passes it
+
+    @property
+    def size(self) -> int:
+        """How many vectors are in it, dead ones included."""
+        return len(self._rows)
+
+    def is_worth(self, asked: int, visible: int) -> bool:
+        """Whether asking for so many beats looking at all: of a filter that lets `visible` pass, it meets more."""
+        return self._settings.exact_below == 0 or asked * self.alive <= self._settings.largest_share * visible**2
+
+    def add(self, vectors: Vectors, first_row: int) -> None:
+        """Add rows, counted on from `first_row`."""
+        if self.size:
+            self._insert(vectors, first_row)
+        else:
+            self.rebuild(first_row + len(vectors))
+
+    def rebuild(self, count: int) -> None:
+        """Begin anew with all rows, if there are enough of them.
+
+        Args:
+            count: how many there are.
+        """
+        self.clear()
+        if count >= self._settings.exact_below:
+            self._insert(self._every_row(), 0)
+
+    def _insert(self, vectors: Vectors, first_row: int) -> None:
+        """The first ones make the graph, and it doubles where it is full."""
+        if not len(vectors):
+            return
+        start, end = self.size, self.size + len(vectors)
+        if not start:
+            self._graph.init_index(
+                max(end, _SMALLEST_CAPACITY),
+                M=self._settings.m,
+                ef_construction=self._settings.ef_construction,
+                random_seed=self._settings.seed,
+            )
+        elif end > self._graph.get_max_elements():
+            self._graph.resize_index(max(end, 2 * self._graph.get_max_elements()))
+        self._graph.add_items(vectors, np.arange(start, end), num_threads=1)
+        self._rows = np.concatenate([self._rows, np.arange(first_row, first_row + len(vectors))])
+        self.alive += len(vectors)
+        self._filter = None
+
+    def follow(self, order: Rows) -> None:
+        """Follow rows that moved: row i is now what row order[i] was; all others are gone."""
+        if not self.size:
+            return
+        moved = np.full(self.size, _DEAD, np.int64)  # no row has a higher number than there are labels
+        moved[order] = np.arange(len(order))
+        self.alive = len(order)
+        self._filter = None
+        was_alive = self._rows != _DEAD
+        self._rows[was_alive] = moved[self._rows[was_alive]]
+        for label in np.flatnonzero(was_alive & (self._rows == _DEAD)).tolist():
+            self._graph.mark_deleted(label)
+        # Dead vectors still cost the search steps: rather a new graph than one more than half dead.
+        if self.size > 2 * len(order):
+            self.rebuild(len(order))
+
+    def nearest(self, queries: Vectors, count: int, ef: int, seen: VisibleRows) -> list[Nearest | None]:
+        """About the `count` nearest rows of each query; None for one that is not led to as many.
+
+        The products are exact where those of queries and rows are multiples of 2**-22.
+
+        Args:
+            queries: shape (queries, width).
+            count: at least 1.
+            ef: how many are looked at on the way, if that is more than `count`.
+            seen: which rows may be found.
+        """
+        self._graph.set_ef(max(ef, count))
+        try:
+            if seen.is_everything:
+                labels, distances = self._graph.knn_query(queries, count)
+            else:  # it would wait for Python from several threads
+                passes = self._passing(seen).__getitem__
+                labels, distances = self._graph.knn_query(queries, count, num_threads=1, filter=passes)
+        except RuntimeError as err:  # hnswlib's way to say that it reached fewer than `count`
+            if len(queries) > 1:  # one that it cannot answer must not decide for the others
+                return [self.nearest(queries[i : i + 1], count, ef, seen)[0] for i in range(len(queries))]
+            _log.info("hnswlib found fewer than %d vectors (%s): looking at all", count, err)
+            return [None]
+        return list(zip(self._rows[labels.astype(np.int64)], 1 - distances, strict=True))
+
+    def _passing(self, seen: VisibleRows) -> bytes:
+        if self._filter is None or self._filter[0] is not seen:
+            is_visible = np.zeros(self.size, bool)
+            is_visible[seen.rows] = True
+            is_visible = is_visible[self._rows] & (self._rows != _DEAD)
+            self._filter = seen, is_visible.tobytes()
+        return self._filter[1]
+
+    def blobs(self) -> dict[str, Blob]:
+        """What a file keeps of it."""
+        data = b""
+        if self.size:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "graph"
+                self._graph.save_index(str(path))
+                data = plain_bytes(path)
+        return {"graph": data, "graph_rows": self._rows.astype("<i8").tobytes()}
+
+    def read(self, blobs: Mapping[str, Blob], count: int) -> None:
+        """Take what `blobs` gave for so many rows, in the place of what is here."""
+        self.clear()
+        self._rows = np.frombuffer(blobs["graph_rows"], "<i8").astype(np.int64)
+        if not self.size:  # saved where `exact_below` was larger
+            self.rebuild(count)
+            return
+        self.alive = count
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "graph"
+            path.write_bytes(blobs["graph"])
+            let_go(blobs["graph"])  # hnswlib has a copy of its own, and the vectors keep the file mapped
+            self._graph.load_index(str(path), max_elements=max(self.size, _SMALLEST_CAPACITY))

@@ -12,32 +12,69 @@ candidate; it would have to gain the margin from the numbers that were cut off t
 Source: libravdb memory 1.3.5 and 1.4.4 for widths, thresholds and dirty tiers; margin, rescoring and rotation are ours.
 """
 
+import importlib.metadata
 import itertools
 import logging
 import math
-import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lcm.checks import check_choice, check_range
+from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
-from lcm.retrieval.indexing import Ranked, refuse_negative
-from lcm.retrieval.vector_index.cascade import AskWidth, Descent, Numbers, Step, StepResult, descend
+from lcm.retrieval.indexing import Ranked, refuse_negative, refuse_unequal
 from lcm.retrieval.vector_index.exact import ExactIndex, to_grid
 from lcm.retrieval.vector_index.hnsw import Hnsw
-from lcm.retrieval.vector_index.row_order import VisibleRows
-from lcm.retrieval.vector_index.tier_cache import NearestRows, TierCache
-from lcm.retrieval.vector_index.tier_rotation import RotationRule
-from lcm.retrieval.vector_index.tier_stack import TierStack
+from lcm.retrieval.vector_index.rows import Rows, VisibleRows
+from lcm.retrieval.vector_index.tier import NearestRows, Rotation, Tier, learn, source_digest
 
 _log = logging.getLogger(__name__)
+
+Numbers = npt.NDArray[np.int64]
+"""Which queries of a batch are asked."""
+
+
+class StepResult(NamedTuple):
+    """The answer of one width of a cascade to one query."""
+
+    answer: Ranked
+    evidence: float
+    """What is held against the width's threshold: its best score, or another measure of how sure it is."""
+    is_by_graph: bool = False
+    """Not every vector was looked at."""
+
+
+class Step(NamedTuple):
+    """What a query met at one width on its way."""
+
+    place: int
+    """Of the width, from 0: the narrowest."""
+    evidence: float
+    """0 where nothing was found."""
+    is_exit: bool
+    is_by_graph: bool = False
+    """Not every vector of the width was looked at."""
+
+
+class Descent(NamedTuple):
+    """The way of one query down the widths of a cascade."""
+
+    answer: Ranked
+    steps: tuple[Step, ...]
+    """The last is the exit."""
+
+
+AskWidth = Callable[[Numbers], Sequence[StepResult]]
+"""Asks a width some queries of a batch; one `StepResult` each, in their order."""
+
 
 _NOTHING = StepResult(([], []), 0.0)
 
@@ -115,22 +152,17 @@ class HnswTiers:
     def full_width(self) -> Hnsw:
         return Hnsw(**{one.name: getattr(self, one.name) for one in fields(Hnsw)})
 
-    def lower_widths(self, dim: int, incidents: Counter[str]) -> TierStack:
-        """Index tiers for vectors of `dim` numbers, still empty."""
+    def lower_widths(self, dim: int) -> list[Tier]:
+        """Index tiers for vectors of `dim` numbers, narrowest first, still empty."""
+        graph = replace(self.full_width(), exact_below=self.flat_below)
         widths = [width for width in self.widths if width is not None and width < dim]
-        is_rescored = self.rescoring == "full_width"
-        tiers = [TierCache(self, width, is_rescored=is_rescored) for width in widths]
-        rule = RotationRule(self.rotation_from, self.rotation_growth) if self.rotation == "pca" else None
-        settings = {
-            "kind": "index tier",
-            "dim": dim,
-            "rescoring": self.rescoring,
-            "rotation": self.rotation,
-            "m": self.m,
-            "ef_construction": self.ef_construction,
-            "seed": self.seed,
-        }
-        return TierStack(tiers, rule, self, settings, incidents)
+        return [Tier(graph, width, is_rescored=self.rescoring == "full_width") for width in widths]
+
+    def is_due(self, learnt: Rotation | None, vectors: int) -> bool:
+        """Whether a rotation must be learnt from so many vectors, for the first time or again."""
+        if self.rotation == "none" or vectors < self.rotation_from:
+            return False
+        return learnt is None or vectors >= self.rotation_growth * learnt.learnt_from
 
     def build(self, dim: int, *, incidents: Counter[str]) -> "HnswTiersIndex":
         return HnswTiersIndex(self, dim, incidents)
@@ -146,9 +178,10 @@ class HnswTiersIndex:
         self._incidents = incidents
         self._settings = settings
         self._dim = dim
-        self._lock = threading.Lock()
         self._full = settings.full_width().build(dim, incidents=incidents)
-        self._lower = settings.lower_widths(dim, incidents)
+        self._lock = self.exact.lock
+        self._tiers = settings.lower_widths(dim)
+        self.exact.followers.append(self._follow)
 
     def __len__(self) -> int:
         return len(self._full)
@@ -161,7 +194,7 @@ class HnswTiersIndex:
     @property
     def widths(self) -> tuple[int, ...]:
         """Numbers a vector in each index tier, the full width last."""
-        return (*(tier.width for tier in self._lower.tiers), self._dim)
+        return (*(tier.width for tier in self._tiers), self._dim)
 
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
         """Add one vector to each id; an id given again, here or later, has one vector more.
@@ -171,9 +204,14 @@ class HnswTiersIndex:
                 nothing is added.
         """
         rows = to_grid(vectors, self._dim)
+        refuse_unequal(len(ids), len(rows), "vectors")
         with self._lock:
+            total, due = self.exact.settled().count + len(rows), self._settings.is_due
+            stale = [tier for tier in self._tiers if tier.dirt is not None or due(tier.rotation, total)]
+            for tier in filter(self._is_ready, self._tiers):  # first, for the full width may move rows at once
+                self._try(tier, partial(tier.add, rows))
             self._full.add(ids, rows)
-            self._lower.add(ids, rows, self._full.exact)
+            self._derive(stale)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget these ids with all of their vectors.
@@ -181,9 +219,7 @@ class HnswTiersIndex:
         Raises:
             ValueError: if an id is not in the index; nothing is removed.
         """
-        with self._lock:
-            self._full.remove(ids)
-            self._lower.order.remove(ids)
+        self._full.remove(ids)
 
     def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         return [descent.answer for descent in self.descents(vectors, k, allowed)]
@@ -206,27 +242,26 @@ class HnswTiersIndex:
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
         with self._lock:
-            self._lower.flush()
-            seen = self._lower.order.visible(allowed)
+            seen = self.exact.settled().visible(allowed)
             visible, wanted = len(seen.rows), min(k, seen.ids)
             if self._settings.rescoring == "none":
                 count, is_worth_it = wanted, wanted > 0
             else:
                 count = max(self._settings.candidates, self._settings.candidates_a_result * wanted)
                 is_worth_it = wanted > 0 and count <= visible * self._settings.candidates_share
-            full_place = len(self._lower.tiers)
-            if visible < self._settings.tiers_from or not (is_worth_it and self._lower.tiers):
+            full_place = len(self._tiers)
+            if visible < self._settings.tiers_from or not (is_worth_it and self._tiers):
                 found = [_result(answer) for answer in self._full.answers(queries, k, allowed)]
                 return [Descent(one.answer, (Step(full_place, one.evidence, True, one.is_by_graph),)) for one in found]
 
-            def ask_lower(tier: TierCache, numbers: Numbers) -> list[StepResult]:
+            def ask_lower(tier: Tier, numbers: Numbers) -> list[StepResult]:
                 return self._ask_lower(tier, queries[numbers], count, wanted, seen)
 
             def ask_full(numbers: Numbers) -> list[StepResult]:
                 some = queries if len(numbers) == len(queries) else queries[numbers]
                 return [_result(answer) for answer in self._full.answers(some, k, allowed)]
 
-            asked: list[AskWidth] = [*(partial(ask_lower, tier) for tier in self._lower.tiers), ask_full]
+            asked: list[AskWidth] = [*(partial(ask_lower, tier) for tier in self._tiers), ask_full]
             return descend(len(queries), asked, self._settings.exit_thresholds)
 
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
@@ -235,7 +270,9 @@ class HnswTiersIndex:
     def save(self, path: Path) -> None:
         """Write the full width to `path` and every lower one beside it, with its width as suffix."""
         with self._lock:
-            self._lower.write(path, self._full.exact)
+            source = source_digest(*self.exact.contents())
+            for tier in self._tiers:
+                self._write(path, tier, source)
             self._full.save(path)
 
     def load(self, path: Path) -> None:
@@ -244,17 +281,82 @@ class HnswTiersIndex:
         Raises:
             StoreError: if the file of the full width is missing, damaged, or of other settings; nothing is replaced.
         """
-        full = self._settings.full_width().build(self._dim, incidents=self._incidents)
-        full.load(path)
-        lower = self._settings.lower_widths(self._dim, self._incidents)
-        lower.read(path, full.exact)
         with self._lock:
-            self._full, self._lower = full, lower
+            self._full.load(path)
+            self._tiers = self._settings.lower_widths(self._dim)
+            ids, vectors = self.exact.contents()
+            source, lost = source_digest(ids, vectors), []
+            for tier in self._tiers:
+                try:
+                    tier.read(path, self._file_settings(tier), source)
+                except StoreError as err:
+                    if self._settings.rotation == "none" or self._settings.is_due(None, len(vectors)):
+                        _log.warning("%s: derived from the full width", err)
+                        self._incidents["index_tier_file"] += 1
+                        tier.dirt = str(err)
+                        lost.append(tier)
+            self._derive(lost)
+            for tier in lost:
+                self._write(path, tier, source)
 
-    def _ask_lower(
-        self, tier: TierCache, queries: Vectors, count: int, wanted: int, seen: VisibleRows
-    ) -> list[StepResult]:
-        if not self._lower.is_ready(tier):
+    def _is_ready(self, tier: Tier) -> bool:
+        """Whether a tier can answer: it is not dirty, and has the rotation that it needs."""
+        return tier.dirt is None and (self._settings.rotation == "none" or tier.rotation is not None)
+
+    def _follow(self, order: Rows) -> None:
+        for tier in filter(self._is_ready, self._tiers):
+            self._try(tier, partial(tier.follow, order))
+
+    def _derive(self, tiers: Sequence[Tier]) -> None:
+        """Derive tiers from the full width: all of their rows, and the rotation where it is due."""
+        if not tiers:
+            return
+        _, vectors = self.exact.contents()
+        learnt: list[Rotation] = []
+
+        def derive(tier: Tier) -> None:
+            if self._settings.is_due(tier.rotation, len(vectors)):
+                if not learnt:
+                    learnt.append(learn(vectors))
+                tier.rotation = learnt[0].first(tier.width)
+            tier.dirt = None
+            if self._is_ready(tier):
+                tier.rebuild(vectors)
+
+        for tier in tiers:
+            self._try(tier, partial(derive, tier))
+
+    def _try(self, tier: Tier, change: Callable[[], None]) -> None:
+        try:
+            change()
+        except (RuntimeError, MemoryError, np.linalg.LinAlgError) as err:
+            _log.warning("the index tier of width %d could not follow (%s): it waits to be derived", tier.width, err)
+            self._incidents["index_tier_insert"] += 1
+            tier.dirt = str(err) or type(err).__name__
+
+    def _write(self, path: Path, tier: Tier, source: str) -> None:
+        try:
+            if tier.dirt is None and not self._is_ready(tier):
+                tier.path(path).unlink(missing_ok=True)
+            else:
+                tier.write(path, self._file_settings(tier), source)
+        except OSError as err:
+            _log.warning("the index tier of width %d was not written (%s): it can be derived", tier.width, err)
+            self._incidents["index_tier_file"] += 1
+
+    def _file_settings(self, tier: Tier) -> dict[str, Any]:
+        """What the rows and the graph of a tier depend on."""
+        kept = ("rescoring", "rotation", "m", "ef_construction", "seed")
+        return {
+            "kind": "index tier",
+            "dim": self._dim,
+            **{name: getattr(self._settings, name) for name in kept},
+            "width": tier.width,
+            "hnswlib": importlib.metadata.version("hnswlib"),
+        }
+
+    def _ask_lower(self, tier: Tier, queries: Vectors, count: int, wanted: int, seen: VisibleRows) -> list[StepResult]:
+        if not self._is_ready(tier):
             return [_NOTHING] * len(queries)
         try:
             if self._settings.rescoring == "none":
@@ -266,8 +368,8 @@ class HnswTiersIndex:
             return [_NOTHING] * len(queries)
 
     def _rescored(self, queries: Vectors, nearest: Sequence[NearestRows], wanted: int) -> list[StepResult]:
-        exact = self._full.exact
-        if self._lower.order.has_one_row_an_id:
+        exact = self.exact
+        if exact.settled().has_one_row_an_id:
             answers = exact.rank(queries, np.stack([one.rows for one in nearest]), wanted)
         else:
             answers = [exact.rank_owners(query, one.rows, wanted) for query, one in zip(queries, nearest, strict=True)]
@@ -281,14 +383,14 @@ class HnswTiersIndex:
         told = zip(answers, evidence, nearest, strict=True)
         return [StepResult(answer, sure, one.is_by_graph) for answer, sure, one in told]
 
-    def _own_answers(self, tier: TierCache, queries: Vectors, wanted: int, seen: VisibleRows) -> list[StepResult]:
+    def _own_answers(self, tier: Tier, queries: Vectors, wanted: int, seen: VisibleRows) -> list[StepResult]:
         visible = len(seen.rows)
         answers = [_NOTHING] * len(queries)
         count, waiting = wanted, np.arange(len(queries))
         while len(waiting):  # several rows of one id may crowd out others
             crowded = []
             for query, nearest in zip(waiting.tolist(), tier.nearest(queries[waiting], count, seen), strict=True):
-                names, firsts = self._lower.order.owners_of(nearest.rows)
+                names, firsts = self.exact.settled().owners_of(nearest.rows)
                 if len(names) >= wanted or count >= visible:
                     answer = names[:wanted], nearest.scores[firsts][:wanted].tolist()
                     answers[query] = StepResult(answer, _first(answer), nearest.is_by_graph)
@@ -306,3 +408,38 @@ def _result(answer: IndexAnswer) -> StepResult:
 def _first(answer: Ranked) -> float:
     """The best of nothing is 0."""
     return answer[1][0] if answer[1] else 0.0
+
+
+def descend(
+    queries: int, widths: Sequence[AskWidth], thresholds: Sequence[float], is_late: Callable[[], bool] | None = None
+) -> list[Descent]:
+    """Ask the narrowest width all queries, and each next one those that it left open.
+
+    A query is done where a width found something and its evidence is >= the threshold; the last width's answer is
+    taken as it is, and always asked for.
+
+    Args:
+        queries: how many there are.
+        widths: narrowest first, at least one.
+        thresholds: one a width but the last.
+        is_late: asked before each width but the last, which is gone to at once when it says yes; None = never late.
+    """
+    answers: list[Ranked] = [([], [])] * queries
+    trails: list[list[Step]] = [[] for _ in range(queries)]
+    waiting = np.arange(queries)
+    last = len(widths) - 1
+    for place, ask in enumerate(widths):
+        if place < last and is_late is not None and is_late():
+            continue
+        if not len(waiting):
+            break
+        left = []
+        for number, (answer, evidence, is_by_graph) in zip(waiting.tolist(), ask(waiting), strict=True):
+            is_exit = place == last or (bool(answer[0]) and evidence >= thresholds[place])
+            trails[number].append(Step(place, evidence if answer[0] else 0.0, is_exit, is_by_graph))
+            if is_exit:
+                answers[number] = answer
+            else:
+                left.append(number)
+        waiting = np.array(left, np.int64)
+    return [Descent(answer, tuple(steps)) for answer, steps in zip(answers, trails, strict=True)]

@@ -421,13 +421,7 @@ def with_usage(message: RuntimeMessage, tokens: int) -> RuntimeMessage:
 def costed_text(message: Mapping[str, Any]) -> str:
     """The text that the tokens of a message are counted from: its words, or its blocks as JSON."""
     content = message["content"]
-    if isinstance(content, str):
-        return content
-    if len(content) == 1 and isinstance(content[0], dict) and [*content[0]] == ["type", "text"]:  # most, sooner
-        kind, text = content[0].values()
-        if kind == "text" and isinstance(text, str):
-            return f'[{{"type":"text","text":{stringify(text)}}}]'
-    return stringify(content)
+    return content if isinstance(content, str) else stringify(content)
 
 
 def readable_text(message: RuntimeMessage) -> str:

@@ -1,19 +1,22 @@
 """From the candidates of one extraction to what becomes of them: twins, admission, deduplication, and the changes.
 
-Source: memory-lancedb-pro, smart-extractor.
+Source: memory-lancedb-pro, smart-extractor. Its rows are changed in place; here what a document says never changes, and
+others follow it: merged from it, in its place, or related to it.
 """
 
+import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 
 from lcm.checks import check_range
+from lcm.clock import EPOCH
 from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import (
@@ -23,16 +26,59 @@ from lcm.protocols.writing import (
     DocumentSort,
     Judgement,
     LooksAhead,
+    Merged,
     Neighbour,
     Neighbours,
 )
 from lcm.records.conversation import Message
 from lcm.records.document import Action, Candidate, Decision, Document
-from lcm.writing.admission import follower
-from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
-from lcm.writing.lifecycle.categories import ALWAYS_MERGED, MERGED, VERSIONED
-from lcm.writing.lifecycle.support import GENERAL
+from lcm.writing.lifecycle import (
+    ALWAYS_MERGED,
+    GENERAL,
+    MERGED,
+    VERSIONED,
+    appended,
+    fact_key,
+    observe,
+    read_support,
+    support_info,
+)
 from lcm.writing.new_document import embedded_text
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class DocumentCreated(NamedTuple):
+    """A change: a new document, with its vector."""
+
+    document: Document
+    vector: Vectors | None
+    """Shape (1, dim); None where it could not be embedded."""
+
+
+class DocumentEnded(NamedTuple):
+    """A change: a document ends, and another stands in its place from then on."""
+
+    document_id: str
+    at: datetime
+
+
+class DocumentAnnotated(NamedTuple):
+    """A change: some keys of a document's metadata; its other keys stay."""
+
+    document_id: str
+    metadata: Mapping[str, Any]
+
+
+Change = DocumentCreated | DocumentEnded | DocumentAnnotated
+
+
+class IntakeResult(NamedTuple):
+    """The decision on one candidate, and the changes to documents that follow."""
+
+    decision: Decision
+    changes: tuple[Change, ...] = ()
+
 
 Item = TypeVar("Item", covariant=True)
 
@@ -246,19 +292,19 @@ class Intake:
             return _created(decision, fresh, one.vector, after=ends)
         match judgement.action:
             case "support":
-                change = DocumentAnnotated(known.document_id, follower.observed(known, label, "support", one.now))
+                change = DocumentAnnotated(known.document_id, _observed(known, label, "support", one.now))
                 return IntakeResult(decision, (change,))
             case "merge":
                 return self._merge(one, decision, fresh, known, label)
             case "supersede":
                 ended = DocumentEnded(known.document_id, one.now)
-                return _created(decision, follower.superseding(fresh, known, one.now), one.vector, after=(ended,))
+                return _created(decision, _superseding(fresh, known, one.now), one.vector, after=(ended,))
             case "contextualize":
-                document = follower.related(fresh, known, "contextualizes", label, one.now)
+                document = _related(fresh, known, "contextualizes", label, one.now)
                 return _created(decision, document, one.vector, after=ends)
             case _:
-                change = DocumentAnnotated(known.document_id, follower.observed(known, label, "contradict", one.now))
-                document = follower.related(fresh, known, "contradicts", label, one.now)
+                change = DocumentAnnotated(known.document_id, _observed(known, label, "contradict", one.now))
+                document = _related(fresh, known, "contradicts", label, one.now)
                 return _created(decision, document, one.vector, before=(change,), after=ends)
 
     def _merge(
@@ -271,7 +317,7 @@ class Intake:
             one.incidents["merge_no_record"] += 1
             kept = replace(decision, action="create", reason=reason, matched_id=None)
             return _created(kept, fresh, one.vector)
-        document = follower.merged(fresh, known, words, label, one.now, self.merged_confidence)
+        document = _merged(fresh, known, words, label, one.now, self.merged_confidence)
         vector = one.context.embed([embedded_text(words.text, words.content)])
         return _created(decision, document, vector, after=(DocumentEnded(known.document_id, one.now),))
 
@@ -347,3 +393,93 @@ def _decision(
         features={} if assessment is None else assessment.features,
         audit=audit,
     )
+
+
+def _merged(
+    fresh: Document, known: Document, words: Merged, label: str | None, now: datetime, confidence: float
+) -> Document:
+    """The document that says what both said, as old and as important as the known one, in its scope.
+
+    Its temporal type and its expiry stay those of the known one, its decay tier is working again, and the context is
+    confirmed once.
+
+    Args:
+        fresh: the document that the candidate alone would have become.
+        known: the one that it is merged into.
+        words: of both.
+        label: the context that was observed; None = general.
+        now: from when on it stands.
+        confidence: of the result.
+    """
+    metadata = {**known.metadata, **fresh.metadata, **_topic(known, fresh)}
+    return replace(
+        fresh,
+        document_id=_version_id(known, fresh),
+        text=words.text,
+        overview=words.overview,
+        content=words.content,
+        source_message_ids=tuple(dict.fromkeys((*known.source_message_ids, *fresh.source_message_ids))),
+        created_at=known.created_at,
+        scope=known.scope,
+        importance=known.importance,
+        confidence=confidence,
+        temporal_type=known.temporal_type,
+        valid_from=now,
+        valid_until=known.valid_until,
+        supersedes=known.document_id,
+        last_accessed_at=known.last_accessed_at,
+        access_count=known.access_count,
+        decay_tier="working",
+        metadata={**metadata, **_observed(known, label, "support", now)},
+    )
+
+
+def _superseding(fresh: Document, known: Document, now: datetime) -> Document:
+    """The candidate's document in the place of the known one, with the same fact key."""
+    return replace(
+        fresh,
+        valid_from=now,
+        supersedes=known.document_id,
+        metadata={**fresh.metadata, **_topic(known, fresh)},
+    )
+
+
+def _related(
+    fresh: Document,
+    known: Document,
+    relation: Literal["contextualizes", "contradicts"],
+    label: str | None,
+    now: datetime,
+) -> Document:
+    """The candidate's document beside the known one; like the original's it never expires, and counts as just used."""
+    return replace(
+        fresh,
+        temporal_type="static",
+        valid_until=None,
+        last_accessed_at=now,
+        metadata={
+            **fresh.metadata,
+            "relations": appended(fresh.metadata.get("relations"), relation, known.document_id),
+            "contexts": [label] if label else [],
+        },
+    )
+
+
+def _observed(
+    known: Document, label: str | None, event: Literal["support", "contradict"], now: datetime
+) -> Mapping[str, Any]:
+    """What one more observation in the context of that label changes in the metadata."""
+    now_ms = (now - EPOCH) // _MILLISECOND
+    support = observe(read_support(known.metadata.get("support_info"), now_ms), label, event, now_ms)
+    return {"support_info": support_info(support)}
+
+
+def _topic(known: Document, fresh: Document) -> dict[str, str]:
+    key = known.metadata.get("fact_key") or fact_key(known.category, known.text) or fact_key(fresh.category, fresh.text)
+    return {"fact_key": key} if key else {}
+
+
+def _version_id(known: Document, fresh: Document) -> str:
+    """A document ends once, so that it has one follower."""
+    digest = hashlib.sha256(f"{known.document_id}\x00{fresh.document_id}".encode("utf-8", "surrogatepass"))
+    return f"doc_{digest.hexdigest()[:16]}"

@@ -3,7 +3,6 @@
 Source: memory-lancedb-pro, admission-control; the prompt is ours.
 """
 
-import json
 import logging
 import math
 from collections import Counter
@@ -15,12 +14,12 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from lcm.checks import check_range
 from lcm.encoding import well_formed
-from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.javascript import clamp01, is_finite_number, to_number, trim, utf16_length
-from lcm.language_model.json_reply import names, object_in
+from lcm.language_model.json_reply import Answer, asked
 from lcm.protocols.models import LanguageModel
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
+from lcm.writing.new_document import shown_words
 
 UNKNOWN_UTILITY = 0.5
 """Where nobody could say."""
@@ -81,8 +80,8 @@ class ModelUtility:
 
     def rate(self, candidate: Candidate, messages: Sequence[Message], *, incidents: Counter[str]) -> Rating:
         shown = {"conversation": last_lines(messages, self.conversation_chars), "candidate": _shown(candidate)}
-        found = _asked(self.language_model, _SYSTEM, shown, "utility", incidents)
-        return Rating(UNKNOWN_UTILITY, found) if isinstance(found, str) else _rating(found, incidents)
+        found, _, problem = _asked(self.language_model, _SYSTEM, shown, "utility", incidents)
+        return Rating(UNKNOWN_UTILITY, problem) if found is None else _rating(found, incidents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +117,8 @@ class BatchUtility:
         if not sent:
             return []
         shown = {"candidates": [{"index": i, **_shown(candidate)} for i, candidate in enumerate(sent, 1)]}
-        found = _asked(self.language_model, _SYSTEM_OF_BATCH, shown, "results", incidents)
-        if isinstance(found, str):
+        found = _asked(self.language_model, _SYSTEM_OF_BATCH, shown, "results", incidents).found
+        if found is None:
             return [self.rate(candidate, (), incidents=incidents) for candidate in sent]
         listed = found.get("results")
         rows = {row["index"]: row for row in listed if _is_row(row)} if isinstance(listed, list) else {}
@@ -140,22 +139,11 @@ class _Rated:
 
 def _asked(
     language_model: LanguageModel, system: str, shown: Mapping[str, Any], key: str, incidents: Counter[str]
-) -> dict[str, Any] | str:
-    """The object of the reply, or why there is none."""
-    try:
-        reply = language_model.reply(system, json.dumps(shown, ensure_ascii=False, indent=1), names(key))
-    except UnrecordedReplyError:
-        raise
-    except LcmError as error:
-        _log.warning("no utility: %s", error)
+) -> Answer:
+    answer = asked(language_model, system, shown, key, otherwise="no utility")
+    if answer.found is None:
         incidents["utility_no_reply"] += 1
-        return f"no reply: {error}"
-    found = object_in(reply, key)
-    if found is None:
-        _log.warning("no utility: no JSON object in the reply %.200r", reply)
-        incidents["utility_no_reply"] += 1
-        return "no JSON object in the reply"
-    return found
+    return answer
 
 
 def _rating(found: Mapping[str, Any], incidents: Counter[str]) -> Rating:
@@ -174,12 +162,7 @@ def _is_row(row: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _shown(candidate: Candidate) -> dict[str, str]:
-    return {
-        "category": candidate.category,
-        "abstract": well_formed(candidate.text),
-        "overview": well_formed(candidate.overview),
-        "content": well_formed(candidate.content),
-    }
+    return {"category": candidate.category, **shown_words(candidate)}
 
 
 def last_texts(messages: Sequence[Message], max_chars: int) -> list[str]:

@@ -3,7 +3,6 @@
 Source: memory-lancedb-pro, smart-extractor; the prompt is ours.
 """
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,12 @@ from importlib import resources
 from typing import Any, cast
 
 from lcm.encoding import well_formed
-from lcm.errors import LcmError, UnrecordedReplyError
-from lcm.language_model.json_reply import names, object_in
+from lcm.language_model.json_reply import asked
 from lcm.protocols.models import LanguageModel
 from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Action, Candidate
 from lcm.writing.deduplication.nearest import score_of_cosine
+from lcm.writing.new_document import shown_words
 
 DECISIONS = ("create", "skip", "merge", "supersede", "support", "contextualize", "contradict")
 TARGETING = frozenset({"merge", "supersede", "support", "contextualize", "contradict"})
@@ -26,6 +25,7 @@ EXACT = frozenset({"supersede", "contradict"})
 """Of those the ones that are dropped where the reply names no document; the others then mean the nearest."""
 
 _SYSTEM = resources.files("lcm.writing.deduplication").joinpath("judge_prompt.txt").read_text("utf-8")
+_OTHERWISE = "deduplication creates"
 _log = logging.getLogger(__name__)
 
 
@@ -39,19 +39,11 @@ class ModelJudge:
     language_model: LanguageModel
 
     def judge(self, candidate: Candidate, near: Sequence[Neighbour], *, incidents: Counter[str]) -> Judgement:
-        try:
-            reply = self.language_model.reply(_SYSTEM, _prompt(candidate, near), names("decision"))
-        except UnrecordedReplyError:
-            raise
-        except LcmError as error:
-            _log.warning("deduplication creates: %s", error)
-            incidents["judge_no_reply"] += 1
-            return Judgement("create", f"no reply: {error}")
-        found = object_in(reply, "decision")
+        shown = _shown(candidate, near)
+        found, reply, problem = asked(self.language_model, _SYSTEM, shown, "decision", otherwise=_OTHERWISE)
         if found is None:
-            _log.warning("deduplication creates: no JSON object in the reply %.200r", reply)
             incidents["judge_no_reply"] += 1
-            return Judgement("create", "no JSON object in the reply")
+            return Judgement("create", problem)
         judgement = hardened(found, near, incidents=incidents)
         return replace(judgement, audit={**judgement.audit, "reply": reply})
 
@@ -65,7 +57,7 @@ def hardened(reply: Mapping[str, Any], near: Sequence[Neighbour], *, incidents: 
     named = reply.get("decision")
     decision = named.lower() if isinstance(named, str) else ""
     if decision not in DECISIONS:
-        _log.warning("deduplication creates: %r is no decision", named)
+        _log.warning("%s: %r is no decision", _OTHERWISE, named)
         incidents["judge_no_decision"] += 1
         return Judgement("create", f"{named!r} is no decision")
     label = reply.get("context_label")
@@ -85,14 +77,9 @@ def hardened(reply: Mapping[str, Any], near: Sequence[Neighbour], *, incidents: 
     return Judgement(cast(Action, decision), reason, near[int(index) - 1].document, label)
 
 
-def _prompt(candidate: Candidate, near: Sequence[Neighbour]) -> str:
-    shown = {
-        "candidate": {
-            "category": candidate.category,
-            "abstract": well_formed(candidate.text),
-            "overview": well_formed(candidate.overview),
-            "content": well_formed(candidate.content),
-        },
+def _shown(candidate: Candidate, near: Sequence[Neighbour]) -> dict[str, Any]:
+    return {
+        "candidate": {"category": candidate.category, **shown_words(candidate)},
         "existing": [
             {
                 "index": index,
@@ -104,4 +91,3 @@ def _prompt(candidate: Candidate, near: Sequence[Neighbour]) -> str:
             for index, neighbour in enumerate(near, start=1)
         ],
     }
-    return json.dumps(shown, ensure_ascii=False, indent=1)

@@ -8,9 +8,8 @@ from lcm.checks import check_range
 from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Candidate, Document
 from lcm.writing.admission.confidence import tokens
-from lcm.writing.deduplication.preference_slots import atomic_preference
-from lcm.writing.lifecycle.categories import MERGED, VERSIONED
-from lcm.writing.lifecycle.fact_key import fact_key
+from lcm.writing.deduplication.nearest import atomic_preference
+from lcm.writing.lifecycle import MERGED, VERSIONED, fact_key
 
 
 @dataclass(frozen=True, slots=True)

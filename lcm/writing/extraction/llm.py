@@ -28,9 +28,9 @@ from lcm.language_model.json_reply import object_in
 from lcm.protocols.models import LanguageModel
 from lcm.records.conversation import Message, Role
 from lcm.records.document import DEFAULT_RATING, Candidate, category_named
-from lcm.writing.annotation.temporal import expiry, temporal_type
+from lcm.writing.annotation.rules import expiry, temporal_type
 from lcm.writing.extraction.wording import check_roles, said_at
-from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE
+from lcm.writing.lifecycle import DEFAULT_IMPORTANCE
 from lcm.writing.noise import is_noise
 
 ExtractionRules = Literal["beta.10", "beta.11"]

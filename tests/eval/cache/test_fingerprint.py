@@ -10,8 +10,8 @@ import pytest
 
 from eval.cache import fingerprint as identities
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest, source_digest
-from lcm.compaction.summarizer.checkpoints import checkpoint_folder, checkpoints
 from lcm.compaction.summarizer.t5 import T5
+from lcm.compaction.summarizer.t5_files import checkpoint_folder, checkpoints
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion.weighted_sum import WeightedSum

@@ -34,7 +34,7 @@ from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
 from lcm.errors import LcmError
-from lcm.store.decisions import DECISION_SCHEMA
+from lcm.store.documents import DECISION_SCHEMA
 from pipelines.config import composition
 from pipelines.config.building import identity
 

@@ -19,7 +19,7 @@ from eval.measures.measure import Measure
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from lcm.consent import COMMANDS
-from lcm.plugins.lossless_claw.settings import unusable
+from lcm.plugins.settings.environment import unusable
 from tests.conftest import ROOT
 from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values
 from tests.support import experiments

@@ -1,21 +1,41 @@
 """A T5 beside torch's: what counts as unequal, and the texts that both are given."""
 
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
-from eval.models.checking import Agreement
-from eval.models.texts import sample_texts, texts_of
-from lcm.compaction.summarizer.t5_writing import CLOSE_CALL_NATS, WindowSummary
+from eval.models.checking import CLOSE_CALL_NATS, Agreement, agreement, sample_texts, texts_of
+from lcm.compaction.summarizer.t5_model import Window, WindowSummary
 from lcm.errors import LcmError
 
 
-def test_only_what_rounding_cannot_have_decided_is_unequal() -> None:
-    def said(ids: list[int], margin: float) -> WindowSummary:
-        return WindowSummary("", 0.0, ids, margin)
+class Told:
+    """A reference that gives each token a probability by its place, whatever stands before."""
 
-    written = [said([5], 0.0), said([6], CLOSE_CALL_NATS / 2), said([7], CLOSE_CALL_NATS), said([], 9.0)]
-    assert Agreement.between(written, [[5], [5], [5], []]) == Agreement(equal=2, close=1, unequal=1)
+    end_ids = frozenset({1})
+
+    def __init__(self, gap: float) -> None:
+        self._gap = gap
+
+    def encode(self, ids: list[int]) -> None:
+        """Nothing that the probabilities depend on."""
+
+    def log_probabilities(self, encoded: None, ids: list[int]) -> np.ndarray:
+        return np.array([-1.0 - self._gap * (token == 6) for token in ids])
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_only_what_rounding_cannot_have_decided_is_unequal(beams: int) -> None:
+    def said(*summaries: list[int]) -> list[WindowSummary]:
+        return [WindowSummary("", 0.0, ids) for ids in summaries]
+
+    asked = [Window([], limit=2)] * 3
+    pair = said([5], [5], [6, 5]), said([5], [6], [5, 6])
+    near, far = (agreement(cast(Any, Told(gap)), asked, *pair, beams) for gap in (CLOSE_CALL_NATS / 2, 9.0))
+    assert near == Agreement(equal=1, close=2, unequal=0)
+    assert far == Agreement(equal=1, close=int(beams > 1), unequal=2 - int(beams > 1))  # as wholes the last are even
 
 
 def test_the_sample_gives_a_hundred_texts_that_differ() -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from eval.download import MissingFileError
 from eval.models import getting
-from eval.models.getting import Source, get, source_at, source_of
-from eval.models.manifest import MANIFEST, Manifest
-from lcm.compaction.summarizer.checkpoints import Checkpoint, CheckpointFile, checkpoints
+from eval.models.getting import MANIFEST, Manifest, Source, get, source_at, source_of
+from lcm.compaction.summarizer.t5_files import Checkpoint, CheckpointFile, checkpoints
 from lcm.errors import LcmError, ModelError
 from tests.support.file_server import FileServer, serving_files
 

@@ -3,7 +3,7 @@
 import pytest
 
 from eval.tracking.environment import quieten
-from eval.tracking.mlflow_log import Mlflow
+from eval.tracking.mlflow_log import Mlflow, _Place
 
 NAMES = ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME")
 
@@ -45,3 +45,9 @@ def test_mlflow_prints_no_addresses_and_waits_as_long_as_it_is_told(monkeypatch:
     quieten()
     assert MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT.get()
     assert (MLFLOW_HTTP_REQUEST_TIMEOUT.get(), MLFLOW_HTTP_REQUEST_MAX_RETRIES.get()) == (7, 0)
+
+
+def test_the_address_of_a_run_is_among_runs() -> None:
+    """Else the viewer shows it among the traces of an application."""
+    where = Mlflow(uri="http://127.0.0.1:9/")._where("abc", _Place(None, "7"))
+    assert where.endswith(": http://127.0.0.1:9/#/experiments/7/runs/abc?workflowType=machine_learning")

@@ -14,7 +14,8 @@ from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest, SummaryResult
-from lcm.store.message_rows import ORDINAL_STEP
+from lcm.store.conversations import conversation_row
+from lcm.store.messages import ORDINAL_STEP
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.token_estimator.utf16_units import Utf16Units
@@ -122,7 +123,7 @@ def lay_out(store: Store, items: Sequence[Message | Summary], tokens: Sequence[i
         CONVERSATION, [item for item, _ in messages] or [message(0, "")], Listed([n for _, n in messages] or [0])
     )
     connection: sqlite3.Connection = store._connection
-    row = store.conversation_row(CONVERSATION)
+    row = conversation_row(store._connection, CONVERSATION)
     with store.transaction():
         connection.execute("DELETE FROM context_items")
         for place, item in enumerate(items):

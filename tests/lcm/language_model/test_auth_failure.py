@@ -1,4 +1,4 @@
-from lcm.language_model.auth_failure import is_auth_failure
+from lcm.language_model.openai_compatible import is_auth_failure
 
 REFUSALS = [
     (401, None),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lcm.errors import AuthError
-from lcm.language_model.credentials import credentials
+from lcm.language_model.openai_compatible import credentials
 
 URL = "http://127.0.0.1:8000/v1"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.language_model.reply_text import is_incomplete, reply_text
+from lcm.language_model.openai_compatible import is_incomplete, reply_text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import DocumentSort
 from lcm.records.document import Document
 from lcm.retrieval.vector_index.exact import cosines, to_grid
-from lcm.writing.admission.changes import DocumentCreated, DocumentEnded
+from lcm.writing.admission.intake import DocumentCreated, DocumentEnded
 from tests.lcm.writing.admission.tables import document
 from tests.support.workspaces import minute
 

@@ -8,8 +8,9 @@ import pytest
 
 from lcm.encoding import to_json
 from lcm.store.connection import connect
-from lcm.store.derived import rebuild_scores, scores_out_of_step
-from lcm.store.guidance import admission_scores
+from lcm.store.derived import rebuild_scores
+from lcm.store.doctor import scan
+from lcm.store.documents import admission_scores
 from lcm.store.migrations import MIGRATIONS, migrate
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,6 +28,10 @@ def of_all_decisions(connection: sqlite3.Connection, message_ids: list[str]) -> 
         (to_json(message_ids),),
     )
     return dict(rows.fetchall())
+
+
+def out_of_step(connection: sqlite3.Connection) -> list[str]:
+    return [finding for check in scan(connection) if check.name == "admission_scores" for finding in check.findings]
 
 
 def decide(connection: sqlite3.Connection, rng: random.Random, number: int) -> None:
@@ -60,7 +65,7 @@ def test_scores_by_message_are_those_of_all_decisions(seed: int) -> None:
         asked = rng.sample(IDS, 12)
         found = admission_scores(connection, asked)
         assert found == of_all_decisions(connection, asked)
-        assert list(scores_out_of_step(connection)) == []
+        assert out_of_step(connection) == []
         return found
 
     assert agree()
@@ -93,8 +98,8 @@ def test_scores_that_are_out_of_step_are_told_and_made_anew(spoiled: str) -> Non
     connection.execute("UPDATE decisions SET score = .25")
     before = admission_scores(connection, IDS)
     connection.execute(spoiled)
-    assert list(scores_out_of_step(connection)) == ["decision 2: its messages have another score"]
+    assert out_of_step(connection) == ["decision 2: its messages have another score"]
     rebuild_scores(connection)
-    assert list(scores_out_of_step(connection)) == []
+    assert out_of_step(connection) == []
     assert admission_scores(connection, IDS) == before
     connection.close()

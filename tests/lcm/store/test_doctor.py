@@ -1,7 +1,9 @@
 """The doctor finds every rule broken that it knows, names it alone, and mends only what follows from the rest."""
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,10 @@ from lcm.errors import StoreError
 from lcm.memory.session.preparer import live_message
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import FALLBACK_MARK, Summary
-from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals
+from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals, write_parts_texts
 from lcm.store.doctor import DoctorCheck, Numbering, broken_lineage, mark_of, scan
 from lcm.store.migrations import run_script
-from lcm.store.parts_texts import write_parts_texts
-from lcm.store.session_rows import hide
+from lcm.store.sessions import hide
 from lcm.store.store import Store
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import read_transcripts
@@ -106,6 +107,13 @@ def test_a_sound_store_passes_every_check(store: Store) -> None:
     assert not wrong(store)
     assert len(scan(store._connection)) == 39
     assert all(check.status == "pass" for key in (1, 2) for check in scan(store._connection, key))
+
+
+def test_every_check_stands_with_its_rule_in_a_sentence() -> None:
+    text = resources.files("lcm.store").joinpath("checks.sql").read_text()
+    with Store() as store:
+        names = [check.name for check in scan(store._connection)]
+    assert re.findall(r"^-- check: (\w+).*\n-- [A-Z].+\.$", text, flags=re.MULTILINE) == names
 
 
 CORRUPTIONS = {

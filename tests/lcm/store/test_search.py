@@ -14,8 +14,18 @@ from hypothesis import strategies as st
 
 from lcm.store.conversations import conversation_rows
 from lcm.store.query_text import excerpt, like_terms, match_expression
-from lcm.store.search import Order, find, message_hits, scan, summary_hits
-from lcm.store.search_subject import COVERED, MESSAGES, SUMMARIES, SearchBounds, SearchSubject
+from lcm.store.search import (
+    COVERED,
+    MESSAGES,
+    SUMMARIES,
+    Order,
+    SearchBounds,
+    SearchSubject,
+    find,
+    message_hits,
+    scan,
+    summary_hits,
+)
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units
 from tests.lcm.compaction.contexts import message

@@ -13,7 +13,7 @@ from lcm.clock import EPOCH
 from lcm.errors import StoreError
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.store.conversations import CONVERSATION_SCHEMA, MESSAGE_SCHEMA
-from lcm.store.message_rows import ORDINAL_STEP
+from lcm.store.messages import ORDINAL_STEP
 from lcm.store.store import Store
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, is_sound, message, talk, transcripts
 from tests.support.workspaces import minute

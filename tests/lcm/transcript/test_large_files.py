@@ -14,7 +14,7 @@ from lcm.token_estimator.utf16_units import Utf16Units
 from lcm.transcript.file_references import file_ids_in
 from lcm.transcript.large_files import compacted, file_text, intercepted
 from lcm.transcript.parts import rebuild
-from tests.lcm.plugins.lossless_claw.session_files import NOW
+from tests.lcm.memory.session.session_files import NOW
 
 TOKENS = Utf16Units()
 EXPLORE = partial(Exploration().explore, incidents=Counter())

@@ -75,7 +75,7 @@ REASONS: Mapping[str, str] = {
     "scheduling/asynchronous:closing_seconds": "a live session alone waits for a thread",
     "summarizer/llm:timeout_seconds": "how long a summary may take, not what it says",
     "summarizer/llm:workers": "a summary does not depend on those asked for beside it",
-    "summarizer/t5:batch_size": "a summary depends on nothing but its request",
+    "summarizer/t5:batch_size": "what stands beside a text decides only between choices nearer than rounding",
     "summarizer/t5:threads": "a summary depends on nothing but its request",
     "tracking/mlflow:timeout_s": "how long a server may take, not what it is told",
 }

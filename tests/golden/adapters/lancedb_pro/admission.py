@@ -11,8 +11,6 @@ import numpy as np
 
 from lcm.clock import EPOCH
 from lcm.errors import ModelError
-from lcm.plugins.lancedb_pro.admission_settings import PluginAdmission, normalised
-from lcm.plugins.lancedb_pro.row_fields import memory_category
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Assessment, Neighbour
 from lcm.records.conversation import Message
@@ -21,6 +19,8 @@ from lcm.writing.admission.amac import Amac, max_similarity, recency_gap
 from lcm.writing.admission.confidence import common_length, f1, spans, support, tokens
 from lcm.writing.admission.utility import Utility
 from tests.golden.components import component, fields_of, milliseconds
+from tests.golden.originals.admission_settings import PluginAdmission, normalised
+from tests.golden.originals.row_fields import memory_category
 
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 SHOWN = """

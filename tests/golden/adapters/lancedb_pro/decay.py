@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols.columns import Columns
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
@@ -17,6 +16,7 @@ from lcm.retrieval.ranking.stages.time_decay import effective_half_life as lengt
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from tests.golden.adapters.lancedb_pro import ranking
 from tests.golden.components import component
+from tests.golden.originals import row_metadata as metadata
 
 KEYS = {f"{tier}_decay_floor": f"floor_{tier}" for tier in ("core", "working", "peripheral")}
 

@@ -12,21 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from lcm.plugins.lancedb_pro import row_metadata as plugin_metadata
-from lcm.plugins.lancedb_pro.admission_settings import normalised
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Admission, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Decision, Document
-from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
-from lcm.writing.admission.intake import Intake, IntakeContext
+from lcm.writing.admission.intake import (
+    Change,
+    DocumentAnnotated,
+    DocumentCreated,
+    DocumentEnded,
+    Intake,
+    IntakeContext,
+    IntakeResult,
+)
 from lcm.writing.admission.none import AdmitAll
-from lcm.writing.annotation.temporal import expiry, temporal_type
-from lcm.writing.deduplication.nearest import NearestDocuments, cosine_of_score
-from lcm.writing.deduplication.preference_slots import atomic_preference, preference, token
-from lcm.writing.lifecycle.categories import DEFAULT_IMPORTANCE
-from lcm.writing.lifecycle.fact_key import fact_key
-from lcm.writing.lifecycle.relations import appended
+from lcm.writing.annotation.rules import expiry, temporal_type
+from lcm.writing.deduplication.nearest import NearestDocuments, atomic_preference, cosine_of_score, preference, token
+from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, appended, fact_key
 from tests.golden.adapters.lancedb_pro.admission import (
     Listed,
     Replying,
@@ -36,6 +38,8 @@ from tests.golden.adapters.lancedb_pro.admission import (
     instant,
 )
 from tests.golden.components import component, fields_of, milliseconds
+from tests.golden.originals import row_metadata as plugin_metadata
+from tests.golden.originals.admission_settings import normalised
 
 SCOPE, SESSION = "agent:main", "agent:main:s1"
 ROW_KEYS = (

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from lcm.plugins.lancedb_pro import row_fields as legacy
-from lcm.plugins.lancedb_pro import row_metadata as metadata
-from lcm.writing.lifecycle import fact_key as keys
-from lcm.writing.lifecycle import relations, support
+from lcm.writing import lifecycle
+from tests.golden.originals import row_fields as legacy
+from tests.golden.originals import row_metadata as metadata
 
 
 def access_metadata(case: dict[str, Any]) -> dict[str, Any]:
@@ -24,13 +23,13 @@ def smart_metadata_build(case: dict[str, Any]) -> dict[str, Any]:
 
 def metadata_caps(case: dict[str, Any]) -> dict[str, Any]:
     added = case["add"]
-    appended = relations.appended(case["relations"], added["type"], added["targetId"])
+    appended = lifecycle.appended(case["relations"], added["type"], added["targetId"])
     counted = {name: list(range(case[f"{name}_count"])) for name in ("sources", "history")}
-    return {"appended": appended, "stored": relations.capped(counted | {"relations": appended})}
+    return {"appended": appended, "stored": lifecycle.capped(counted | {"relations": appended})}
 
 
 def fact_key(case: dict[str, Any]) -> str | None:
-    return keys.fact_key(case["category"], case["abstract"])
+    return lifecycle.fact_key(case["category"], case["abstract"])
 
 
 def legacy_category(case: dict[str, Any]) -> dict[str, Any]:
@@ -43,12 +42,12 @@ def legacy_category(case: dict[str, Any]) -> dict[str, Any]:
 
 def support_info(case: dict[str, Any]) -> dict[str, Any]:
     now = case["now_ms"]
-    known = support.read_support(case["support_info"], now)
+    known = lifecycle.read_support(case["support_info"], now)
     for update in case["updates"]:
         now += update["advance_ms"]
-        known = support.observe(known, update["context"], update["event"], now)
-    contexts = [support.normalized_context(update["context"]) for update in case["updates"]]
-    return {"normalized_contexts": contexts, **support.support_info(known)}
+        known = lifecycle.observe(known, update["context"], update["event"], now)
+    contexts = [lifecycle.normalized_context(update["context"]) for update in case["updates"]]
+    return {"normalized_contexts": contexts, **lifecycle.support_info(known)}
 
 
 def validity_window(case: dict[str, Any]) -> dict[str, bool]:

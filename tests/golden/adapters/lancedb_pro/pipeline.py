@@ -8,7 +8,6 @@ import polars as pl
 
 from lcm.errors import LcmError
 from lcm.javascript import clamp_int, utf16_length
-from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay.weibull import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -20,6 +19,7 @@ from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.lancedb_pro.decay import configured, life, memories
 from tests.golden.adapters.lancedb_pro.ranking import parsed, unit_vectors
 from tests.golden.components import asking, component, documents_batch
+from tests.golden.originals import row_metadata as metadata
 
 CALLERS = {"manual": "manual", "cli": "cli"}
 STORE_MIN_SCORE = 0.1

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from lcm.javascript import clamp_int, utf16_length
-from lcm.plugins.lancedb_pro import row_metadata as metadata
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Stage
 from lcm.retrieval.ranking.stages.clamp import clamp01, clamp01_with_floor
@@ -20,6 +19,7 @@ from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
 from lcm.writing.noise import is_noise
 from tests.golden.components import documents_batch
+from tests.golden.originals import row_metadata as metadata
 
 INSTANT = pl.Datetime("ms", "UTC")
 LAST_MS = 8_640_000_000_000_000

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lcm.errors import ModelError
-from lcm.plugins.lancedb_pro.admission_settings import batch_size, normalised
 from lcm.records.document import Candidate
 from lcm.writing.admission.amac import GROUNDING, Amac
 from lcm.writing.admission.utility import Utility
 from tests.golden.adapters.lancedb_pro import admission as older
 from tests.golden.components import component
+from tests.golden.originals.admission_settings import batch_size, normalised
 
 CHOICE_OF_MODE = {"off": "balanced", "standalone": "balanced_model", "batch": "balanced_batch"}
 

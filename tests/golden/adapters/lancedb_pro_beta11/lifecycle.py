@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lcm.plugins.lancedb_pro import row_fields, row_metadata
 from lcm.records.document import category_named
 from tests.golden.adapters.lancedb_pro.lifecycle import row_of
+from tests.golden.originals import row_fields, row_metadata
 
 
 def smart_metadata_parse(case: dict[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from typing import Any
 
 from lcm.clock import format_instant
-from lcm.plugins.lancedb_pro.categories import row_category
-from lcm.plugins.lancedb_pro.facts import Fact, facts_at
-from lcm.plugins.lancedb_pro.manual_store import Stored, stored
-from lcm.plugins.lancedb_pro.row_metadata import injected, is_suppressed
 from tests.golden.components import instant
+from tests.golden.originals.categories import row_category
+from tests.golden.originals.facts import Fact, facts_at
+from tests.golden.originals.manual_store import Stored, stored
+from tests.golden.originals.row_metadata import injected, is_suppressed
 
 READABLE = ("global", "agent:main")
 TOLD = ("category", "memory_category", "fact_key", "supersedes", "superseded_by")

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lcm.context.authored.files import AuthoredFiles, front_matter, lines_of, nodes_of
-from lcm.plugins.libravdb import authored_digest as digest
 from lcm.writing.dream.promotion import DiaryEntry, diary_entries, promotion
 from lcm.writing.dream.query import asks_for_dreams
 from tests.golden.components import component, fields_of
+from tests.golden.originals import authored_digest as digest
 
 TIERS = {"variant": 0, "hard": 1, "soft": 2}
 KINDS = {"ListItem": "List"}

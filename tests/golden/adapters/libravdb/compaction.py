@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import SimpleNamespace
@@ -13,9 +14,7 @@ from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
 from lcm.compaction.clustering.clustering import Clustering, partition
 from lcm.compaction.clustering.prior_context import prior_context as taken
 from lcm.compaction.recent_tail import Turn
-from lcm.compaction.summarizer.t5_decoding import GreedySearch, decode
-from lcm.compaction.summarizer.t5_model import T5Model
-from lcm.compaction.summarizer.t5_writing import Window, Writing
+from lcm.compaction.summarizer.t5_model import T5Model, Window
 from lcm.compaction.summary_order import SummaryOrder
 from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
@@ -222,41 +221,47 @@ def expand_summary(case: dict[str, Any]) -> dict[str, Any]:
 
 def t5_confidence(case: dict[str, Any]) -> dict[str, Any]:
     tokenizer = SimpleNamespace(decode=lambda ids, skip_special_tokens: "words" if ids else "")
-    session = Logits(case)
-    unused: Any = None
-    ends = frozenset({case["eos"]})
-    model = T5Model(unused, session, session, cast(Any, tokenizer), case["bos"], ends, 512, unused, 1, 0)
-    encoded = np.zeros((1, 1), np.float32)
-    search = GreedySearch(case["max_tokens"], model.end_ids)
-    decode(model, [encoded], [search])
-    written = Writing(model, 1, 0.0, 1)._summary(Window([], case["max_tokens"]), encoded, search)
-    ids = [token for token in search.tokens if token not in model.end_ids]
-    return {"token_ids": ids, "confidence": written.confidence}
+    with ThreadPoolExecutor(1) as threads:
+        model = T5Model(
+            model=by_position(case),
+            tokenizer=cast(Any, tokenizer),
+            start_id=case["bos"],
+            pad_id=0,
+            end_ids=frozenset({case["eos"]}),
+            max_input_tokens=512,
+            threads=threads,
+            thread_count=1,
+        )
+        [written] = model.write([Window([case["eos"]], case["max_tokens"])], 1, 1.0, 1)
+    return {"token_ids": written.ids, "confidence": written.confidence}
 
 
-class Logits:
-    """The decoder of a case: logits by position, whatever stands before."""
+def by_position(case: dict[str, Any]) -> Any:
+    """A model whose logits are those of a case, by position, whatever stands before."""
+    import torch
+    from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
+    from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
-    def __init__(self, case: dict[str, Any]) -> None:
-        self._case = case
-        self._position = 0
+    def row(place: int) -> Any:
+        logits = torch.full((case["vocab_size"],), case["floor_logit"], dtype=torch.float64)
+        for token, logit in (case["steps"][place] if place < len(case["steps"]) else {}).items():
+            logits[int(token)] = logit
+        return logits
 
-    def get_outputs(self) -> list[Any]:
-        return [SimpleNamespace(name="logits")]
+    class ByPosition(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
+        main_input_name = "input_ids"
 
-    def run(self, names: list[str] | None, feed: dict[str, Any]) -> list[Any]:
-        if names is not None:  # all positions at once
-            return [np.stack([self._row(place) for place in range(feed["input_ids"].shape[1])])[None]]
-        row = self._row(self._position)
-        self._position += 1
-        return [row[None, None]]
+        def __init__(self, config: PretrainedConfig) -> None:
+            super().__init__(config)
+            self.anchor = torch.nn.Parameter(torch.zeros(1))  # a model without numbers is on no device
 
-    def _row(self, place: int) -> Any:
-        row = np.full(self._case["vocab_size"], self._case["floor_logit"], np.float64)
-        steps = self._case["steps"]
-        for token, logit in (steps[place] if place < len(steps) else {}).items():
-            row[int(token)] = logit
-        return row
+        def get_encoder(self) -> Any:
+            return lambda input_ids, attention_mask: BaseModelOutput(torch.zeros((1, 1, 1)))
+
+        def forward(self, decoder_input_ids: Any, encoder_outputs: Any = None, **_: Any) -> Any:
+            return Seq2SeqLMOutput(logits=torch.stack([row(i) for i in range(decoder_input_ids.shape[1])])[None])
+
+    return ByPosition(PretrainedConfig(is_encoder_decoder=True, use_cache=False))
 
 
 def message_of(turn: dict[str, Any], session_id: str) -> Message:

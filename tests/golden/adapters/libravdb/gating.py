@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from lcm.retrieval.embedder.token_sum import TokenSum
-from lcm.retrieval.embedder.windows import token_windows
 from lcm.token_estimator.code_points import CodePoints
 from lcm.writing.admission.gating import Gating
 from tests.golden.components import component, fields_of
@@ -53,3 +52,18 @@ def sidecar_estimator(choice: str) -> CodePoints:
     """As chosen, with the empty text at one token."""
     estimator: CodePoints = component(f"token_estimator={choice}", "token_estimator")
     return replace(estimator, empty_tokens=1)
+
+
+def token_windows(tokens: int, window: int, overlap: int) -> list[tuple[int, int]]:
+    """Where fixed windows over so many tokens begin and end: each repeats `overlap` tokens of the one before it.
+
+    The last is the first that reaches the end. With a window of 0 there is one; an overlap that is negative, or as
+    long as the window, is none.
+
+    Source: libravdb memory 1.4.4, long documents.
+    """
+    if window <= 0 or tokens <= window:
+        return [(0, tokens)]
+    step = window - overlap if 0 <= overlap < window else window
+    count = 1 + -(-(tokens - window) // step)
+    return [(start, min(start + window, tokens)) for start in range(0, count * step, step)]

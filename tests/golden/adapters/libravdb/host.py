@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from lcm.plugins.libravdb import daemon_environment as daemon
-from lcm.plugins.libravdb.memory_search import Bridge
-from lcm.plugins.libravdb.memory_search import durable_namespace as namespace_of
+from lcm.plugins.settings import daemon_environment as daemon
 from lcm.records.conversation import JournalEntry
-from lcm.store.journal import add_entry, read_entries
+from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
 from tests.golden.components import instant
+from tests.golden.originals.memory_search import Bridge
+from tests.golden.originals.memory_search import durable_namespace as namespace_of
 
 
 def durable_namespace(case: dict[str, Any]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lcm.plugins.libravdb.fusion_settings import number, weights
+from tests.golden.originals.fusion_settings import number, weights
 
 
 def hybrid_score(config: Mapping[str, Any]) -> dict[str, float]:

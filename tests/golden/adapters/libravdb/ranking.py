@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from lcm.plugins.libravdb import fusion_settings
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import GLOBAL_SCOPE
 from lcm.retrieval.ranking.ordering import best_first
@@ -16,6 +15,7 @@ from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.libravdb import plugin_settings
 from tests.golden.components import asking, component, documents_batch, instant
+from tests.golden.originals import fusion_settings
 
 HYBRID_KEYS = {
     "alpha": "alpha",

@@ -14,7 +14,8 @@ from lcm.compaction.progress import CompactionProgress
 from lcm.protocols.compaction import Work
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest
-from lcm.store.guidance import read_undocumented_shards
+from lcm.store.conversations import conversation_row
+from lcm.store.documents import read_undocumented_shards
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from tests.golden.adapters.libravdb.compaction import (
@@ -179,7 +180,7 @@ def laid_out(case: dict[str, Any], turns: Sequence[dict[str, Any]]) -> tuple[Sto
     store.append(session_id, [message_of(turn, session_id) for turn in turns], TOKENS)
     if not turns:
         store.append(session_id, [Message("none", "system", "", session_id, EPOCH)], TOKENS)
-    conversation = store.conversation_row(session_id)
+    conversation = conversation_row(store._connection, session_id)
     with store.writing() as connection:
         connection.execute("UPDATE context_items SET ordinal = ordinal + 1000000")
         for place, record in enumerate(case["prior_summaries"]):

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lcm.retrieval.embedder.matryoshka import truncate
 from lcm.retrieval.indexing import best
-from lcm.retrieval.vector_index.cascade import Numbers, StepResult, descend
+from lcm.retrieval.vector_index.hnsw_tiers import Numbers, StepResult, descend
+from lcm.retrieval.vector_index.tier import truncate
 from tests.golden.components import component
 
 FULL_WIDTH = 768

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from lcm.context.assembly.continuity import Continuity
-from lcm.plugins.libravdb import fusion_settings
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch
@@ -22,6 +21,7 @@ from lcm.writing.dream.query import asks_for_dreams
 from tests.golden.adapters.libravdb import plugin_settings
 from tests.golden.adapters.libravdb.assembly import authored_of, configured, message_of
 from tests.golden.components import asking, component, documents_batch, instant
+from tests.golden.originals import fusion_settings
 
 RAW = "raw:"
 """What the id of a raw copy begins with: the original keeps it beside the active one, with a score of its own."""

@@ -27,7 +27,7 @@ from lcm.compaction.window import StoredWindow
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.javascript import trim
 from lcm.javascript import utf16_length as units
-from lcm.plugins.lossless_claw.settings import counted_with
+from lcm.plugins.settings.environment import counted_with
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from lcm.records.summary import Summary
+from lcm.store.conversations import conversation_row
 from lcm.store.doctor import Numbering, mark_of, scan
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
@@ -43,7 +44,7 @@ _NAMES = {
 
 def _stored(store: Store, dag: dict[str, Any], context: list[str]) -> int:
     fill(store, dag)
-    conversation = store.conversation_row("talk")
+    conversation = conversation_row(store._connection, "talk")
     store._connection.execute("DELETE FROM context_items")
     for ordinal, summary_id in enumerate(context):
         _put(store, conversation, ordinal, summary_id)

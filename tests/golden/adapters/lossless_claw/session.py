@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from lcm.javascript import utf16_length
+from lcm.memory.session.bootstrap import bootstrap
+from lcm.memory.session.live import before_reset, session_end
 from lcm.memory.session.preparer import Exploration, MessagePreparer, live_message
 from lcm.memory.session.rules import SessionRules, matches
-from lcm.plugins.lossless_claw import settings as plugin_config
-from lcm.plugins.lossless_claw.bootstrap import bootstrap
-from lcm.plugins.lossless_claw.rollover import before_reset, session_end
-from lcm.plugins.lossless_claw.turn import ingest, ingest_turn
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary
 from lcm.store.context import read_context
-from lcm.store.session_rows import open_session
+from lcm.store.sessions import open_session
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.transcript.file_blocks import extension, file_blocks
@@ -29,6 +27,8 @@ from lcm.transcript.large_files import compacted, file_text
 from lcm.transcript.parts import rebuild
 from lcm.transcript.rendering.shown_form import rendered, stored_content, stored_parts
 from tests.golden.components import component, fields_of
+from tests.golden.originals.lossless_claw_settings import resolve
+from tests.golden.originals.session_turns import ingest, ingest_turn
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 SESSION_ID = "session"
@@ -63,7 +63,7 @@ def session_patterns(case: dict[str, Any]) -> dict[str, bool]:
 
 
 def config_resolution(case: dict[str, Any]) -> dict[str, Any]:
-    return plugin_config.resolve(case["env"], case["plugin"])
+    return resolve(case["env"], case["plugin"])
 
 
 def large_file_blocks(case: dict[str, Any]) -> dict[str, Any]:

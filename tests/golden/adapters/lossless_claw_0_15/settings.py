@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from lcm.plugins.lossless_claw.settings import NEWEST, resolve
 from lcm.plugins.settings.table import put
+from lcm.plugins.settings.tables import named_table
+from tests.golden.originals.lossless_claw_settings import resolve
 
 
 def config_resolution(case: dict[str, Any]) -> dict[str, Any]:
-    resolved = resolve(case["env"], case["plugin"], home=Path("HOME"), settings=NEWEST)
+    resolved = resolve(case["env"], case["plugin"], home=Path("HOME"), table=named_table("lossless_claw@0.15"))
     nested: dict[str, Any] = {}
     for name, value in resolved.items():
         put(nested, name, value)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from lcm.plugins.lossless_claw.thresholds import chosen, runtime_model
-from lcm.plugins.lossless_claw.thresholds import threshold_rules as read_rules
 from tests.golden.adapters.lossless_claw_0_15.tokens import SYSTEM
 from tests.golden.components import component, fields_of
+from tests.golden.originals.thresholds import chosen, runtime_model
+from tests.golden.originals.thresholds import threshold_rules as read_rules
 
 
 def threshold_rules(case: dict[str, Any]) -> dict[str, Any]:

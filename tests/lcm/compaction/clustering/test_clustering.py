@@ -16,7 +16,7 @@ from lcm.protocols.compaction import Guidance, Summarizer
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
-from lcm.store.guidance import read_undocumented_shards
+from lcm.store.documents import read_undocumented_shards
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
 from lcm.token_estimator.utf16_units import Utf16Units

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from lcm.compaction.summarizer.deadline import within
-from lcm.compaction.summarizer.llm import Llm, prompt, system_prompt
+from lcm.compaction.summarizer.llm import Llm, prompt, system_prompt, within
 from lcm.errors import AuthError, ModelError, UnansweredError, UnrecordedReplyError
 from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible

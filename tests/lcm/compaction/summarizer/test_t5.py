@@ -2,17 +2,15 @@ import logging
 import math
 import pickle
 import random
+import sys
 from collections import Counter
 
-import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from lcm.compaction.summarizer import t5_writing
 from lcm.compaction.summarizer.chain import Chain
 from lcm.compaction.summarizer.t5 import T5
-from lcm.compaction.summarizer.t5_decoding import BeamSearch, GreedySearch
-from lcm.compaction.summarizer.t5_windows import windows
+from lcm.compaction.summarizer.t5_model import windows
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
@@ -100,31 +98,18 @@ def test_agrees_with_torch_in_text_and_log_probability(tiny_t5, torch_model, bea
     assert unsure >= 10  # a model that is sure of all would agree with much that is wrong
 
 
-def test_close_call_is_decoded_again_alone(tiny_t5, monkeypatch):
-    sizes = []
-
-    def decode(model, encoded, searches):
-        sizes.append(len(searches))
-        real_decode(model, encoded, searches)
-
-    real_decode = t5_writing.decode
-    monkeypatch.setattr(t5_writing, "decode", decode)
-    t5 = T5(str(tiny_t5.trained), threads=1)
-    sure = told(t5, TEXTS[:16])
-    assert sizes == [16]
-    monkeypatch.setattr(t5_writing, "CLOSE_CALL_NATS", math.inf)
-    same(told(t5, TEXTS[:16]), sure)
-    assert sizes == [16, 16] + [1] * 16
+def test_batches_hold_texts_of_one_limit_and_give_what_each_gives_alone(tiny_t5):
+    asked = [SummaryRequest(text, 3 + place % 3) for place, text in enumerate(TEXTS)]
+    together = T5(str(tiny_t5.trained)).summarize(asked, incidents=Counter())
+    same(together, T5(str(tiny_t5.trained), batch_size=1, threads=1).summarize(asked, incidents=Counter()))
+    assert {result.tokens for result in together} >= {3, 4, 5}
 
 
-def test_margin_is_the_smallest_gap_between_a_choice_and_the_next():
-    greedy = GreedySearch(limit=9, end_ids=frozenset({0}))
-    greedy.advance(np.array([[0.0, 2.0, 1.5]], np.float32))
-    greedy.advance(np.array([[0.0, 0.25, 3.0]], np.float32))
-    assert greedy.margin == 2.0 - 1.5
-    beams = BeamSearch(2, 1.0, limit=9, end_ids=frozenset({0}))
-    beams.advance(np.log(np.array([[0.1, 0.2, 0.3, 0.15, 0.25]], np.float32)))
-    assert beams.margin == pytest.approx(math.log(0.3 / 0.25), abs=1e-6)  # the least of the four, all of which matter
+def test_without_the_extra_a_t5_says_what_to_install(tiny_t5, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optimum.onnxruntime", None)
+    [result] = told(T5(str(tiny_t5.trained)), TEXTS[:1])
+    assert "summarizer=t5 needs torch, transformers and optimum" in str(result.failure)
+    assert "pip install 'lcm-harness[models]'" in str(result.failure)
 
 
 def test_fact_of_the_last_window_of_a_long_text_is_kept(tiny_t5, caplog):

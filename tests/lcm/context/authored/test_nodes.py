@@ -2,7 +2,6 @@
 
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.authored.files import dangling_hops, in_authored_order, nodes_of
-from lcm.plugins.libravdb.authored_digest import cache_key
 from lcm.records.document import AuthoredNode
 
 TEXT = """\
@@ -66,8 +65,3 @@ def test_authored_order_is_by_source_then_position() -> None:
 def test_a_hop_that_leads_to_no_variant_dangles() -> None:
     assert dangling_hops(nodes()) == []
     assert dangling_hops(nodes(TEXT.replace("000005\n---", "000002\n---"))) == [("AGENTS.md", "AGENTS.md#000002")]
-
-
-def test_a_cache_key_changes_with_the_bytes_and_with_the_tokenizer() -> None:
-    keys = {cache_key(b"a", "t"), cache_key(b"b", "t"), cache_key(b"a", "u"), cache_key(b"a\x00t", "")}
-    assert len(keys) == 4

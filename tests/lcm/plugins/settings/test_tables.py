@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from lcm.plugins.settings.reading import applied, read
 from lcm.plugins.settings.table import ABSENT, Row, at, check
 from lcm.plugins.settings.tables import TABLES
+from pipelines.config.preset_config import shipped_choices
 from tests.lcm.plugins.settings.conftest import MINIMAL, Plugin
 
 ROWS: Mapping[str, Row] = {f"{name}:{row.path}": row for name, table in TABLES.items() for row in table.rows}
@@ -201,3 +202,14 @@ def test_a_whole_number_stays_a_fraction_where_one_stood() -> None:
     config = applied({"decay": {"rate": 1.5}, "count": 2}, {"decay.rate": 14, "count": 3, "elsewhere": 1})
     assert config == {"decay": {"rate": 14.0}, "count": 3}
     assert isinstance(config["decay"]["rate"], float)
+
+
+@pytest.mark.parametrize("preset", ["balanced", "conservative", "high-recall"])
+def test_a_preset_of_admission_is_the_choice_of_its_name(preset: str) -> None:
+    table = TABLES["lancedb_pro"]
+    document = {**MINIMAL["lancedb_pro"], "admissionControl": {"enabled": True, "preset": preset, "utilityMode": "off"}}
+    values = read(table, document).values
+    config = {"admission": shipped_choices({"admission": [preset.replace("-", "_")]})["admission"].popitem()[1]}
+    numbers = {key: value for key, value in values.items() if key.startswith("admission.")}
+    assert len(numbers) == 15
+    assert {key: at(config, key) for key in numbers} == numbers

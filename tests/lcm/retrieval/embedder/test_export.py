@@ -11,7 +11,7 @@ import pytest
 from lcm.errors import ModelError
 from lcm.faults import counting
 from lcm.retrieval.embedder import export as export_module
-from lcm.retrieval.embedder.export import export, find_export, models_dir
+from lcm.retrieval.embedder.export import Precision, export, find_export, models_dir
 
 WEIGHTS = "ab" * 32
 
@@ -21,13 +21,17 @@ def converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The precisions that a stand-in of the converter was asked for; all tools are there."""
     asked: list[str] = []
 
-    def convert(source: Path, target: Path, precision: str) -> None:
+    apart = export_module._run_apart
+
+    def convert(program: str, source: Path, target: Path, precision: Precision) -> None:
+        if program != export_module.__name__:
+            apart(program, source, target, precision)
         asked.append(precision)
         (target / "model.onnx").write_bytes(b"converted")
 
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(export_module, "version", lambda tool: "1")
-    monkeypatch.setattr(export_module, "_export_apart", convert)
+    monkeypatch.setattr(export_module, "_run_apart", convert)
     return asked
 
 

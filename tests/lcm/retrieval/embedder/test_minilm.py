@@ -73,7 +73,7 @@ def forget_everything(monkeypatch: pytest.MonkeyPatch) -> None:
         raise importlib.metadata.PackageNotFoundError(name)
 
     real_version = importlib.metadata.version
-    monkeypatch.setattr(minilm_module, "_hub_snapshot", lambda: None)
+    monkeypatch.setattr(minilm_module, "hub_snapshot", lambda *_: None)
     monkeypatch.setattr(minilm_module, "distribution", nothing)
     monkeypatch.setattr(export_module, "version", nothing)
 
@@ -99,7 +99,7 @@ def test_without_torch_the_error_names_the_extra(tmp_path: Path, monkeypatch: py
 def test_other_weights_than_the_published_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    monkeypatch.setattr(minilm_module, "_hub_snapshot", lambda: tmp_path)
+    monkeypatch.setattr(minilm_module, "hub_snapshot", lambda *_: tmp_path)
     with pytest.raises(ModelError, match=rf"its sha256 is [0-9a-f]{{64}}, expected {WEIGHTS_SHA256}"):
         MiniLM().embed(["a"], "query")
 

@@ -173,7 +173,7 @@ def test_tiers_cut_vectors_to_what_a_shorter_one_of_the_model_would_be(build_mod
     )
     index = HnswTiers(widths=(128, 256, None)).build(768, incidents=Counter())
     index.add(texts, Onnx(directory).embed(texts, "document"))
-    for tier in index._lower.tiers:
+    for tier in index._tiers:
         shorter = Onnx(directory, truncate_dim=tier.width).embed(texts, "document")
         np.testing.assert_allclose(tier.rows, shorter, atol=2**-12)
 

@@ -1,6 +1,6 @@
 """How queries go down the widths."""
 
-from lcm.retrieval.vector_index.cascade import Numbers, Step, StepResult, descend
+from lcm.retrieval.vector_index.hnsw_tiers import Numbers, Step, StepResult, descend
 
 
 def asked_of(evidence: list[float | None], log: list[list[int]]):

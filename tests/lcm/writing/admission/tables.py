@@ -11,8 +11,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Assessment, DocumentSort, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import GLOBAL_SCOPE, Candidate, Document
-from lcm.writing.admission.changes import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
-from lcm.writing.admission.intake import IntakeContext
+from lcm.writing.admission.intake import Change, DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeContext
 from tests.support.workspaces import minute
 
 UNEMBEDDABLE = "unembeddable"

@@ -18,8 +18,7 @@ from lcm.protocols.writing import Assessment, Deduplication
 from lcm.records.conversation import Message
 from lcm.records.document import ACTIONS, MEMORY_CATEGORIES, Candidate, Document
 from lcm.writing.admission.amac import Amac
-from lcm.writing.admission.changes import DocumentAnnotated, DocumentCreated, DocumentEnded, IntakeResult
-from lcm.writing.admission.intake import Intake
+from lcm.writing.admission.intake import DocumentAnnotated, DocumentCreated, DocumentEnded, Intake, IntakeResult
 from lcm.writing.admission.none import AdmitAll
 from lcm.writing.admission.utility import BatchUtility
 from lcm.writing.deduplication.batch import TwinsOnly

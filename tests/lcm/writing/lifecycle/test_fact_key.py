@@ -1,6 +1,6 @@
 """The key of a replaceable truth; the vectors of the original are in tests/golden."""
 
-from lcm.writing.lifecycle.fact_key import fact_key
+from lcm.writing.lifecycle import fact_key
 
 
 def test_a_topic_has_at_most_120_units() -> None:

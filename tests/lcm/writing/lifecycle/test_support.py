@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.writing.lifecycle.support import Support, observe, read_support, support_info
+from lcm.writing.lifecycle import Support, observe, read_support, support_info
 
 NOW = 1_775_000_000_000
 EVENTS = st.lists(
