@@ -20,8 +20,7 @@ def best_first(frame: pl.DataFrame) -> pl.DataFrame:
     Where there is a column `deferred`, the rows that it names come behind all others of their query.
     The rows of a query stand together, as every source leaves them; queries keep their order.
     """
-    rows = _order(frame)
-    return frame if _are_all(rows, frame) else taken(frame, rows)
+    return _picked(frame, _order(frame))
 
 
 def best(frame: pl.DataFrame, n: int) -> pl.DataFrame:
@@ -30,13 +29,15 @@ def best(frame: pl.DataFrame, n: int) -> pl.DataFrame:
     Args:
         n: at least 1.
     """
-    rows = _order(frame)[places(frame) < n]
-    return frame if _are_all(rows, frame) else taken(frame, rows)
+    return _picked(frame, _order(frame)[places(frame) < n])
 
 
-def _are_all(rows: Places, frame: pl.DataFrame) -> bool:
-    """Whether a frame has just these rows, in this order."""
-    return len(rows) == len(frame) and bool((rows[1:] > rows[:-1]).all())
+def _picked(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
+    """Some rows, in the order given; nothing is moved where they are the first as they stand."""
+    count = len(rows)
+    if (rows == np.arange(count)).all():
+        return frame if count == len(frame) else frame.head(count)
+    return taken(frame, rows)
 
 
 def _order(frame: pl.DataFrame) -> Places:

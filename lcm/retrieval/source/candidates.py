@@ -210,8 +210,10 @@ def _are_own(rows: pl.DataFrame, batch: Batch) -> Truths:
     if all(column.null_count() == len(column) for column in own):
         return np.zeros(len(rows), np.bool_)
     of_query = queries_of(rows, batch)
-    is_session, is_talk = (rows[column.name] == column[of_query] for column in own)
-    told = is_session.zip_with(is_session.is_not_null(), is_talk)
+    told = rows["session_id"] == own["session_id"][of_query]
+    if told.has_nulls():
+        is_talk = rows["conversation_id"] == own["conversation_id"][of_query]
+        told = told.zip_with(told.is_not_null(), is_talk)
     return np.asarray(told.to_numpy() == True)  # noqa: E712  # where nothing is known it is not the same
 
 

@@ -12,9 +12,8 @@ import polars as pl
 from lcm.checks import check_choice, check_range
 from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.frames import beside
+from lcm.retrieval.frames import beside, told_of
 from lcm.retrieval.ranking.ordering import query_numbers
-from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.ranking.turns import FEW, turn_of
 
 Places = npt.NDArray[np.int64]

@@ -6,8 +6,8 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.frames import told_of
 from lcm.retrieval.ranking.ordering import best, best_first, with_rank
-from lcm.retrieval.ranking.reasons import told_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.frames import kept_rows
+from lcm.retrieval.frames import kept_rows, told_of
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.reasons import told_of
 from lcm.writing.noise import are_noise
 
 
