@@ -1,29 +1,47 @@
 """The control arm that knows the judgements; the others are plain rankings, each named in `conf/arms`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.retrieval import session_of_message, workspace_of_query
+from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+
+_REACHABLE_SCHEMA = {"query_id": pl.String, "document_id": pl.String}
 
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """The evidence and nothing else: what the best ranking over this memory would score.
+    """The evidence and nothing else, and by each measure what the best order of the documents would score.
 
-    First come the documents that cover judged messages, then those that cover messages of sessions which are judged as
-    a whole. Each next one covers most of what none before it does, the older one on a tie; one that adds nothing is
-    left out. Recall is below 1 where evidence has no document, did not exist when asked, may not be read, or needs
-    more documents than the cutoff takes in. Where documents overlap, a best order may be slightly better than this one.
+    It ranks first the documents that cover judged messages, then those that cover messages of sessions which are judged
+    as a whole. Each next one covers most of what none before it does, the older one on a tie; one that adds nothing is
+    left out. That is what it costs and what is answered from it; by measures of rankings it is a ceiling, whose recall
+    is below 1 where evidence has no document, did not exist when asked, may not be read, or needs more documents or
+    tokens than there are.
     """
 
     def ranking(self, dataset: Dataset) -> Ranking:
         return Ranking(EvidenceSource(_evidence(dataset)))
+
+    def reachable(self, dataset: Dataset, memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+        asked = pl.col("query_id").is_in([query.query_id for query in queries])
+        messages = _of_evidence_sessions(dataset).filter(asked)
+        frames = [
+            batch.documents.select("document_id", message_id="source_message_ids")
+            .explode("message_id")
+            .join(messages, on="message_id", maintain_order="left")
+            .join(batch.queries, on="query_id", how="semi", maintain_order="left")
+            .select("query_id", "document_id")
+            for batch in memory.batches(queries, Ranking(EvidenceSource(messages)))
+        ]
+        return pl.concat([pl.DataFrame(schema=_REACHABLE_SCHEMA), *frames]).unique(maintain_order=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +84,19 @@ def _evidence(dataset: Dataset) -> pl.DataFrame:
         .select("query_id", "message_id", pl.col("relevance", "session_relevance").fill_null(0))
         .filter(pl.max_horizontal("relevance", "session_relevance") > 0)
     )
+
+
+def _of_evidence_sessions(dataset: Dataset) -> pl.DataFrame:
+    """Rows query_id, message_id: what is judged relevant, corrected or not, and all else of its sessions."""
+    judgements = [one for one in (dataset.qrels, dataset.repaired_qrels) if one is not None]
+    judged = pl.concat([one.filter(pl.col("relevance") > 0).select("query_id", "message_id") for one in judgements])
+    workspace, session = workspace_of_query(dataset), session_of_message(dataset)
+    by_message = judged.join(workspace, on="query_id").join(session, on=["workspace_id", "message_id"])
+    by_session = dataset.session_qrels.filter(pl.col("relevance") > 0).join(workspace, on="query_id")
+    of_session = ["query_id", "workspace_id", "session_id"]
+    sessions = pl.concat([by_message.select(of_session), by_session.select(of_session)]).unique()
+    messages = sessions.join(session, on=["workspace_id", "session_id"]).select("query_id", "message_id")
+    return pl.concat([judged, messages]).unique()
 
 
 def _fewest(covered: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:

@@ -36,6 +36,7 @@ from eval.experiment.flags import (
 from eval.experiment.outcome import Outcome
 from eval.experiment.served import served
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
+from eval.measures.ceiling import with_ranked
 from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
@@ -327,15 +328,30 @@ class Experiment:
 
     def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: RunMeasure) -> str | None:
         """The digest of all that a measure of an arm depends on; None where something has none."""
-        keys = [one.keys.get(arm) for one in results]
+        keys = [one.keys.get(read) for one in results for read in self._read_by(results, arm)]
         return None if None in keys else _digest([keys, self.evaluator.dataset.digest, measure])
+
+    def _read_by(self, results: Sequence[WorkspaceResult], arm: str) -> list[str]:
+        """The arm, and of a ceiling those too that rank more than its documents: an external memory's texts, or
+        documents that stand for others."""
+        is_ceiling = any(arm in one.reachable for one in results)
+        others = self.evaluator.rankings.keys() - {arm} if is_ceiling else ()
+        more = (
+            other
+            for other in others
+            if any(one.external or one.ranked[other]["stands_for"].list.len().sum() > 0 for one in results)
+        )
+        return [arm, *sorted(more)]
 
     def _of_run(
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, measure: RunMeasure
     ) -> Made:
         run = pl.concat([one.run(arm) for one in results])
         texts = pl.concat([one.evidence_text for one in results])
-        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts)), Counter()
+        reached = [one.reachable[arm] for one in results if arm in one.reachable]
+        rankings = [one.ranked[read] for one in results for read in self._read_by(results, arm)]
+        reachable = with_ranked(pl.concat(reached), rankings) if reached else None
+        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts, reachable)), Counter()
 
     def _sections(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
         """What the summary tells of each measure that gives no rows of queries."""

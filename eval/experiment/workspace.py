@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.arms.arm import KnowsDataset
+from eval.arms.arm import KnowsDataset, ceilings_among, rankings_of
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
@@ -67,6 +67,8 @@ class WorkspaceResult:
     """workspace_id, document_id, source_message_ids, kind, is_durable, session_id, tokens."""
     evidence_text: pl.DataFrame
     """workspace_id beside `EVIDENCE_TEXT_SCHEMA`."""
+    reachable: Mapping[str, pl.DataFrame]
+    """Arm that is a ceiling -> query_id, document_id: what it could have ranked."""
     decisions: pl.DataFrame
     incidents: Counter[str]
     widths: Sequence[int]
@@ -113,9 +115,7 @@ class WorkspaceEvaluator:
 
     def __post_init__(self) -> None:
         refuse_unmeasured(self.measures)
-        controls = {
-            arm: one.ranking(self.dataset) if isinstance(one, KnowsDataset) else one for arm, one in self.arms.items()
-        }
+        controls = rankings_of(self.arms, self.dataset)
         object.__setattr__(self, "rankings", {SYSTEM_ARM: self.system.ranking, **controls})
         object.__setattr__(self, "evidence", self.dataset.evidence())
         object.__setattr__(self, "inputs", None if self.cache is None else _StageInputs(self))
@@ -187,6 +187,7 @@ class WorkspaceEvaluator:
         ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
         measured: dict[str, list[pl.DataFrame]] = {}
         facts: dict[str, pl.DataFrame] = {}
+        ceilings = ceilings_among(self.arms, self.dataset) if self.rankings.keys() >= self.arms.keys() else {}
         for number, checkpoint in enumerate(self._asked(replayed.checkpoints())):
             incidents.update(checkpoint.incidents)
             for arm in self.rankings if checkpoint.queries else ():
@@ -195,7 +196,7 @@ class WorkspaceEvaluator:
                 ranked[arm].append(frame)
                 incidents.update(survived)
             if not checkpoint.queries:
-                for name, fact in {**FACTS, "evidence_text": self._evidence_text}.items():
+                for name, fact in {**FACTS, "evidence_text": self._evidence_text, **ceilings}.items():
                     make = _found(fact, checkpoint, queries)
                     facts[name], _ = stages.frame("facts", keys.fact(name), make, in_memory=True)
             answers = ranked[SYSTEM_ARM][-1] if checkpoint.queries else pl.concat(ranked[SYSTEM_ARM])
@@ -218,6 +219,7 @@ class WorkspaceEvaluator:
             measured={name: pl.concat(frames) for name, frames in measured.items()},
             documents=facts["documents"].select(of_workspace, pl.all()),
             evidence_text=facts["evidence_text"].select(of_workspace, pl.all()),
+            reachable={arm: facts[arm] for arm in ceilings},
             decisions=facts["decisions"].select(of_workspace, pl.all()),
             incidents=incidents,
             contexts=checkpoint.contexts,

@@ -82,6 +82,9 @@ class RunReading:
     dataset: Dataset
     evidence_text: pl.DataFrame | None = None
     """workspace_id beside `EVIDENCE_TEXT_SCHEMA`; None where nobody has the words of the documents."""
+    reachable: pl.DataFrame | None = None
+    """query_id, document_id, stands_for: of an arm that is a ceiling, all that may be ranked and covers messages of
+    sessions with evidence. Measured is then the best order of it, for each measure by itself."""
 
 
 class Measure(Protocol):

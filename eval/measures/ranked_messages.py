@@ -30,3 +30,46 @@ def ranked_messages(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("arm", "query_id"))
         .select("arm", "workspace_id", "query_id", "message_id", "rank", "score")
     )
+
+
+def covered_by(shown: pl.DataFrame, documents: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
+    """The rows of documents that are shown, one for each message that they stand for, with that and its session."""
+    covers = (
+        documents.select("workspace_id", "document_id", message_id="source_message_ids")
+        .join(shown, on=["workspace_id", "document_id"], how="semi", maintain_order="left")
+        .explode("message_id")
+        .join(sessions, on=["workspace_id", "message_id"], how="left", maintain_order="left")
+    )
+    return shown.join(covers, on=["workspace_id", "document_id"], how="left", maintain_order="left_right").rename(
+        {"message_id": "message", "session_id": "session"}
+    )
+
+
+def units_of(covered: pl.DataFrame, level: str, judged: pl.DataFrame) -> pl.DataFrame:
+    """A ranking of documents as one of messages or sessions: rows query_id, unit, rank, position (1-based).
+
+    A unit stands where the first document that covers it stands, at that document's rank.
+    """
+    return (
+        covered.select("query_id", "rank", unit=level)
+        .filter(pl.col("unit").is_not_null())
+        .join(judged, on="query_id", how="semi", maintain_order="left")
+        .unique(["query_id", "unit"], keep="first", maintain_order=True)
+        .with_columns(position=pl.int_range(1, pl.len() + 1).over("query_id"))
+    )
+
+
+def placed_by_document(units: pl.DataFrame, judgements: pl.DataFrame) -> pl.DataFrame:
+    """What is relevant, at the places of documents: rows of `units_of`, whose `position` is the rank of the first
+    document that covers the unit, or the next place where that is taken.
+
+    Args:
+        judgements: query_id, unit, relevance above 0.
+    """
+    nth = pl.int_range(1, pl.len() + 1)
+    return (
+        units.join(judgements, on=["query_id", "unit"], maintain_order="left")
+        .sort("rank", pl.col("relevance"), descending=[False, True], maintain_order=True)
+        .with_columns(position=(nth + (pl.col("rank") - nth).cum_max()).over("query_id"))
+        .drop("relevance")
+    )

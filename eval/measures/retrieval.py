@@ -1,15 +1,17 @@
 """Retrieval measures, at the level of messages and of sessions.
 
 A document covers the messages that it stands for, and those of near duplicates that a ranking leaves out in its favour
-(a run's `stands_for`). At message level a ranking of documents is read as a ranking of messages: those of the first
-document, in order, then those of the second that are new, and so on.
+(a run's `stands_for`). At message level k and every place counts *documents*, and a relevant message stands where the
+first document that covers it stands. Of several in one document the most relevant stands there and each other one a
+place further, as does what follows where that place is taken; what is not relevant beside them costs tokens, no place.
+So where a document is a message, these are trec_eval's places.
 
-- `recall@k`: the fraction of the relevant messages that the first k *documents* cover.
+- `recall@k`: the fraction of the relevant messages that the first k documents cover.
 - `recall_any@k`: 1 if they cover at least one (a hit rate; some papers call this recall).
 - `recall_all@k`: 1 if they cover all.
 - `recall_capped@k`: the relevant messages that they cover, over the number of relevant messages or k, whichever is
   smaller: at most 1, so that a query with more than k can be answered in full. LMEB's R_cap@k.
-- `nDCG@k`: trec_eval's, over the first k *messages*.
+- `nDCG@k`: trec_eval's, over the first k places.
 - `nDCG_longmemeval@k`: LongMemEval's own: binary relevance, and rank 2 weighs as much as rank 1.
 - `MRR`, `MAP`: over the whole ranking, as deep as the run goes.
 - `tokens@k`: the tokens of the first k documents: what that recall costs.
@@ -24,11 +26,16 @@ that tells of its messages in other words counts for them when it is read whole,
 read in place of a near duplicate; for a quotation they count where they repeat it. It is of messages alone, in the
 tokens of `tokens@k`, and where nothing is quoted never above `recall`.
 
+Of an arm that is a ceiling (`RunReading.reachable`) each measure but `tokens` and `judged` is of the best order of the
+documents that could be ranked, each with the near duplicates that any arm lets it stand for, so that no arm passes it;
+its tokens are of what it ranks.
+
 Where a dataset has its evidence corrected too, `repaired.recall@10` is the same by that.
 
 Where the qrels hold messages that were judged and are not relevant, as those of a judged pool do, there is also
 
-- `judged@k`: the fraction of the first k messages that anybody judged, for each k above; others count as not relevant.
+- `judged@k`: the fraction of the messages of the first k documents that anybody judged, for each k above; others count
+  as not relevant.
 
 At session level (`session.recall@5`) a session stands where its first document stands, and k counts sessions.
 
@@ -45,13 +52,14 @@ from typing import Any, Literal
 import ir_measures
 import polars as pl
 import polars.selectors as cs
-from ir_measures import AP, RR, Judged, Measure, R, nDCG
+from ir_measures import AP, RR, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
+from eval.measures.ceiling import best_units, most_within
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
-from eval.measures.ranked_messages import with_near_duplicates
-from eval.measures.token_budget import recall_within
+from eval.measures.ranked_messages import covered_by, placed_by_document, units_of, with_near_duplicates
+from eval.measures.token_budget import evidence_counts, readings, recall_within
 from lcm.errors import LcmError
 
 Level = Literal["message", "session"]
@@ -122,9 +130,8 @@ class Retrieval:
     def _of_run(self, reading: RunReading, dataset: Dataset) -> pl.DataFrame:
         workspace = workspace_of_query(dataset)
         sessions = session_of_message(dataset)
-        of_message = ["workspace_id", "message_id"]
         qrels = dataset.qrels.filter(pl.col("relevance") > 0)
-        through_messages = qrels.join(workspace, on="query_id").join(sessions, on=of_message)
+        through_messages = qrels.join(workspace, on="query_id").join(sessions, on=["workspace_id", "message_id"])
         session_qrels = pl.concat(
             [
                 through_messages.select("query_id", "session_id", "relevance"),
@@ -144,26 +151,20 @@ class Retrieval:
             .join(judged["session"], on="query_id", how="semi", maintain_order="left")
             .join(workspace, on="query_id", how="left", maintain_order="left")
         )
-        shown = with_near_duplicates(ranked)
-        covers = (
-            reading.documents.select("workspace_id", "document_id", message_id="source_message_ids")
-            .join(shown, on=["workspace_id", "document_id"], how="semi", maintain_order="left")
-            .explode("message_id")
-            .join(sessions, on=of_message, how="left", maintain_order="left")
+        covered = covered_by(with_near_duplicates(ranked), reading.documents, sessions)
+        reachable = None if reading.reachable is None else _in_any_order(reading.reachable, workspace)
+        within_reach = (
+            None if reachable is None else covered_by(with_near_duplicates(reachable), reading.documents, sessions)
         )
-        covered = shown.join(
-            covers, on=["workspace_id", "document_id"], how="left", maintain_order="left_right"
-        ).rename({"message_id": "message", "session_id": "session"})
         frames = [pl.DataFrame(schema=QUERY_VALUES_SCHEMA)]
         for level in self.levels:
-            units = _units(covered, level, judged[level])
+            if within_reach is None:
+                units = units_of(covered, level, judged[level])
+                units = placed_by_document(units, judgements[level]) if level == "message" else units
+            else:
+                units = best_units(within_reach, level, judgements[level])
             frames += self._level(level, units, judgements[level], judged[level])
-        sized = ranked.join(
-            reading.documents.select("workspace_id", "document_id", "tokens"),
-            on=["workspace_id", "document_id"],
-            how="left",
-            maintain_order="left",
-        )
+        sized = _sized(ranked, reading.documents)
         frames += self._tokens(sized, judged["session"])
         if "message" in self.levels and (within := self._within()):
             if reading.evidence_text is None:
@@ -171,10 +172,15 @@ class Retrieval:
                     f"{next(iter(within))} needs the words of the documents, which only `lcm evaluate` has: name "
                     "another measure"
                 )
-            frames.append(recall_within(within, sized, covered, reading.evidence_text, dataset))
+            if reachable is None or within_reach is None:
+                frames.append(recall_within(within, sized, covered, reading.evidence_text, dataset))
+            else:
+                first = _sized(reachable, reading.documents).with_columns(before=0)
+                ends = readings(first, within_reach, reading.evidence_text, dataset)
+                frames.append(most_within(within, ends, evidence_counts(dataset)))
         if "message" in self.levels and says_what_was_judged(dataset):
             looked_at = dataset.qrels.select("query_id", "relevance", unit="message_id")
-            frames += self._judged(_units(covered, "message", judged["message"]), looked_at)
+            frames += self._judged(units_of(covered, "message", judged["message"]), looked_at)
         return pl.concat(frames)
 
     def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
@@ -234,18 +240,18 @@ class Retrieval:
         if not isinstance(share, float) or share == 1:
             return ()
         told = (
-            f"nobody judged {1 - share:.1%} of the first {k} messages that the system found: they count as not relevant"
+            f"nobody judged {1 - share:.1%} of what the system's first {k} documents cover: it counts as not relevant"
         )
         return (told,)
 
     def _judged(self, units: pl.DataFrame, looked_at: pl.DataFrame) -> list[pl.DataFrame]:
         """A query for which nothing was found has no row."""
-        theirs = {f"judged@{k}": Judged @ k for k in self._cutoffs()}
-        judgements = _nested(looked_at.join(units, on="query_id", how="semi"), pl.col("relevance"))
-        scores = _calculate(set(theirs.values()), judgements, units)
+        known = units.join(looked_at, on=["query_id", "unit"], how="left", maintain_order="left")
         return [
-            scores.filter(measure=str(measure)).select("query_id", pl.lit(name).alias("measure"), "value")
-            for name, measure in theirs.items()
+            known.filter(pl.col("rank") <= k)
+            .group_by("query_id", maintain_order=True)
+            .agg(pl.lit(f"judged@{k}").alias("measure"), value=pl.col("relevance").is_not_null().mean())
+            for k in self._cutoffs()
         ]
 
     def _tokens(self, sized: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
@@ -302,18 +308,16 @@ def session_of_message(dataset: Dataset) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=schema), *frames], rechunk=True)
 
 
-def _units(covered: pl.DataFrame, level: Level, judged: pl.DataFrame) -> pl.DataFrame:
-    """A ranking of documents as one of messages or sessions: rows query_id, unit, rank, position (1-based).
-
-    A unit stands where the first document that covers it stands, at that document's rank.
-    """
-    return (
-        covered.select("query_id", "rank", unit=level)
-        .filter(pl.col("unit").is_not_null())
-        .join(judged, on="query_id", how="semi", maintain_order="left")
-        .unique(["query_id", "unit"], keep="first", maintain_order=True)
-        .with_columns(position=pl.int_range(1, pl.len() + 1).over("query_id"))
+def _in_any_order(reachable: pl.DataFrame, workspace: pl.DataFrame) -> pl.DataFrame:
+    """With workspace_id and rank, which tells documents of a query apart, no more."""
+    return reachable.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id")).join(
+        workspace, on="query_id", maintain_order="left"
     )
+
+
+def _sized(ranked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    sizes = documents.select("workspace_id", "document_id", "tokens")
+    return ranked.join(sizes, on=["workspace_id", "document_id"], how="left", maintain_order="left")
 
 
 def _column(measure: str, scores: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
@@ -342,6 +346,9 @@ def _ir_measure(name: str) -> Measure:
 def _calculate(measures: set[Measure], judgements: _Nested, units: pl.DataFrame) -> pl.DataFrame:
     """Rows query_id, measure, value, by ir-measures."""
     ranking = _nested(units, -pl.col("position").cast(pl.Float64))
+    for places in ranking.values():  # ir-measures counts what it is given: no place may be empty
+        empty = set(range(1, int(-min(places.values())))) - {int(-place) for place in places.values()}
+        places.update({f"nothing at {place}": -float(place) for place in empty})
     known: list[Measure] = []
     names: list[str] = []
     rows = []

@@ -28,13 +28,42 @@ def recall_within(
             or instead of a near duplicate, whose id then stands here: that says so when it is read whole.
         evidence_text: as in `RunReading`.
     """
-    evidence = _evidence(dataset)
     before = pl.col("tokens").cum_sum().over("query_id", order_by="rank") - pl.col("tokens")
-    read = ranked.select("query_id", "rank", before=before, whole=before + pl.col("tokens"), shown="document_id")
+    ends = readings(ranked.with_columns(before=before), covered, evidence_text, dataset)
+    found = (
+        ends.group_by("query_id", "evidence", "part")
+        .agg(pl.col("parts").first(), pl.col("end").min())
+        .group_by("query_id", "evidence")
+        .agg(pl.when(pl.len() == pl.col("parts").first()).then(pl.col("end").max()).alias("end"))
+        .group_by("query_id")
+        .agg("end")
+    )
+    values = evidence_counts(dataset).join(found, on="query_id", how="left", maintain_order="left")
+    frames = [
+        values.select(
+            "query_id",
+            measure=pl.lit(measure),
+            value=pl.col("end").list.eval(pl.element() <= budget).list.sum().fill_null(0) / pl.col("evidence"),
+        )
+        for measure, budget in budgets.items()
+    ]
+    return pl.concat([pl.DataFrame(schema=QUERY_VALUES_SCHEMA), *frames])
+
+
+def readings(
+    ranked: pl.DataFrame, covered: pl.DataFrame, evidence_text: pl.DataFrame, dataset: Dataset
+) -> pl.DataFrame:
+    """Rows query_id, document_id, tokens, evidence, part, parts, end: after how many tokens a reader has the part.
+
+    Args:
+        ranked: query_id, document_id, rank, tokens, and `before`: what is read before the document.
+        covered, evidence_text: as of `recall_within`.
+    """
+    read = ranked.select("query_id", "rank", "tokens", "before", shown="document_id")
     standing = (
         covered.select("query_id", "workspace_id", "rank", "document_id", message_id="message")
-        .join(read, on=["query_id", "rank"])
-        .join(evidence, on=["query_id", "message_id"])
+        .join(read.rename({"tokens": "whole"}), on=["query_id", "rank"])
+        .join(_evidence(dataset), on=["query_id", "message_id"])
     )
     to_end = pl.col("before") + pl.col("tokens")
     is_itself = pl.col("document_id") == pl.col("shown")
@@ -45,33 +74,19 @@ def recall_within(
     unquoted = standing.filter(quotation="").join(
         evidence_text.drop("quotation"), on=["workspace_id", "message_id", "document_id"]
     )
-    ends = pl.concat(
+    to_whole = pl.col("before") + pl.col("whole")
+    columns = {"document_id": "shown", "tokens": "whole", **{name: name for name in ("evidence", "part", "parts")}}
+    return pl.concat(
         [
-            quoted.select("query_id", "evidence", "part", "parts", end=to_end),
-            unquoted.select(
-                "query_id", "evidence", "part", "parts", end=pl.when(is_itself).then(to_end).otherwise("whole")
-            ),
+            quoted.select("query_id", **columns, end=to_end),
+            unquoted.select("query_id", **columns, end=pl.when(is_itself).then(to_end).otherwise(to_whole)),
         ]
     )
-    found = (
-        ends.group_by("query_id", "evidence", "part")
-        .agg(pl.col("parts").first(), pl.col("end").min())
-        .group_by("query_id", "evidence")
-        .agg(pl.when(pl.len() == pl.col("parts").first()).then(pl.col("end").max()).alias("end"))
-        .group_by("query_id")
-        .agg("end")
-    )
-    counted = evidence.group_by("query_id", maintain_order=True).agg(pl.col("evidence").n_unique())
-    values = counted.join(found, on="query_id", how="left", maintain_order="left")
-    frames = [
-        values.select(
-            "query_id",
-            measure=pl.lit(measure),
-            value=pl.col("end").list.eval(pl.element() <= budget).list.sum().fill_null(0) / pl.col("evidence"),
-        )
-        for measure, budget in budgets.items()
-    ]
-    return pl.concat([pl.DataFrame(schema=QUERY_VALUES_SCHEMA), *frames])
+
+
+def evidence_counts(dataset: Dataset) -> pl.DataFrame:
+    """Rows query_id, evidence: how much there is to find for each query with judged messages."""
+    return _evidence(dataset).group_by("query_id", maintain_order=True).agg(pl.col("evidence").n_unique())
 
 
 def _evidence(dataset: Dataset) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from eval.dataset.sample import Sample
 from eval.measures.rouge import rouge
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder, weights_alone
-from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary
+from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary, windows
 from lcm.errors import LcmError, ModelError
 from lcm.given import read_whole
 from lcm.retrieval.embedder.export import Precision
@@ -163,7 +163,7 @@ def _gap(reference: T5Model, window: Window, one: Sequence[int], other: Sequence
 
 
 def _windows(model: T5Model, texts: Sequence[str], prefix: str, limit: int) -> list[Window]:
-    found = (model.windows(text, prefix, model.max_input_tokens) for text in texts)
+    found = (windows(text, model.tokenizer, prefix, model.max_input_tokens) for text in texts)
     asked = [Window(of_text[0], limit) for of_text in found if of_text]
     if not asked:
         raise ModelError("there is no text to summarise; name a file with a text on each line, texts=FILE")

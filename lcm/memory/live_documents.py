@@ -459,6 +459,8 @@ class LiveDocuments:
             self.incidents["ratings that are no number"] += broken
         self._comparison: tuple[Sequence[str] | None, ComparisonSet] | None = None
         self._kept: tuple[pl.DataFrame | None, dict[Hashable, Any]] = None, {}
+        self.derived: dict[Hashable, Any] = {}
+        """What stages keep of the documents, as `Batch.derived` says."""
         self.indexes.fill(self.frame, indexes_beside)
 
     @property

@@ -148,6 +148,7 @@ def _batch(
         document_vectors=sight.view.vector_index.vectors_of,
         embedding_error=error,
         incidents=live.incidents,
+        derived=live.derived,
         scopes=_told_scopes(first, rules),
         is_in_session=bool(first.shown_message_ids) and (first.session_id or first.conversation_id) is not None,
         turns=sight.turns,

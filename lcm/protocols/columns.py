@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+DAY_MS = 86_400_000
+
 Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
@@ -49,6 +51,19 @@ class Columns:
         for word in words:
             found |= (column == word).to_numpy() == True  # noqa: E712  # of a column with nulls an array of objects
         return self._of_rows(found)
+
+    def days_since(self, instant: str) -> Numbers:
+        """Days from an instant to `asked_at`: below 0 where it lies in the future, NaN where it is unknown."""
+        return (self.numbers("asked_at") - self.numbers(instant)) / DAY_MS
+
+    def days_old(self, *, clamp_future: bool) -> Numbers:
+        """Days since `created_at`: 0 where no time is known, which a transcript without times stores as 1970.
+
+        Args:
+            clamp_future: take what lies in the future as 0 days old; without it, its age is negative.
+        """
+        age = np.where(self.numbers("created_at") > 0, self.days_since("created_at"), 0.0)
+        return np.maximum(age, 0.0) if clamp_future else age
 
     def _of_rows(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values if self._rows is None else values[self._rows]

@@ -6,6 +6,14 @@ from typing import Protocol
 
 import polars as pl
 
+USE_SCHEMA: dict[str, pl.DataType] = {
+    "document_id": pl.String(),
+    "access_count": pl.Int64(),
+    "last_accessed_at": pl.Datetime("ms", "UTC"),
+    "decay_tier": pl.String(),
+}
+"""The use of documents."""
+
 
 class Reinforcement(Protocol):
     """Says how being used changes the documents that a recall returned.
@@ -26,6 +34,6 @@ class Reinforcement(Protocol):
             documents: the visible documents, oldest first; columns as `lcm.store` names them.
             now: when it was asked.
         Returns:
-            Columns document_id, access_count, last_accessed_at, decay_tier.
+            Rows of `USE_SCHEMA`.
         """
         ...

@@ -1,11 +1,11 @@
 """From a query to scored documents: indexes, sources, stages, decay, recovery."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -161,6 +161,8 @@ class Batch:
     turns, and of what lies beneath a summary; columns as `documents`. None = nothing."""
     incidents: Counter[str] = field(default_factory=Counter)
     """What failed and was survived: that of the workspace."""
+    derived: dict[Hashable, Any] = field(default_factory=dict)
+    """What stages keep of the workspace's documents while it is open, under keys of their own."""
     acted: Counter[str] | None = None
     """Counts how many times each slot of the ranking changed an answer, by the slot's name; None = nobody asks, and
     nothing is compared for it."""
@@ -268,6 +270,23 @@ class Slot(Protocol):
 
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
         """Whether nothing is left for it to do between these steps; it is then left out."""
+        ...
+
+
+@runtime_checkable
+class DescribedSource(Source, Protocol):
+    """A source that keeps what its candidates are, so that it can put the documents' columns beside them itself; and
+    what the first steps of a ranking make of them."""
+
+    def described(self, batch: Batch) -> pl.DataFrame:
+        """The candidates as `describe` gives them."""
+        ...
+
+    def begun(
+        self, steps: Sequence[tuple[str, Stage | Expansion]], batch: Batch
+    ) -> tuple[int, pl.DataFrame, Counter[str]]:
+        """How many of the first steps need not be passed again, the rows behind them, and the incidents of passing
+        them."""
         ...
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.protocols.retrieval import REASONS_SCHEMA
+
 
 def beside(frame: pl.DataFrame, columns: Iterable[pl.Series]) -> pl.DataFrame:
     """`with_columns` of columns that are there: without a plan, a fifth of the time."""
@@ -40,3 +42,10 @@ def kept_rows(frame: pl.DataFrame, is_kept: npt.NDArray[np.bool_]) -> pl.DataFra
     if is_kept[:count].all():  # of rows in order those that score enough: no thread need be woken
         return frame if count == len(frame) else frame.head(count)
     return taken(frame, np.flatnonzero(is_kept))
+
+
+def told_of(rows: pl.DataFrame, reason: pl.Expr) -> pl.DataFrame:
+    """Rows of `REASONS_SCHEMA`: a reason, worked out of each row, that no other document gives."""
+    return rows.select("query_id", "document_id", reason=reason, like_id=pl.lit(None, pl.String)).cast(
+        pl.Schema(REASONS_SCHEMA)
+    )

@@ -11,9 +11,12 @@ from itertools import repeat
 from typing import Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.ranking.ordering import query_runs
 
 _Held = TypeVar("_Held")
 _Made = TypeVar("_Made")
@@ -36,6 +39,25 @@ def documents_of(batch: Batch, ids: pl.Series, columns: Sequence[str]) -> pl.Dat
     """
     found = rows_of(batch.documents, ids, columns)
     return found if batch.turns is None else _filled(found, rows_of(batch.turns, ids, columns))
+
+
+def vectors_of(batch: Batch, ids: pl.Series) -> tuple[Vectors, npt.NDArray[np.int64]]:
+    """Ask for the vector of each document once.
+
+    Returns:
+        The vectors, and for each id the position of its own.
+    """
+    listed = ids.to_list()
+    places = {document_id: place for place, document_id in enumerate(dict.fromkeys(listed))}
+    return batch.document_vectors(list(places)), np.fromiter(map(places.__getitem__, listed), np.int64, len(listed))
+
+
+def queries_of(frame: pl.DataFrame, batch: Batch) -> pl.Series:
+    """Where in the batch the query of each row stands, UInt32."""
+    place = {query_id: at for at, query_id in enumerate(batch.queries["query_id"].to_list())}
+    runs = query_runs(frame)
+    found = np.array([place[query_id] for _, query_id in runs], np.uint32)
+    return pl.Series(np.repeat(found, [size for size, _ in runs]))
 
 
 def texts_of(batch: Batch, ids: pl.Series) -> pl.Series:

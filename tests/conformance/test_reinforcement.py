@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.protocols.reinforcement import Reinforcement
-from lcm.retrieval.reinforcement.use import USE_SCHEMA
+from lcm.protocols.reinforcement import USE_SCHEMA, Reinforcement
 from pipelines.config import building
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 from tests.support.composing import composed

@@ -10,7 +10,7 @@ from pathlib import Path
 from lcm.checks import check_choice, check_range
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder
-from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary
+from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary, windows
 from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE
 from lcm.encoding import well_formed
 from lcm.errors import LcmError, ModelError
@@ -119,7 +119,7 @@ class T5:
         limit = max(1, min(request.target_tokens, self.max_new_tokens))
         max_tokens = self.max_input_tokens or model.max_input_tokens
         before = math.inf
-        while len(found := model.windows(text, self.prefix, max_tokens)) > 1:
+        while len(found := windows(text, model.tokenizer, self.prefix, max_tokens)) > 1:
             if len(found) >= before:
                 return self._failed(ModelError(f"{self._name} makes {len(found)} windows no shorter"))
             before = len(found)

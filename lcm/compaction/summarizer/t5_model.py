@@ -98,10 +98,6 @@ class T5Model:
     def close(self) -> None:
         self.threads.shutdown()
 
-    def windows(self, text: str, prefix: str, max_tokens: int) -> list[list[int]]:
-        """Cut a text into what is read at once: see `windows`."""
-        return windows(text, self.tokenizer, prefix, max_tokens)
-
     def write(self, asked: Sequence[Window], beams: int, length_penalty: float, batch_size: int) -> list[WindowSummary]:
         """Summarise windows in batches of like length, the longest first; a result for each, in order.
 

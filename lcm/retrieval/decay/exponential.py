@@ -6,7 +6,6 @@ import numpy as np
 
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns, Numbers
-from lcm.retrieval.decay.age import days_old
 
 _DAY_SECONDS = 86_400
 
@@ -36,7 +35,7 @@ class Exponential:
         return ("created_at",) if self._has_one_rate else ("created_at", "scope_class")
 
     def multiplier(self, columns: Columns) -> Numbers:
-        age_seconds = days_old(columns, clamp_future=True) * _DAY_SECONDS
+        age_seconds = columns.days_old(clamp_future=True) * _DAY_SECONDS
         return np.exp(-self._rate(columns) * age_seconds)
 
     def strength(self, columns: Columns) -> Numbers:

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from lcm.checks import check_range, check_weights
-from lcm.protocols.columns import Columns, Numbers, Truths
+from lcm.protocols.columns import DAY_MS, Columns, Numbers, Truths
 from lcm.records.document import DEFAULT_RATING
-from lcm.retrieval.decay.age import DAY_MS
 
 _LARGE = 1e300
 """Finite, so that no term cancels another to what is no number."""

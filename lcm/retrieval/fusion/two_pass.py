@@ -17,11 +17,10 @@ from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Decay
 from lcm.records.rules import Rules
-from lcm.retrieval.frames import beside, taken
+from lcm.retrieval.frames import beside, taken, told_of
 from lcm.retrieval.fusion.weighed import recency, share, shares, summary_quality
 from lcm.retrieval.lookup import texts_of
 from lcm.retrieval.ranking.ordering import best_first, first_places, of_queries, query_numbers, with_rank
-from lcm.retrieval.ranking.reasons import told_of
 from lcm.retrieval.source.candidates import read_by
 from lcm.retrieval.terms import Terms, TermWords
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from lcm.protocols.described_source import DescribedSource
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Expansion, Slot, Source, Stage, TellsReasons
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.lookup import KeptBeside
-from lcm.retrieval.ranking.ordering import best_first, is_one_query, places
+from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by, read_by
 
 POOL_ACTED = "pool"
@@ -186,11 +185,9 @@ _steps_of = KeptBeside(_steps, _KEPT)
 
 
 def _carried(frame: pl.DataFrame, steps: Sequence[tuple[str, Stage | Expansion]]) -> pl.DataFrame:
-    """The rows of many queries without what documents are described by and none of the steps reads: each step that
+    """The rows without what documents are described by and none of the steps reads: each step that
     brings rows into another order moves every column."""
     reads = [read_by(step) for _, step in steps if not getattr(step, "is_off", False)]
-    if is_one_query(frame):
-        return frame
     return frame.drop(set(DESCRIBED_BY).difference(*reads), strict=False)
 
 

@@ -6,7 +6,8 @@ from datetime import datetime
 
 import polars as pl
 
-from lcm.retrieval.reinforcement.use import USE_SCHEMA, used
+from lcm.protocols.reinforcement import USE_SCHEMA
+from lcm.retrieval.reinforcement.recall import used
 
 
 @dataclass(frozen=True, slots=True)

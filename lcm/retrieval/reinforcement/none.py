@@ -6,7 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
-from lcm.retrieval.reinforcement.use import USE_SCHEMA
+from lcm.protocols.reinforcement import USE_SCHEMA
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,15 @@ import logging
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_weights
 from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.frames import beside
-from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.lookup import queries_of, vectors_of
+from lcm.retrieval.ranking.ordering import best_first, rows_by_size
 from lcm.retrieval.ranking.stages.clamp import clamp01
-from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
 from lcm.retrieval.reranker.blending import beyond, check_window, first
 
 _log = logging.getLogger(__name__)
@@ -68,20 +67,12 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> Numbers | None:
         return np.empty(0)
     if batch.embedding_error is not None:
         return None
-    documents, document_of_row = document_vectors(frame, batch)
+    documents, document_of_row = vectors_of(batch, frame["document_id"])
     if documents.shape[1] != batch.vectors.shape[1]:
         return None
-    query_of_row, queries = _query_of_row(frame, batch), batch.vectors.astype(np.float64)
+    query_of_row, queries = queries_of(frame, batch).to_numpy(), batch.vectors.astype(np.float64)
     cosines = np.empty(len(frame))
     for rows in rows_by_size(frame, _ROWS_AT_ONCE):
         found = documents[document_of_row[rows]].astype(np.float64)
         cosines[rows] = np.einsum("qrd,qd->qr", found, queries[query_of_row[rows[:, 0]]])
     return cosines
-
-
-def _query_of_row(frame: pl.DataFrame, batch: Batch) -> npt.NDArray[np.uint32]:
-    """Where in the batch each row's query stands."""
-    runs = frame["query_id"].rle().struct.unnest()
-    numbered = batch.queries.select(value="query_id").with_row_index("position")
-    found = runs.join(numbered, on="value", how="left", maintain_order="left")
-    return np.repeat(found["position"].to_numpy(), found["len"].to_numpy())

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
@@ -70,15 +69,6 @@ def pooled(pools: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if not pools:
         return branch([], "cosine", "dense_rank")
     rows = pl.concat(pools, rechunk=True)
-    queries = rows["query"].to_numpy()
-    if len(queries) and queries.min() == queries.max():  # a live query: looking its ids up is faster than a plan
-        ids = rows["document_id"].to_list()
-        firsts = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
-        if len(firsts) < len(ids):
-            rows = rows[pl.Series(np.array(sorted(firsts.values()), np.uint32))]
-        ranks = np.empty(len(rows), np.int64)
-        ranks[np.argsort(-rows["cosine"].to_numpy(), kind="stable")] = np.arange(1, len(rows) + 1)
-        return beside(rows, [pl.Series("dense_rank", ranks)])
     rows = rows.unique(_KEYS, keep="first", maintain_order=True)
     place = pl.col("cosine").rank("ordinal", descending=True).over("query")
     return rows.with_columns(dense_rank=place.cast(pl.Int64))

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import Batch, Branch, Raw
-from lcm.retrieval.ranking.evidence.haystack import haystack_of
+from lcm.retrieval.ranking.evidence.talk import talk_of
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, asked, check_branch
 from lcm.retrieval.source.dense import Dense
 
@@ -46,13 +47,14 @@ class BySpeaker:
 
 def _by_named(batch: Batch) -> Iterator[Batch]:
     """The queries that name the same speakers, and what these have said."""
-    haystack = haystack_of(batch.documents)
+    talk = talk_of(batch)
     groups: dict[frozenset[str], list[int]] = {}
     for row, text in enumerate(batch.queries["text"]):
-        if named := haystack.speakers.named(text):
+        if named := talk.speakers.named(text):
             groups.setdefault(named, []).append(row)
     for named, rows in groups.items():
-        documents = batch.documents.filter(pl.Series([haystack.authors[turn] in named for turn in haystack.turns]))
+        is_theirs = np.isin(talk.authors, [talk.talks.authors[author] for author in named])
+        documents = batch.documents.filter(pl.Series(is_theirs[talk.turns]))
         yield replace(
             batch,
             queries=batch.queries[rows],

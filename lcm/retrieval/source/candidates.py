@@ -7,10 +7,11 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from lcm.protocols.columns import Columns, Truths
 from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
 from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
 from lcm.retrieval.frames import beside
-from lcm.retrieval.lookup import documents_of
+from lcm.retrieval.lookup import documents_of, queries_of
 
 CANDIDATE_SCHEMA: dict[str, pl.DataType] = {
     "query_id": pl.String(),
@@ -55,6 +56,8 @@ OF_ANNOTATION = frozenset({"category", "importance", "temporal_type", "valid_unt
 """Of these, what an annotation writes."""
 
 SCOPE_CLASS = pl.Enum(SCOPE_CLASSES)
+_CLASSES = pl.Series("scope_class", SCOPE_CLASSES, SCOPE_CLASS)
+_SESSION, _DURABLE, _GLOBAL = map(SCOPE_CLASSES.index, ("session", "durable", "global"))
 
 _KEYS = ["query", "document_id"]
 _ASKED = ("query_id", "asked_at")
@@ -196,42 +199,22 @@ def _classed(rows: pl.DataFrame, batch: Batch) -> pl.DataFrame:
     """Add `scope_class`: `session` of what was said in the asker's own session (conversation, where the query names no
     session); of the rest `global` what is shared, else `durable`.
     """
-    if len(batch.queries) == 1:
-        classes = pl.Series("scope_class", _classes(rows, batch), pl.String)
-        return rows.hstack([classes.cast(SCOPE_CLASS)])  # a third of what making it of words takes
-    elsewhere = pl.when(batch.is_shared).then(pl.lit("global")).otherwise(pl.lit("durable")).cast(SCOPE_CLASS)
-    own = batch.queries.select("query_id", _session="session_id", _conversation="conversation_id")
-    if own["_session"].null_count() == own["_conversation"].null_count() == len(own):
-        return rows.with_columns(scope_class=elsewhere)
-    is_own = pl.coalesce(
-        pl.col("session_id") == pl.col("_session"), pl.col("conversation_id") == pl.col("_conversation"), pl.lit(False)
-    )
-    return (
-        rows.join(own, on="query_id", how="left", maintain_order="left")
-        .with_columns(scope_class=pl.when(is_own).then(pl.lit("session", SCOPE_CLASS)).otherwise(elsewhere))
-        .drop("_session", "_conversation")
-    )
+    is_shared = Columns(rows).are("scope", GLOBAL_SCOPE) & (batch.scopes is not None)
+    classes = np.where(_are_own(rows, batch), _SESSION, np.where(is_shared, _GLOBAL, _DURABLE)).astype(np.uint32)
+    return rows.hstack([_CLASSES[pl.Series(classes)]])
 
 
-def _classes(rows: pl.DataFrame, batch: Batch) -> list[str]:
-    """The same of one query, row by row."""
-    session, conversation = batch.queries["session_id"][0], batch.queries["conversation_id"][0]
-    elsewhere = ["durable"] * len(rows)
-    if batch.scopes is not None:
-        elsewhere = ["global" if scope == GLOBAL_SCOPE else "durable" for scope in rows["scope"].to_list()]
-    if session is None and conversation is None:
-        return elsewhere
-    said = zip(rows["session_id"].to_list(), rows["conversation_id"].to_list(), elsewhere, strict=True)
-    return [
-        "session"
-        if (
-            of_session == session
-            if of_session is not None and session is not None
-            else of_conversation == conversation and conversation is not None
-        )
-        else other
-        for of_session, of_conversation, other in said
-    ]
+def _are_own(rows: pl.DataFrame, batch: Batch) -> Truths:
+    """Which rows were said in the session of their query, or in its conversation where a session is unknown."""
+    own = batch.queries.select("session_id", "conversation_id")
+    if all(column.null_count() == len(column) for column in own):
+        return np.zeros(len(rows), np.bool_)
+    of_query = queries_of(rows, batch)
+    told = rows["session_id"] == own["session_id"][of_query]
+    if told.has_nulls():
+        is_talk = rows["conversation_id"] == own["conversation_id"][of_query]
+        told = told.zip_with(told.is_not_null(), is_talk)
+    return np.asarray(told.to_numpy() == True)  # noqa: E712  # where nothing is known it is not the same
 
 
 def asked(source: Source) -> tuple[str, ...]:

@@ -13,12 +13,14 @@ from eval.dataset.dataset import SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.retrieval import Retrieval
 from lcm.memory.memory import Memory
+from lcm.protocols.retrieval import Batch
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.shuffled import Shuffled
 from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript
@@ -139,6 +141,50 @@ def test_the_oracle_is_full_wherever_the_cutoff_and_time_allow() -> None:
     assert found["session.recall@2"] == 1
     late = dataset({"early": ["0", "7"]}, asked=[Query("early", "goats", minute(2))])
     assert means(outcome(late), "oracle")["recall"] == 1 / 2
+
+
+def first_stands_for_all(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+    others = pl.col("document_id").over("query_id", mapping_strategy="join")
+    is_first = pl.col("score") == pl.col("score").max().over("query_id")
+    return frame.with_columns(stands_for=pl.when(is_first).then(others).otherwise([]))
+
+
+def test_no_arm_passes_the_oracle_by_any_measure() -> None:
+    """Documents overlap, one may stand for others, and of the evidence at the end of the talk the first document stands
+    at its start."""
+    asked = [Query("early", "goats", minute(5)), *queries()]
+    judged = {"early": ["1", "2", "6"], "q0": ["1", "2", "5", "6"], "q1": ["3"]}
+    data = dataset(judged, {"q2": ["session 1"], "q1": ["session 0"]}, asked)
+    arms: dict[str, Oracle | Ranking] = {"oracle": Oracle(), "newest": Ranking(Recent(pool_size=None))}
+    arms |= {f"random {seed}": Ranking(Shuffled(pool_size=20, seed=seed)) for seed in range(3)}
+    arms["standing"] = Ranking(Shuffled(pool_size=20), {"first": first_stands_for_all})
+    names = [
+        "recall@1",
+        "recall@2",
+        "recall_all@1",
+        "nDCG@1",
+        "nDCG@2",
+        "MRR",
+        "MAP",
+        "recall@9t",
+        "recall@20t",
+        "tokens",
+    ]
+    values = experiments.outcome(data, system(extraction=Pairs()), {"retrieval": Retrieval(names)}, arms).values
+    ceiling = values.filter(arm="oracle").select("query_id", "measure", most="value")
+    others = values.filter(pl.col("arm") != "oracle", ~pl.col("measure").str.starts_with("tokens"))
+    held = others.join(ceiling, on=["query_id", "measure"])
+    assert len(held) == len(others) > 0
+    assert held.filter(pl.col("value") > pl.col("most") + 1e-12).is_empty()
+
+
+def test_a_session_is_within_reach_by_any_document_of_it() -> None:
+    """The judged message says nothing, so that no document is made of it."""
+    talk = transcript()
+    silent = replace(talk, messages=(replace(talk.messages[0], content=""), *talk.messages[1:]))
+    found = means(outcome(replace(dataset({"q0": ["0"]}), transcripts=(silent,))), "oracle")
+    assert found["recall"] == 0
+    assert found["session.recall@1"] == found["session.MRR"] == 1
 
 
 def test_evidence_of_another_workspace_with_the_same_ids_is_left_alone() -> None:

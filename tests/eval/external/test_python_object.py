@@ -4,12 +4,15 @@ import json
 import re
 import sys
 from contextlib import closing
+from dataclasses import replace
 from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 
+from eval.arms.oracle import Oracle
 from eval.external.contract import FaultError, Found, Told, read_found, read_told, reset_arguments
 from eval.external.mcp import Mcp, McpConnection
 from eval.external.mcp_tool import Tool
@@ -54,6 +57,16 @@ def test_what_a_class_says_of_itself_when_it_is_reset_is_heard_and_plain_texts_a
         connection.call("add", {"messages": [{"id": "m", "content": "a goat"}]})
         asked = {"query": "goat", "k": 1, "asked_at": "2026-01-01", "scopes": None}
         assert read_found(connection.call("search", asked)) == [Found("a goat")]
+
+
+def test_the_oracle_reads_the_texts_that_were_returned_too() -> None:
+    """No message covers more than itself, and one text may hold all."""
+    of = dataset()
+    both = replace(of, qrels=pl.concat([of.qrels, of.qrels.with_columns(query_id=pl.lit("q0"))]).unique())
+    external = External(PythonObject("tests.support.external.memories.Whole"))
+    measures = {"retrieval": Retrieval(names=["recall@1", "recall@20"])}
+    outcome = experiments.outcome(both, system(ranking=external), measures, {"oracle": Oracle()})
+    assert values(outcome)["q0"] == values(outcome, arm="oracle")["q0"] == 3 / 4
 
 
 def test_what_a_class_raises_is_an_error_of_that_call() -> None:

@@ -117,8 +117,21 @@ def test_a_message_covered_twice_counts_once_at_its_first_place() -> None:
     covers = {"first": ["m0", "m1"], "second": ["m2"], "again": ["m1", "m3"]}
     names = ("recall@1", "recall@3", "MRR", "MAP", "tokens@2")
     found = values(names, {"q": ["first", "second", "again"]}, {"q": ["m1", "m3"]}, covers)
-    average = pytest.approx((1 / 2 + 2 / 4) / 2)  # m0, m1, m2, m3
-    assert [found["q", name] for name in names] == [1 / 2, 1, 1 / 2, average, 20]
+    average = pytest.approx((1 / 1 + 2 / 3) / 2)
+    assert [found["q", name] for name in names] == [1 / 2, 1, 1, average, 20]
+
+
+def test_places_are_of_documents_and_what_shares_one_takes_the_next() -> None:
+    """What is not relevant takes no place beside what is, and the more relevant of one document stands first."""
+    covers = {"none": ["m0", "m1", "m2"], "two": ["m3", "m4", "m5"], "late": ["m6"]}
+    names = ("recall@2", "nDCG@2", "nDCG@4", "MRR", "MAP")
+    found = values(names, {"q": list(covers)}, {"q": {"m3": 1, "m5": 2, "m6": 1}}, covers)
+    second, third, fourth = (1 / math.log2(place + 1) for place in (2, 3, 4))
+    assert found["q", "recall@2"] == pytest.approx(2 / 3)
+    assert found["q", "nDCG@2"] == pytest.approx(2 * second / (2 + second))
+    assert found["q", "nDCG@4"] == pytest.approx((2 * second + third + fourth) / (2 + second + third))
+    assert found["q", "MRR"] == 1 / 2
+    assert found["q", "MAP"] == pytest.approx((1 / 2 + 2 / 3 + 3 / 4) / 3)
 
 
 def test_a_sessions_judgement_of_zero_judges_nothing() -> None:
@@ -278,7 +291,7 @@ def test_where_judgements_say_what_was_looked_at_the_unjudged_share_is_reported(
     ]
     assert values.join(judged, on="measure", how="anti").equals(measured(names, {"q1": found}, data))
     told = Retrieval(names=names).flags(judged, documents_of(SINGLE).with_columns(session_id=pl.lit("s")), pooled)
-    assert told[0] == "nobody judged 50.0% of the first 4 messages that the system found: they count as not relevant"
+    assert told[0] == "nobody judged 50.0% of what the system's first 4 documents cover: it counts as not relevant"
 
 
 def test_each_query_is_answered_from_its_own_workspace_only() -> None:

@@ -6,8 +6,6 @@ import numpy as np
 
 from lcm.protocols.columns import Columns, Numbers
 
-_DAY_MS = 86_400_000
-
 
 @dataclass(frozen=True, slots=True)
 class MyDecay:
@@ -21,8 +19,7 @@ class MyDecay:
             raise ValueError(f"fresh_days must be >= 0, got {self.fresh_days}")
 
     def multiplier(self, columns: Columns) -> Numbers:
-        age_ms = columns.numbers("asked_at") - columns.numbers("created_at")
-        return np.where(age_ms > self.fresh_days * _DAY_MS, 0.5, 1.0)
+        return np.where(columns.days_since("created_at") > self.fresh_days, 0.5, 1.0)
 
     def strength(self, columns: Columns) -> Numbers:
         return self.multiplier(columns)

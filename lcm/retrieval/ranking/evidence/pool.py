@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import date
-from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +10,10 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch, Source
-from lcm.retrieval.ranking.evidence.excerpt import told_apart
-from lcm.retrieval.ranking.evidence.growing_columns import runs
-from lcm.retrieval.ranking.evidence.growing_talk import talk_of
-from lcm.retrieval.ranking.evidence.haystack import USERS, Places
+from lcm.retrieval.ranking.evidence.kept_rows import Places
 from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
-from lcm.retrieval.ranking.evidence.talk import Talk
-from lcm.retrieval.ranking.evidence.time_expressions import spans
+from lcm.retrieval.ranking.evidence.talk import Talk, talk_of, told_apart
+from lcm.retrieval.ranking.evidence.time_evidence import spans
 from lcm.retrieval.ranking.ordering import places, query_runs
 from lcm.retrieval.source.candidates import POOLED, asked, filled, gathered
 
@@ -65,7 +61,7 @@ class Pool:
         if len(batch.documents) <= self.whole_documents:
             return found
         talk, ids, found_ids = talk_of(batch), batch.documents["document_id"], found["document_id"].to_list()
-        numbers = np.fromiter(map(talk.positions.get, found_ids, repeat(-1)), np.int64, len(found))
+        numbers = talk.rows_of(batch.documents, found["document_id"])
         ranks = _best_ranks(found)
         rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"].to_list())}
         taken: list[int | None] = []  # rows that stay, and none for each that stands beside them
@@ -94,7 +90,7 @@ class Pool:
             ranks: the best rank of each in any branch, from 1.
         """
         text, asked_at = batch.queries["text"][row], batch.queries["asked_at"][row]
-        turns = talk.turns[numbers].astype(np.int64)
+        turns = talk.turns[numbers]
         is_kept = ranks <= self.best
         for wanted, most in (
             (_is_by(talk, turns, text), self.speakers),
@@ -103,10 +99,9 @@ class Pool:
             further = np.flatnonzero(wanted & ~is_kept)
             is_kept[further[np.argsort(ranks[further], kind="stable")[:most]]] = True
         centres = turns[ranks <= self.neighbours]
-        near = np.concatenate([talk.next_to(centres, -1), talk.next_to(centres, 1)])
-        near = told_apart(near[near >= 0], len(talk))[0]
-        is_near = np.zeros(talk.documents, np.bool_)
-        is_near[runs(talk.begins[near].astype(np.int64), talk.ends(near))] = True
+        near = np.concatenate([talk.near(1)[centres], talk.near(-1)[centres]])
+        is_near = np.zeros(len(talk.numbers), np.bool_)
+        is_near[talk.documents_of(told_apart(near[near >= 0], len(talk))[0])[0]] = True
         is_near[numbers[is_kept & (numbers >= 0)]] = False
         return np.flatnonzero(is_kept), np.flatnonzero(is_near)
 
@@ -123,9 +118,9 @@ def _is_by(talk: Talk, turns: Places, text: str) -> npt.NDArray[np.bool_]:
     named = talk.speakers.named(text)
     found = np.zeros(len(turns), np.bool_)
     if len(named) == 1:
-        found |= talk.authors[turns] == talk.author_numbers[next(iter(named))]
+        found |= talk.authors[turns] == talk.talks.authors[next(iter(named))]
     elif says_i(text):
-        found |= np.array([role in USERS for role in talk.role_names])[talk.roles[turns]]
+        found |= talk.is_user[turns]
     return found
 
 

@@ -1,5 +1,7 @@
 """What words say: BM25 of a passage, of the turns around it and of its session, without names."""
 
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,17 +10,15 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.columns import with_evidence
-from lcm.retrieval.ranking.evidence.excerpt import Excerpt, Seen
-from lcm.retrieval.ranking.evidence.excerpt_stems import ExcerptStems, SessionStems, counted
-from lcm.retrieval.ranking.evidence.haystack import Haystack, Numbers
-from lcm.retrieval.ranking.evidence.postings import Postings, stem_index
-from lcm.retrieval.ranking.evidence.text_facts import asks, content_words, stem_of
+from lcm.retrieval.ranking.evidence.kept_rows import Numbers, Places
+from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, with_evidence
+from lcm.retrieval.ranking.evidence.text_facts import FORM, stem_of
 
 COLUMNS = (
     "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
     "covered_passage", "words_session", "covered_session",
 )  # fmt: skip
+_K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,62 +46,106 @@ class WordEvidence:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts = batch.queries["text"]
 
-        def evidence(seen: Seen, row: int) -> list[Numbers]:
-            terms = query_stems(seen, texts[row])
-            laid = self._of_excerpt(seen) if isinstance(seen, Excerpt) else self._laid(seen)
-            words = seen.standardised(laid.turns.scores(terms))
+        def evidence(seen: Excerpt, row: int) -> list[Numbers]:
+            talk = seen.talk
+            places = _places(talk, self.window, self.wide_window)
+            terms = [stem_of(word) for word in talk.speakers.query_words(texts[row])]
+            turns, documents, sessions = seen.numbers, seen.documents, talk.sessions[seen.numbers]
+            words = seen.standardised(places.turns.scores(terms)[turns])
             return [
-                seen.standardised(laid.windows.scores(terms)),
-                seen.standardised(laid.wide_windows.scores(terms)),
+                seen.standardised(places.windows.scores(terms)[turns]),
+                seen.standardised(places.wide_windows.scores(terms)[turns]),
                 seen.beside(words, 1),
                 seen.beside(words, -1),
-                seen.beside(words.clip(0.0) * laid.asks, 1),
-                seen.standardised(laid.passages.scores(terms)),
-                laid.passages.coverage(terms),
-                seen.standardised(laid.sessions.scores(terms)[seen.sessions]),
-                laid.sessions.coverage(terms)[seen.sessions],
+                seen.beside(words.clip(0.0) * talk.forms[turns, FORM.index("asks")], 1),
+                seen.standardised(places.passages.scores(terms)[documents]),
+                places.passages.coverage(terms)[documents],
+                seen.standardised(places.sessions.scores(terms)[sessions]),
+                places.sessions.coverage(terms)[sessions],
             ]
 
         return with_evidence(frame, batch, COLUMNS, evidence, max(self.window, self.wide_window))
 
-    def _laid(self, haystack: Haystack) -> "_TurnPostings":
-        key = (WordEvidence, self)
-        if key not in haystack.cache:
-            index, turns = stem_index(haystack, of_turns=False), haystack.turns
-            passages = Postings(index)
-            haystack.cache[key] = _TurnPostings(
-                passages if len(turns) == len(haystack) else Postings(index, turns[:, np.newaxis]),
-                passages,
-                Postings(index, haystack.around(self.window)[turns]),
-                Postings(index, haystack.around(self.wide_window)[turns]),
-                Postings(index, haystack.sessions[turns][:, np.newaxis]),
-                np.array([float(asks(content)) for content in haystack.contents]),
-            )
-        laid: _TurnPostings = haystack.cache[key]
-        return laid
 
-    def _of_excerpt(self, seen: Excerpt) -> "_TurnPostings":
-        index, turns = ExcerptStems(seen), seen.turns
-        return _TurnPostings(
-            Postings(index, turns[:, np.newaxis], counted(seen.talk, "turns")),
-            Postings(index, None, counted(seen.talk, "documents")),
-            Postings(index, seen.around(self.window)[turns], counted(seen.talk, self.window)),
-            Postings(index, seen.around(self.wide_window)[turns], counted(seen.talk, self.wide_window)),
-            Postings(SessionStems(seen), None, counted(seen.talk, "sessions")),
-            seen.talk.facts[seen.numbers, 3].astype(np.float64),
-        )
+class Postings:
+    """BM25 of places that documents make up: a place holds what the documents hold that count in it.
+
+    Source: Lucene's: idf = ln(1 + (N - n + .5) / (n + .5)), weight = f (k1 + 1) / (f + k1 (1 - b + b length / mean
+    length)), k1 = 1.2, b = .75.
+    """
+
+    def __init__(
+        self, held: Callable[[str], tuple[Places, Numbers]], lengths: Numbers, takers: Places | None = None
+    ) -> None:
+        """
+        Args:
+            held: gives the documents that hold a term, ascending, and how often.
+            lengths: terms of each document.
+            takers: shape (documents, any): the places that each document counts in, -1 = none; None = every document
+                is a place.
+        """
+        self._held, self._takers = held, takers
+        if takers is not None:
+            self.count = int(takers.max(initial=-1)) + 1
+            lengths = self._taken(np.arange(len(takers)), lengths)
+        self.count = len(lengths)
+        mean = lengths.mean() if len(lengths) else 0.0
+        self._norms = _K1 * (1 - _B + _B * lengths / (mean or 1.0))
+
+    def scores(self, terms: Sequence[str]) -> Numbers:
+        """BM25 of every place; terms that come twice count once."""
+        found = np.zeros(self.count)
+        for idf, places, times in self._found(terms):
+            found[places] += idf * (times * (_K1 + 1) / (times + self._norms[places]))
+        return found
+
+    def coverage(self, terms: Sequence[str]) -> Numbers:
+        """The share of the terms that are anywhere, weighed by their idf, that each place holds."""
+        found, total = np.zeros(self.count), 0.0
+        for idf, places, _ in self._found(terms):
+            found[places] += idf
+            total += idf
+        return found / total if total else found
+
+    def _found(self, terms: Sequence[str]) -> Iterator[tuple[float, Places, Numbers]]:
+        """Of each term that is anywhere its idf, the places that hold it, and how often."""
+        for term in dict.fromkeys(terms):
+            places, times = self._held(term)
+            if self._takers is not None and len(places):
+                taken = self._taken(places, times)
+                places = np.flatnonzero(taken)
+                times = taken[places]
+            if held := len(places):
+                yield math.log(1 + (self.count - held + 0.5) / (held + 0.5)), places, times
+
+    def _taken(self, documents: Places, numbers: Numbers) -> Numbers:
+        """What every place gets of a number of each of these documents."""
+        assert self._takers is not None
+        takers = self._takers[documents]
+        is_one = takers >= 0
+        gifts = np.broadcast_to(numbers[:, np.newaxis], takers.shape)[is_one]
+        found: Numbers = np.bincount(takers[is_one], weights=gifts, minlength=self.count).astype(np.float64)
+        return found
 
 
-class _TurnPostings(NamedTuple):
+class _Places(NamedTuple):
     turns: Postings
     passages: Postings
     windows: Postings
     wide_windows: Postings
     sessions: Postings
-    asks: Numbers
 
 
-def query_stems(seen: Seen, text: str) -> list[str]:
-    """Stems of a query's content words, without author names."""
-    words = content_words(seen.speakers.without_names(text))
-    return [stem_of(word) for word in words if word not in seen.speakers.names]
+def _places(talk: Talk, window: int, wide_window: int) -> _Places:
+    """Made once a talk."""
+    key = WordEvidence, window, wide_window
+    if key not in talk.cache:
+        turns, passages = talk.turns, Postings(talk.held, talk.lengths)
+        takers = (talk.around(window)[turns], talk.around(wide_window)[turns], talk.sessions[turns][:, np.newaxis])
+        talk.cache[key] = _Places(
+            Postings(talk.held, talk.lengths, turns[:, np.newaxis]) if talk.is_cut else passages,
+            passages,
+            *(Postings(talk.held, talk.lengths, one) for one in takers),
+        )
+    found: _Places = talk.cache[key]
+    return found

@@ -12,9 +12,8 @@ import polars as pl
 from lcm.checks import check_choice, check_range
 from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.frames import beside
-from lcm.retrieval.ranking.ordering import is_one_query, query_numbers
-from lcm.retrieval.ranking.reasons import told_of
+from lcm.retrieval.frames import beside, told_of
+from lcm.retrieval.ranking.ordering import query_numbers
 from lcm.retrieval.ranking.turns import FEW, turn_of
 
 Places = npt.NDArray[np.int64]
@@ -59,8 +58,7 @@ class Crowding:
     def _places(self, frame: pl.DataFrame, queries: Places) -> tuple[Places, npt.NDArray[np.bool_]]:
         """The number of each row's place, of no other query's, and which rows stand in one."""
         if self.within == "turn":
-            apart = () if is_one_query(frame) else ("query_id",)
-            return turn_of(frame, *apart).to_numpy(), np.ones(len(frame), dtype=np.bool_)
+            return turn_of(frame, "query_id").to_numpy(), np.ones(len(frame), dtype=np.bool_)
         if len(frame) <= FEW:
             return _few_sessions(frame["conversation_id"].to_list(), frame["session_id"].to_list(), queries)
         session = pl.struct("conversation_id", "session_id")

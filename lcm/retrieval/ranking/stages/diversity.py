@@ -11,8 +11,8 @@ from lcm.checks import check_range
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.frames import beside
-from lcm.retrieval.ranking.ordering import best_first, places
-from lcm.retrieval.ranking.vectors import document_vectors, rows_by_size
+from lcm.retrieval.lookup import vectors_of
+from lcm.retrieval.ranking.ordering import best_first, places, rows_by_size
 
 _GATHERED_FLOATS = 2_000_000
 """How many components of vectors are laid out at once: 8 MB, which caches hold."""
@@ -44,7 +44,7 @@ class Diversity:
         """Of what steps back, the taken document that it is nearest to, and how near."""
         ordered = best_first(frame)
         is_deferred, rows = self._deferred(ordered, batch), []
-        vectors, vector_of_row = document_vectors(ordered, batch)
+        vectors, vector_of_row = vectors_of(batch, ordered["document_id"])
         queries, ids = ordered["query_id"].to_list(), ordered["document_id"].to_list()
         for row in np.flatnonzero(is_deferred):
             better = [other for other in range(row) if queries[other] == queries[row] and not is_deferred[other]]
@@ -58,7 +58,7 @@ class Diversity:
         is_deferred = np.zeros(len(ordered), dtype=np.bool_)
         if not len(ordered) or places(ordered).max() == 0:
             return is_deferred
-        vectors, vector_of_row = document_vectors(ordered, batch)
+        vectors, vector_of_row = vectors_of(batch, ordered["document_id"])
         # A query's rows are compared in a matrix of their own size: padded, they could round in another way.
         for rows in rows_by_size(ordered, _GATHERED_FLOATS // max(1, vectors.shape[1])):
             is_deferred[rows] = _deferred(vectors[vector_of_row[rows]], self.similarity_threshold)

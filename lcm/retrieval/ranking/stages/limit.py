@@ -6,8 +6,8 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.ordering import best, best_first, is_one_query, with_rank
-from lcm.retrieval.ranking.reasons import told_of
+from lcm.retrieval.frames import told_of
+from lcm.retrieval.ranking.ordering import best, best_first, with_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,6 @@ class Limit:
         check_range(self, "n", ge=1)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        if is_one_query(frame):
-            return best_first(frame).head(self.n)
         return best(frame, self.n)
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:

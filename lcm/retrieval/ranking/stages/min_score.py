@@ -8,8 +8,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.frames import kept_rows
-from lcm.retrieval.ranking.reasons import told_of
+from lcm.retrieval.frames import kept_rows, told_of
 
 
 @dataclass(frozen=True, slots=True)

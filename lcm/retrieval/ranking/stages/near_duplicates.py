@@ -1,6 +1,6 @@
 """Say a thing once: what repeats something better word for word steps back, and that stands for it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -11,13 +11,13 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.frames import beside
-from lcm.retrieval.lookup import KeptBeside, places_of
+from lcm.retrieval.lookup import rows_of
 from lcm.retrieval.ranking.ordering import best_first, query_runs
 
 _Said = frozenset[tuple[str, str]]
 """Pairs of neighbouring words; the first word stands beside the role that speaks."""
 
-
+_NOTHING: _Said = frozenset()
 _SAID_AT_HAND = 1 << 13
 """Texts whose pairs stay at hand: the documents of a conversation come up again in query after query."""
 
@@ -47,9 +47,9 @@ class NearDuplicates:
         ordered = best_first(frame)
         ids = ordered["document_id"].to_list()
         likes: list[tuple[int, int]] = []
-        said, first = _said_by(batch.documents), 0
+        first = 0
         for length, _ in query_runs(ordered):
-            found = self._found(self._read(said, ids[first : first + length]))
+            found = self._found(self._read(batch, ordered["document_id"][first : first + length]))
             likes += [(first + row, first + better) for row, better in found]
             first += length
         deferred = (
@@ -76,10 +76,12 @@ class NearDuplicates:
             "query_id", pl.col("stands_for").alias("document_id"), told.alias("reason"), "like_id"
         )  # fmt: skip
 
-    def _read(self, said: "_SaidBy", ids: Sequence[str]) -> Iterator[_Said]:
+    def _read(self, batch: Batch, ids: pl.Series) -> Iterator[_Said]:
         """What each document says, read as far as it is asked for: few are looked at of many."""
         for first in range(0, len(ids), 2 * self.n):
-            yield from said.of(ids[first : first + 2 * self.n])
+            seen = rows_of(batch.documents, ids[first : first + 2 * self.n], ["role", "text"])
+            for role, text in zip(seen["role"].to_list(), seen["text"].to_list(), strict=True):
+                yield _NOTHING if text is None else _said(role or "", text)
 
     def _found(self, said_by: Iterable[_Said]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of documents, which come best first."""
@@ -99,29 +101,6 @@ class NearDuplicates:
 
     def _is_like(self, said: _Said, better: _Said) -> bool:
         return len(said) >= max(1.0, self.least_shared * len(better)) and said <= better
-
-
-class _SaidBy:
-    """What the documents of a frame say: read when it is first asked for, for one is asked for again and again."""
-
-    def __init__(self, documents: pl.DataFrame) -> None:
-        self._places = places_of(documents)
-        self._roles, self._texts = documents["role"], documents["text"]
-        self._said: dict[int, _Said] = {}
-        """By place in the frame."""
-
-    def of(self, ids: Sequence[str]) -> list[_Said]:
-        """Of documents by their ids; nothing of one that is not in the frame."""
-        count = len(self._texts)
-        places = [self._places.get(one, count) for one in ids]
-        if missing := [place for place in places if place < count and place not in self._said]:
-            at = pl.Series(np.array(missing, np.uint32))
-            for place, role, text in zip(missing, self._roles[at].to_list(), self._texts[at].to_list(), strict=True):
-                self._said[place] = _said(role or "", text or "")
-        return [self._said[place] if place < count else frozenset() for place in places]
-
-
-_said_by = KeptBeside(_SaidBy, 16)
 
 
 @lru_cache(_SAID_AT_HAND)

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.frames import kept_rows
+from lcm.retrieval.frames import kept_rows, told_of
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.ordering import is_one_query
-from lcm.retrieval.ranking.reasons import told_of
 from lcm.writing.noise import are_noise
 
 
@@ -26,12 +25,11 @@ class NoiseFilter:
     """Complaints about the memory are questions about it too."""
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        ids = frame["document_id"]
-        if not is_one_query(frame):
-            ids = ids.unique(maintain_order=True)  # of all different, row by row those of the frame
-        texts = texts_of(batch, ids)
+        ids = frame["document_id"].to_list()
+        unique = pl.Series(list(dict.fromkeys(ids)), dtype=pl.String)
+        texts = texts_of(batch, unique)
         if texts.has_nulls():  # of what the batch does not see
-            ids, texts = ids.filter(texts.is_not_null()), texts.drop_nulls()
+            unique, texts = unique.filter(texts.is_not_null()), texts.drop_nulls()
         is_noise = are_noise(
             texts,
             denials=self.denials,
@@ -39,12 +37,8 @@ class NoiseFilter:
             boilerplate=self.boilerplate,
             complaints=self.complaints,
         )
-        if not is_noise.any():
-            return frame
-        if len(ids) == len(frame):
-            return kept_rows(frame, ~is_noise.to_numpy())
-        noise = ids.filter(is_noise)
-        return frame.filter(~pl.col("document_id").is_in(noise.implode()))
+        noise = set(unique.filter(is_noise).to_list())
+        return kept_rows(frame, np.array([one not in noise for one in ids], np.bool_))
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, that its text is noise."""

@@ -8,7 +8,6 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.decay.age import days_old
 from lcm.retrieval.ranking.stages.clamp import rescored
 
 
@@ -39,5 +38,5 @@ class RecencyBoost:
         return rescored(frame, self._boosted, fallback_ratio=1.0)
 
     def _boosted(self, columns: Columns) -> Numbers:
-        age_days = days_old(columns, clamp_future=self.clamp_future)
+        age_days = columns.days_old(clamp_future=self.clamp_future)
         return columns.numbers("score") + self.weight * np.exp(-age_days / self.half_life_days)

@@ -9,7 +9,6 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.decay.age import days_old, days_since
 from lcm.retrieval.ranking.stages.clamp import rescored
 
 
@@ -60,7 +59,7 @@ class TimeDecay:
             self.max_half_life_multiplier,
             self.access_half_life_days,
         )
-        age_days, floor = days_old(columns, clamp_future=self.clamp_future), self.floor_ratio
+        age_days, floor = columns.days_old(clamp_future=self.clamp_future), self.floor_ratio
         return columns.numbers("score") * (floor + (1.0 - floor) * np.exp(-age_days / half_life_days))
 
 
@@ -81,7 +80,7 @@ def effective_half_life(
     if reinforcement_factor == 0:
         return base_days
     accesses = columns.numbers("access_count", missing=0.0)
-    idle_days = np.maximum(days_since(columns, "last_accessed_at"), 0.0)
+    idle_days = np.maximum(columns.days_since("last_accessed_at"), 0.0)
     remembered = np.where(np.isnan(idle_days), 0.0, accesses * np.exp2(-idle_days / access_half_life_days))
     longer = base_days + base_days * reinforcement_factor * np.log1p(remembered)
     return np.where(accesses > 0, np.fmin(longer, base_days * max_multiplier), base_days)

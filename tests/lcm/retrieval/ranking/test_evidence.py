@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,25 +11,22 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
+from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
-from lcm.retrieval.ranking.evidence.haystack import haystack_of
-from lcm.retrieval.ranking.evidence.haystack_words import HaystackWords
-from lcm.retrieval.ranking.evidence.laid_vectors import LaidVectors
-from lcm.retrieval.ranking.evidence.postings import Postings, TermIndex
+from lcm.retrieval.ranking.evidence.kept_rows import BlockSums, Places, dot_products
 from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
-from lcm.retrieval.ranking.evidence.text_facts import stem_of
-from lcm.retrieval.ranking.evidence.time_evidence import TimeEvidence
-from lcm.retrieval.ranking.evidence.time_expressions import Span, spans
-from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
+from lcm.retrieval.ranking.evidence.talk import Talks
+from lcm.retrieval.ranking.evidence.text_facts import FORM, stem_of
+from lcm.retrieval.ranking.evidence.time_evidence import Span, TimeEvidence, spans
+from lcm.retrieval.ranking.evidence.vector_evidence import LaidVectors, VectorEvidence
 from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
-from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness
+from lcm.retrieval.ranking.evidence.word_likeness import TalkWords, WordLikeness
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.vector_rows import dot_products
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.writing.extraction.steps import Steps
 from tests.lcm.refusals import assert_refused
@@ -94,15 +92,6 @@ def evidence() -> list[Stage]:
     ]  # fmt: skip
 
 
-def test_a_bm25_of_one_term_is_idf_times_weight() -> None:
-    postings = Postings(TermIndex.of([["rome", "rome", "trip"], ["tea"], ["trip", "tea"]]))
-    idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
-    weight = 2 * (1.2 + 1) / (2 + 1.2 * (1 - 0.75 + 0.75 * 3 / 2))
-    assert postings.scores(["rome", "rome"]).tolist() == pytest.approx([idf * weight, 0, 0])
-    both = idf + math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
-    assert postings.coverage(["rome", "trip", "nowhere"]).tolist() == pytest.approx([1, 0, (both - idf) / both])
-
-
 def test_names_are_left_out_of_the_words_of_both_sides() -> None:
     frame = ranked([WordEvidence()], ["Where did Ben's brother go?", "Ben"])
     brother = frame.filter(query_id="q0")["words_passage"].to_list()
@@ -153,15 +142,16 @@ def test_how_far_on_a_turn_was_said_is_told_by_time_then_by_place() -> None:
         said([(None, "old 0")], name="old"),
         said([(None, "beside 0"), (None, "beside 1")], name="beside"),
     )
-    progress = dict(zip(documents["text"], haystack_of(documents).progress, strict=True))
+    progress = dict(zip(documents["text"], Talks().of(documents).progress, strict=True))
     assert progress == pytest.approx({"old 0": 0, "beside 0": 0, "beside 1": 1 / 3, "new 0": 2 / 3, "new 1": 1})
 
 
 def test_what_names_the_speakers_of_an_exchange_is_none_of_its_words() -> None:
     documents = documents_of(said([(None, "Tea?"), (None, "Yes.")]), extraction=Steps(exchange_characters=20))
-    haystack = haystack_of(documents.filter(kind="exchange"))
-    assert haystack.contents == ["Tea?\nYes."]
-    assert haystack.roles == ["exchange"]
+    talk = Talks().of(documents.filter(kind="exchange"))
+    assert talk.forms[:, FORM.index("words")].tolist() == [2]
+    assert [talk.talks.words.names[word] for word in talk.said.words] == ["tea", "yes"]
+    assert talk.is_user.tolist() == [True]
 
 
 def test_time_expressions_are_spans_of_days() -> None:
@@ -203,7 +193,7 @@ def test_who_speaks_is_told_in_any_language() -> None:
 
 
 def test_names_of_any_script_are_left_out_of_a_query() -> None:
-    speakers = haystack_of(documents_of(said([("王梅", "a"), ("Zoë", "b"), ("王梅", "c"), ("Zoë", "d")]))).speakers
+    speakers = Talks().of(documents_of(said([("王梅", "a"), ("Zoë", "b"), ("王梅", "c"), ("Zoë", "d")]))).speakers
     assert speakers.without_names("王梅在哪里？") == "在哪里？"
     assert speakers.without_names("Is Zoë's tea hot?") == "Is tea hot?"
     assert speakers.without_names("Zoës Tee, Zoe's tea") == "Zoës Tee, tea"
@@ -273,12 +263,6 @@ def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Talk) -> N
     assert alone.select(new).equals(together.select(new))
 
 
-def test_a_haystack_is_laid_out_once_and_anew_when_a_text_changes() -> None:
-    documents = documents_of(said([(None, "tea")]))
-    assert haystack_of(documents) is haystack_of(documents.clone())
-    assert haystack_of(documents.with_columns(text=pl.lit("coffee"))).words == [("coffee",)]
-
-
 def test_settings_out_of_range_are_refused() -> None:
     assert_refused(WordEvidence, "be >= 1", window=0)
     assert_refused(TimeEvidence, "be > 0", before_half_life_days=math.nan)
@@ -287,15 +271,19 @@ def test_settings_out_of_range_are_refused() -> None:
 def test_a_word_is_as_like_to_a_turn_as_to_the_nearest_of_its_words() -> None:
     embedder = Hashing()
     texts = ("running shoes", "a runner runs", "tea", "kettle and runway")
-    haystack = haystack_of(documents_of(said([(None, text) for text in texts])))
+    talk = Talks().of(documents_of(said([(None, text) for text in texts])))
+    turns = [("running", "shoes"), ("runner", "runs"), ("tea",), ("kettle", "runway")]
     asked = ["runs", "kettles", "nowhere"]
-    words = HaystackWords.of(haystack, embedder.name, embedder.dim, asked, lambda new: embedder.embed(new, "document"))
-    vectors = {word: words.matrix[number].astype(np.float64) for word, number in words.index.numbers.items()}
-    vectors |= {word: words.vectors[word].astype(np.float64) for word in asked}
+    embedded = dict(zip(words := sorted({*chain(*turns), *asked}), embedder.embed(words, "document"), strict=True))
+    mean = np.mean([embedded[word] for word in set(chain(*turns))], axis=0)
+    vectors = {word: (row - mean) / np.linalg.norm(row - mean) for word, row in embedded.items()}
     for word in asked:
-        nearest = [max(vectors[word] @ vectors[other] for other in own) for own in haystack.words]
-        assert words.likenesses[word] == pytest.approx([max(0.0, one - 0.3) / 0.7 for one in nearest])
-    assert words.likenesses["runs"].max() > 0.5
+        alike, _ = TalkWords(talk, embedder).likeness(talk.everything, [word])
+        nearest = [max(vectors[word] @ vectors[other] for other in own) for own in turns]
+        likeness = np.array([max(0.0, one - 0.3) / 0.7 for one in nearest])
+        weight = math.log1p((4 - likeness.sum() + 0.5) / (likeness.sum() + 0.5))
+        assert alike == pytest.approx(weight * likeness, abs=1e-5)
+        assert word != "runs" or alike.max() > 0.5
 
 
 def test_windows_are_as_near_as_the_sum_of_their_turns() -> None:
@@ -305,17 +293,22 @@ def test_windows_are_as_near_as_the_sum_of_their_turns() -> None:
     )
     with Memory.open(system(extraction=Steps(passage_characters=200))) as memory:
         memory.ingest(Transcript("talk", messages))
-        haystack = haystack_of(memory.documents)
+        talk = Talks().of(memory.documents)
         vectors = memory.live.indexes.vector_index.vectors_of(memory.documents["document_id"].to_list())
-    laid = LaidVectors.of(haystack, vectors)
-    assert len(laid.passages) > len(haystack) == len(messages)
+
+    def vectors_of(documents: Places) -> Vectors:
+        return vectors[documents]
+
+    seen = talk.everything
+    laid = LaidVectors(talk, BlockSums(), vectors_of).of(seen, vectors_of)
+    assert len(laid.passages) > len(talk) == len(messages)
     query = laid.passages[0].astype(np.float64)
-    cosines = laid.of_turns(haystack, dot_products(laid.passages, query))
-    turns = np.array([laid.passages[haystack.turns == turn].sum(axis=0) for turn in range(len(haystack))])
+    cosines = laid.of_turns(seen, dot_products(laid.passages, query))
+    turns = np.array([laid.passages[talk.turns == turn].sum(axis=0) for turn in range(len(talk))])
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
     assert cosines == pytest.approx(turns @ query)
-    near = np.array([turns[[place for place in row if place >= 0]].sum(axis=0) for row in haystack.around(1)])
-    window = cosines + haystack.beside(cosines, 1) + haystack.beside(cosines, -1)
+    near = np.array([turns[[place for place in row if place >= 0]].sum(axis=0) for row in talk.around(1)])
+    window = cosines + seen.beside(cosines, 1) + seen.beside(cosines, -1)
     assert window * laid.per_window == pytest.approx(near @ query / np.linalg.norm(near, axis=1))
 
 

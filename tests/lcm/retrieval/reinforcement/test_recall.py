@@ -5,6 +5,7 @@ from functools import partial
 import polars as pl
 import pytest
 
+from lcm.protocols.reinforcement import USE_SCHEMA
 from lcm.retrieval.decay.exponential import Exponential
 from lcm.retrieval.decay.none import NoDecay
 from lcm.retrieval.decay.weibull import Weibull
@@ -12,7 +13,6 @@ from lcm.retrieval.reinforcement.access_count import AccessCount
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.retrieval.reinforcement.recall import Recall
-from lcm.retrieval.reinforcement.use import USE_SCHEMA
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 
