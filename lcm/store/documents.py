@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +19,7 @@ from lcm.errors import StoreError
 from lcm.records.document import DEFAULT_RATING, GLOBAL_SCOPE, AuthoredNode, Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard
 from lcm.store.conversations import active_conversation
-from lcm.store.rows import INSTANT, LISTED, frame, insertion
+from lcm.store.rows import INSTANT, LISTED, frame, insertion, listed
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
@@ -309,9 +310,9 @@ def _statement(document: Document) -> dict[str, Any]:
 
 def _stored_ids(connection: sqlite3.Connection, document_ids: Sequence[str]) -> set[str]:
     """Those of these ids that are taken."""
-    wanted = to_json([require_id(document_id, "document id") for document_id in document_ids])
-    found = connection.execute(f"SELECT document_id FROM documents WHERE document_id {LISTED}", (wanted,))  # noqa: S608
-    return {document_id for (document_id,) in found}
+    wanted = [require_id(document_id, "document id") for document_id in document_ids]
+    select = "SELECT document_id FROM documents WHERE document_id"
+    return {found for among, some in listed(wanted) for (found,) in connection.execute(f"{select} {among}", some)}
 
 
 def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[str, Any]:
@@ -368,8 +369,9 @@ def _conversation_row(conversations: Mapping[str, int | None], document: Documen
 def _message_rows(connection: sqlite3.Connection, documents: Iterable[Document]) -> dict[str, int]:
     """The keys of the messages that documents name, by their ids; of an unknown one none."""
     named = {require_id(one, "message id") for document in documents for one in document.source_message_ids}
-    select = f"SELECT message_key, message_id FROM messages WHERE message_key {LISTED}"  # noqa: S608 (our own constants)
-    return dict(connection.execute(select, (to_json(sorted(named)),)).fetchall())
+    select = "SELECT message_key, message_id FROM messages WHERE message_key"
+    parts = (connection.execute(f"{select} {among}", some) for among, some in listed(sorted(named)))
+    return dict(chain.from_iterable(parts))
 
 
 def _links(messages: Mapping[str, int], document: Document) -> Iterator[tuple[str, int, int]]:
@@ -511,8 +513,6 @@ def drop_documents(connection: sqlite3.Connection, kind: str) -> None:
 
 def admission_scores(connection: sqlite3.Connection, message_ids: Sequence[str]) -> dict[str, float]:
     """What admission scored the candidates of messages, by message id; one without a score is left out."""
-    rows = connection.execute(
-        f"SELECT message_key, max(score) FROM admission_scores WHERE message_key {LISTED} GROUP BY message_key",  # noqa: S608
-        (to_json(list(message_ids)),),
-    )
-    return dict(rows.fetchall())
+    select = "SELECT message_key, max(score) FROM admission_scores WHERE message_key"
+    parts = (connection.execute(f"{select} {among} GROUP BY message_key", some) for among, some in listed(message_ids))
+    return dict(chain.from_iterable(parts))

@@ -27,7 +27,7 @@ from lcm.store.conversations import (
     set_title,
     touch,
 )
-from lcm.store.rows import LISTED, insertion
+from lcm.store.rows import LISTED, insertion, listed
 from lcm.transcript.images import without_images
 from lcm.transcript.message_tokens import Rendering, message_tokens
 from lcm.transcript.passages import parts_text
@@ -207,8 +207,8 @@ def read_messages(
 
 def messages_by_key(connection: sqlite3.Connection, message_ids: Collection[str]) -> dict[str, Message]:
     """Read records by id; an unknown one is left out."""
-    rows = read_rows(connection, f"message_key {LISTED}", to_json(list(message_ids)))
-    return {row.message_key: decode_message(row) for row in rows}
+    parts = (read_rows(connection, f"message_key {among}", *some) for among, some in listed(list(message_ids)))
+    return {row.message_key: decode_message(row) for row in chain.from_iterable(parts)}
 
 
 def messages_have_words(connection: sqlite3.Connection) -> bool:

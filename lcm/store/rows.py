@@ -3,7 +3,7 @@ all tables share."""
 
 import functools
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -12,9 +12,20 @@ from lcm.errors import StoreError
 
 INSTANT = pl.Datetime("ms", "UTC")
 LISTED = "IN (SELECT value FROM json_each(?))"
-"""What follows a column that is one of the values of a list, which is given as JSON text."""
+"""What follows a column that is one of the values of a list, which is given as JSON text: numbers, or ids of ours."""
 _AT_ONCE = 1 << 12
 """Rows that are held as rows at a time: they take ten times as much memory as in a frame."""
+_IDS_AT_ONCE = 500
+
+
+def listed(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Ids of others, some at a time, each time behind what follows a column that is one of them.
+
+    Not as JSON text: an id may hold a NUL, where SQLite takes a text out of JSON to end.
+    """
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        some = ids[start : start + _IDS_AT_ONCE]
+        yield f"IN ({', '.join('?' * len(some))})", some
 
 
 def insertion(table: str, columns: Collection[str], rows: int = 1) -> str:

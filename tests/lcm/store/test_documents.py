@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from lcm.errors import StoreError
+from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Document
 from lcm.store.documents import DOCUMENT_SCHEMA
 from lcm.store.store import Store
@@ -140,3 +141,16 @@ def test_source_messages_cannot_be_deleted_under_a_document(store: Store) -> Non
     connection.execute("DELETE FROM documents")
     connection.execute("DELETE FROM messages WHERE message_key = 'talk:2'")
     assert connection.execute("SELECT count(*) FROM document_messages").fetchone() == (0,)
+
+
+def test_a_document_names_messages_of_any_id() -> None:
+    named = ["a\0b", "a\0c", "a"]
+    messages = tuple(Message(one, "user", f"said by {one!r}", "talk session") for one in named)
+    with Store() as store:
+        store.ingest(Transcript("talk", messages), TOKENS)
+        stored = store.messages_by_id(named)
+        assert [stored[one].content for one in named] == [one.content for one in messages]
+        store.add_documents([document("d\0", source_message_ids=("a\0c",), conversation_id="talk")])
+        with pytest.raises(StoreError, match="d"):
+            store.add_documents([document("d\0", source_message_ids=("a",), conversation_id="talk", text="other")])
+        assert store.documents()["source_message_ids"].to_list() == [["a\0c"]]
