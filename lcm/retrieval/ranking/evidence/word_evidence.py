@@ -18,6 +18,7 @@ COLUMNS = (
     "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
     "covered_passage", "words_session", "covered_session",
 )  # fmt: skip
+_MOST_KNOWN = 1 << 18  # numbers of the places that are known to hold a term
 _K1, _B = 1.2, 0.75
 
 
@@ -85,6 +86,8 @@ class Postings:
                 is a place.
         """
         self._held, self._takers = held, takers
+        self._known: dict[str, tuple[Places, Numbers]] = {}
+        self._numbers_known = 0
         if takers is not None:
             self.count = int(takers.max(initial=-1)) + 1
             lengths = self._taken(np.arange(len(takers)), lengths)
@@ -110,13 +113,22 @@ class Postings:
     def _found(self, terms: Sequence[str]) -> Iterator[tuple[float, Places, Numbers]]:
         """Of each term that is anywhere its idf, the places that hold it, and how often."""
         for term in dict.fromkeys(terms):
-            places, times = self._held(term)
-            if self._takers is not None and len(places):
-                taken = self._taken(places, times)
-                places = np.flatnonzero(taken)
-                times = taken[places]
+            places, times = self._known.get(term) or self._of(term)
             if held := len(places):
                 yield math.log(1 + (self.count - held + 0.5) / (held + 0.5)), places, times
+
+    def _of(self, term: str) -> tuple[Places, Numbers]:
+        """The places that hold a term, and how often: kept, for queries share words and ask twice."""
+        places, times = self._held(term)
+        if self._takers is not None and len(places):
+            taken = self._taken(places, times)
+            places = np.flatnonzero(taken)
+            times = taken[places]
+        self._numbers_known += len(places)
+        if self._numbers_known > _MOST_KNOWN:
+            self._known, self._numbers_known = {}, len(places)
+        self._known[term] = places, times
+        return places, times
 
     def _taken(self, documents: Places, numbers: Numbers) -> Numbers:
         """What every place gets of a number of each of these documents."""
