@@ -86,6 +86,8 @@ class Gain:
         highest = f"{self.point} {self.best.label}"
         if self.is_better:
             return f"best by {self.measure}: {highest}: {self._difference()}"
+        if not self.others:
+            return f"Keep {self.against}: no other setting finished"
         settings = f"none of {self.others} settings" if self.others != 1 else "the one other setting"
         verb = "is" if self.others != 1 else "is not"
         keep = f"Keep {self.against}: {settings} {verb} significantly better by {self.measure}"

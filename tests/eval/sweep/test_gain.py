@@ -138,6 +138,8 @@ def test_without_a_default_the_first_point_that_finished_stands_for_it(tmp_path:
     found = gained(tmp_path, [low, high], high)
     assert found.told() == "Keep the default: the one other setting is not significantly better by recall@10"
     assert found.record()["verdict"] is None
+    alone = gained(tmp_path, [low, PointResult("x", "system=x", error="no")], low)
+    assert alone.told() == "Keep the default: no other setting finished"
 
 
 def test_the_measure_that_decides_is_no_cost_and_tells_points_apart(tmp_path: Path) -> None:
