@@ -20,6 +20,7 @@ Groups and their choices (GROUP=CHOICE):
 $GROUPS"""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,10 @@ from pipelines.config.readers import keys_unread, parts_read
 from pipelines.steps.point import READ, experiment_of, measured, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep import sweep
+from pipelines.views.output import output
 from pipelines.views.progress import progress, working
 from pipelines.views.readers_table import show_readers
-from pipelines.views.terminal import log_and_report, say, show_run
+from pipelines.views.terminal import log_and_report, say, show_run, tell_json
 
 UNTOLD = 2
 """The exit code where an external memory has no number, though control arms have theirs: a fault is never success."""
@@ -66,8 +68,12 @@ def _is_untold(summary: Mapping[str, Any]) -> bool:
 def explain(config: DictConfig) -> int:
     """Show what reads the keys of a configuration; returns the exit code."""
     plain = as_written(config)
-    show_readers(parts_read(plain, READ), keys_unread(plain, READ))
-    if note := idle_note(config):
+    parts, unread, note = parts_read(plain, READ), keys_unread(plain, READ), idle_note(config)
+    if output().is_json:
+        tell_json({"parts": list(map(asdict, parts)), "unread": list(map(asdict, unread)), "note": note})
+        return 0
+    show_readers(parts, unread)
+    if note:
         say(note)
     return 0
 

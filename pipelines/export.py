@@ -33,6 +33,7 @@ from eval.dataset.dataset import generated_label
 from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
 from eval.sweep.sweep_folder import best_point, numbered_point
+from eval.tracking.environment import quieten
 from eval.tracking.mlflow_log import Mlflow
 from eval.tuning.study import check_pick
 from lcm import __version__
@@ -100,6 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     tracking = building.build(composition.composed(asked.tracking), "tracking")
     if asked.register and not isinstance(tracking, Mlflow):
         raise LcmError("register= needs MLflow: leave tracking=none out")
+    if isinstance(tracking, Mlflow):
+        quieten(tracking.timeout_s)  # what is exported may be fetched from there
     with tempfile.TemporaryDirectory() as scratch:
         source = source_of(asked.source, asked.overrides, tracking, Path(scratch))
         told = export(source, asked.to, asked.name, asked.targets)

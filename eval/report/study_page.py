@@ -9,6 +9,7 @@ import polars as pl
 from eval.experiment.run_folder import read_summary, read_table
 from eval.report.figure import Interval, intervals, lines
 from eval.report.parts import Cell, Facts, Figure, Part, ReportPage, Row, Section, Table
+from eval.report.plain import sentence
 from eval.report.run_page import configuration, survived
 
 _MOST_TRIALS = 50
@@ -32,19 +33,20 @@ def study_page(folder: Path) -> ReportPage:
         _progress(trials, objectives[0]),
         _settings(trials, objectives[0][1], list(assignment)),
         _trials(trials, objectives, list(assignment)),
-        survived(summary),
+        survived({**summary, "notes": ()}),
         configuration(folder),
     ]
     return ReportPage(
         kind="study",
         title=f"{summary['name']}: {len(trials)} trials on {params['dataset']}",
-        headline=_headline(objectives, best, metrics),
+        headline=_headline(objectives, best, summary),
         sections=[section for section in found if section is not None],
     )
 
 
-def _headline(objectives: Sequence[Sequence[str]], best: Mapping[str, Any], metrics: Mapping[str, float]) -> list[str]:
-    measure = objectives[0][1]
+def _headline(objectives: Sequence[Sequence[str]], best: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+    """What was picked, and what that is worth beside the default, in the words of the terminal."""
+    measure, metrics = objectives[0][1], summary["metrics"]
     lines_told = [f"Trial {best['number']} was picked: {measure} {best[measure]:.4f}."]
     estimate = metrics.get(f"cross_validated/{measure}")
     if estimate is not None:
@@ -52,7 +54,8 @@ def _headline(objectives: Sequence[Sequence[str]], best: Mapping[str, Any], metr
     told = ", ".join(
         f"{n:g} {name.removeprefix('trials/')}" for name, n in metrics.items() if name.startswith("trials/") and n
     )
-    return [*lines_told, f"Trials: {told}."]
+    beside = [f"{sentence(line)}." for line in summary.get("notes", ())]
+    return [*lines_told, *beside, f"Trials: {told}."]
 
 
 def _objectives(objectives: Sequence[Sequence[str]], best: Mapping[str, Any]) -> list[tuple[str, str]]:

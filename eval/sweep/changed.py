@@ -64,16 +64,22 @@ _MAKES_ACT = {
 """Group -> what makes it act."""
 
 
-def why_equal(results: Sequence[PointResult]) -> list[str]:
+def why_equal(results: Sequence[PointResult], *, is_default_apart: bool = False) -> list[str]:
     """That all finished points are equal by everything that was measured, and why that may be; empty where they are
-    not, or fewer than two finished."""
+    not, or fewer than two finished.
+
+    Args:
+        is_default_apart: whether the default, which is none of them, is not equal to them.
+    """
     finished = [result for result in results if result.summary is not None]
     if len(finished) < 2 or any(_found(one) != _found(finished[0]) for one in finished[1:]):
         return []
     swept = list(dict.fromkeys(key for result in results for key in result.settings))
-    told = f"all {len(finished)} points are equal by every mean, so none is best"
+    told = f"all {len(finished)} points are equal by every mean"
+    keys = ", ".join(swept)
+    alone = f"{told}, so none is best: {keys} changed nothing here"
     return [
-        f"{told}: {', '.join(swept)} changed nothing here",
+        f"{told}, and the default is not: {keys} changed nothing between them" if is_default_apart else alone,
         *_reasons(swept, [result.summary or {} for result in finished]),
     ]
 

@@ -86,6 +86,8 @@ class Gain:
         highest = f"{self.point} {self.best.label}"
         if self.is_better:
             return f"best by {self.measure}: {highest}: {self._difference()}"
+        if not self.others:
+            return f"Keep {self.against}: no other setting finished"
         settings = f"none of {self.others} settings" if self.others != 1 else "the one other setting"
         verb = "is" if self.others != 1 else "is not"
         keep = f"Keep {self.against}: {settings} {verb} significantly better by {self.measure}"
@@ -170,9 +172,11 @@ def gain(
             measured, and the first point that finished stands for it.
         measures: of the table, from which the one that decides is taken.
     Returns:
-        None where no point is best: none finished, or all are equal by every measure.
+        None where no point is best: none finished, or all are equal by every measure, to the default too.
     """
     measure = deciding_measure(results, measures)
+    if measure is None and default is not None:  # points that are equal may all be better, or worse
+        measure = deciding_measure([*results, default], measures)
     finished = {number: result for number, result in enumerate(results) if result.summary is not None}
     values = {
         number: value for number, result in finished.items() if (value := result.value(measure or "")) is not None

@@ -57,7 +57,7 @@ def write_sweep(
     seal(folder, (POINTS, PAIRED))
     finished = [result for result in results if result.summary is not None]
     heading = f"{folder.resolve().name}: {len(finished)} of {len(results)} points"
-    equal = why_equal(results) or equal_points(folder, results)
+    equal = why_equal(results, is_default_apart=found is not None) or equal_points(folder, results)
     table_text = markdown(results, measures, heading, [*repeated_notes(results), *equal], found.stars if found else {})
     write_text(folder / TABLE, table_text + gain_markdown(found))
     of_queries = {name for result in finished for name in result.measures or {}}

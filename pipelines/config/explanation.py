@@ -17,6 +17,7 @@ from hydra.errors import (
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from eval.measures.names import HEADLINE, RANKING_MEASURES
 from lcm import faults
 from lcm.errors import LcmError
 from pipelines.config.conf_folder import EVALUATE, chosen_by, groups, settings_of
@@ -32,7 +33,7 @@ _ELSEWHERE = {
 
 _IN_PLACE_OF_A_CHOICE = {
     "system": "; a memory of others is measured by system=external external.command=[PROGRAM] (docs/external.md)",
-    "measures": "; one measure alone is named in a list, measures.retrieval.names=[{choice}]",
+    "measures": "; one measure alone is named in a list, measures.retrieval.names=[{measure}]",
 }
 """Group -> what may be meant by a word that is like none of its choices."""
 _NAMES_ELSEWHERE = {
@@ -132,8 +133,16 @@ def _file_of(error: UnicodeDecodeError) -> str:
 def _choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
     options = sorted(str(option) for option in error.options or groups().get(group) or ())
-    hint = meant(choice, options) or _IN_PLACE_OF_A_CHOICE.get(group, "").format(choice=choice)
+    hint = meant(choice, options) or _IN_PLACE_OF_A_CHOICE.get(group, "").format(measure=_measure(choice))
     return f"{group}={choice}: no such choice; choose one of: {', '.join(options)}{hint}"
+
+
+def _measure(word: str) -> str:
+    """The measure of rankings that a word is nearest to, with its own cutoff; one of them where it is like none."""
+    kind, at, cutoff = word.partition("@")
+    kinds = {name.lower(): name for name in RANKING_MEASURES if name != "judged"}  # which is measured beside them
+    near = difflib.get_close_matches(kind.lower(), kinds, n=1, cutoff=ALIKE)
+    return f"{kinds[near[0]]}{at}{cutoff}" if near else HEADLINE[0]
 
 
 def _unknown_key(text: str, choosing: Choosing | None, pipeline: str) -> str | None:

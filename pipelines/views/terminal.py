@@ -241,7 +241,7 @@ def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None 
     point without measures did not finish."""
     out = console()
     finished = [result for result in results if result.summary is not None]
-    equal = why_equal(results) or equal_points(folder, results)
+    equal = why_equal(results, is_default_apart=gain is not None) or equal_points(folder, results)
     if finished:
         names = compared_by(results)
         rows = {f"{i} {result.label}": result.told for i, result in enumerate(results)}

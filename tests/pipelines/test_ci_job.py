@@ -22,7 +22,8 @@ from tests.pipelines.test_regress import BAD, GOOD, UNSURE
 from tests.support.run_folders import write_run_folder
 
 ROOT = Path(__file__).parents[2]
-WORKFLOW = ROOT / "docs" / "examples" / "regress.yml"
+WORKFLOWS = ("regress", "sentinel")
+"""Of `docs/examples`."""
 JOB = """
 set -eu
 code=0
@@ -153,15 +154,16 @@ def test_a_job_that_cannot_compare_says_why_and_ends_with_2(
     assert not (here / "nothing").exists()
 
 
+@pytest.mark.parametrize("workflow", WORKFLOWS)
 @pytest.mark.parametrize(
     ("code", "inconclusive", "passes"),
     [("0", "fail", True), ("1", "pass", False), ("2", "pass", False), ("3", "fail", False), ("3", "pass", True),
      ("70", "pass", False), ("", "pass", False)],
 )  # fmt: skip
-def test_the_workflow_lets_what_is_inconclusive_pass_by_choice_and_nothing_else(
-    code: str, inconclusive: str, passes: bool
+def test_a_workflow_lets_what_is_inconclusive_pass_by_choice_and_nothing_else(
+    workflow: str, code: str, inconclusive: str, passes: bool
 ) -> None:
-    job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["regress"]
+    job = yaml.safe_load((ROOT / "docs" / "examples" / f"{workflow}.yml").read_text())["jobs"][workflow]
     assert job["env"]["INCONCLUSIVE"] == "fail"
     (verdict,) = [step["run"] for step in job["steps"] if step.get("name") == "Verdict"]
     told = {**os.environ, "CODE": code, "INCONCLUSIVE": inconclusive}

@@ -20,6 +20,7 @@ from pipelines.steps import trial
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.search import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm
+from tests.pipelines.test_report import words
 from tests.support.looked_at import NO_CONTEXTS, ONE_WEIGHT, STUDIED, copied
 
 TWO_WEIGHTS = ("space={fusion.dense_weight: {low: 0.0, high: 1.0}, fusion.lexical_weight: {low: 0.0, high: 1.0}}",)
@@ -53,6 +54,9 @@ def test_a_study_is_kept_told_and_repeated(studied: Finished) -> None:
         *("history.png", "slices.png"),
     }
     assert "4 different configurations are complete; below 30" in studied.stdout
+    page = words(folder(studied) / "report.html")
+    assert read(studied)["notes"]
+    assert all(f"{note[1:]}." in page and note in studied.stdout for note in read(studied)["notes"])
     rows = trials(studied)
     assert rows["number"].to_list() == list(range(4))
     assert rows["fusion.dense_weight"].n_unique() == 4

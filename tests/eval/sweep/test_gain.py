@@ -72,6 +72,19 @@ def test_the_choice_among_many_is_paid_for(tmp_path: Path) -> None:
     assert (alone.stars, chosen.stars) == ({"recall@10": [1]}, {})
 
 
+def test_points_that_are_equal_are_held_against_a_default_that_is_not(tmp_path: Path) -> None:
+    low, high = ([point(tmp_path, f"{values.count(1.0)}{name}", values) for name in "ab"] for values in (LOW, HIGH))
+    found = gained(tmp_path, high, low[0])
+    assert (found.point, found.stars, found.is_better) == (0, {"recall@10": [0]}, True)
+    assert gained(tmp_path, low, high[0]).told().startswith("Keep the default: none of 2 settings is significantly bet")
+    write_sweep(tmp_path, high, ["recall@10"], [["system=12a"], ["system=12b"]], Counter(), found)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["notes"][0] == (
+        "all 2 points are equal by every mean, and the default is not: system changed nothing between them"
+    )
+    assert summary["metrics"]["best/recall@10"] == 0.6
+
+
 def test_a_loss_is_never_best(tmp_path: Path) -> None:
     default, *points = (point(tmp_path, name, values) for name, values in (("d", HIGH), ("a", MIDDLE), ("b", LOW)))
     found = gained(tmp_path, points, default)
@@ -138,6 +151,8 @@ def test_without_a_default_the_first_point_that_finished_stands_for_it(tmp_path:
     found = gained(tmp_path, [low, high], high)
     assert found.told() == "Keep the default: the one other setting is not significantly better by recall@10"
     assert found.record()["verdict"] is None
+    alone = gained(tmp_path, [low, PointResult("x", "system=x", error="no")], low)
+    assert alone.told() == "Keep the default: no other setting finished"
 
 
 def test_the_measure_that_decides_is_no_cost_and_tells_points_apart(tmp_path: Path) -> None:

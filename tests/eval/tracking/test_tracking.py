@@ -234,6 +234,20 @@ def test_a_server_that_fails_is_given_up_soon(copied: Path, behaviour: str, serv
     assert {path: path.read_bytes() for path in copied.iterdir()} == before
 
 
+def test_an_export_waits_for_a_server_as_long_as_it_is_told(
+    lcm: Lcm,  # noqa: F811 - the fixture
+    servers: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MLFLOW_HTTP_REQUEST_TIMEOUT", raising=False)
+    started = time.monotonic()
+    uri = servers["never answers"]
+    done = lcm("export", "unified@champion", "to=preset", f"tracking.uri={uri}", "tracking.timeout_s=1")
+    assert time.monotonic() - started < PATIENCE_S
+    assert (done.code, done.stderr.count("\n")) == (2, 1)
+    assert "unified@champion: it does not answer: " in done.stderr
+
+
 @pytest.fixture
 def servers() -> Iterator[dict[str, str]]:
     """URIs of a server that answers everything with 500, and of one that takes a connection and says nothing."""

@@ -1,5 +1,6 @@
 """Readers: each key of a configuration is read by a part, or nothing depends on it."""
 
+import json
 import shlex
 from collections.abc import Mapping
 from functools import cache
@@ -154,4 +155,8 @@ def test_explain_shows_it_and_runs_nothing(lcm: Lcm) -> None:
     assert "│ ranking.vector.source.pool_size " in finished.stdout
     assert "keys that nothing reads" in finished.stdout
     assert "│ fusion.floor_ratio " in finished.stdout.partition("keys that nothing reads")[2]
+    told = json.loads(lcm("evaluate", "--explain", "system=hybrid", "fusion.dense_weight=0.7", "--json").stdout)
+    (fusion,) = [part for part in told["parts"] if part["written"] == "fusion"]
+    assert fusion["keys"]["fusion.dense_weight"] == 0.7
+    assert {"key", "value", "reason"} == told["unread"][0].keys()
     assert list(finished.place.iterdir()) == []
