@@ -169,7 +169,9 @@ def best_point(folder: Path) -> tuple[Path, str]:
         against = "the default" if best["is_default"] else "the first point"
         number = [one["folder"] for one in summary["points"]].index(best["folder"])
         highest = f"{best['label']}, the highest by {best['measure']}"
-        raise LcmError(not_taken(str(folder), against, f"the point, as {folder}/{number} ({highest})"))
+        raise LcmError(
+            not_taken(str(folder), f"{against} by {best['measure']}", f"the point, as {folder}/{number} ({highest})")
+        )
     if not (point / SUMMARY).is_file():
         raise LcmError(f"{point}, the best point of the sweep, is not there: repeat the sweep, or name another point")
     return point, f"{best['label']}, best by {best['measure']}"

@@ -12,6 +12,7 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.comparison.agreement import MEASURES, SETTINGS, require_same_settings
+from eval.comparison.side import read_side
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summary
 from eval.measures.measure import is_timing
@@ -92,6 +93,9 @@ def two_sides(request: RegressRequest, into: Path, show: Progress) -> tuple[Side
     baseline = _found("baseline", request.baseline, *lookup)
     candidate = None if named is None else _found("candidate", named, *lookup)
     sides = [side for side in (baseline, candidate) if side is not None]
+    for side in sides:
+        if side.preset is None:  # refused before an evaluation that could not be compared
+            read_side(side.folder, side.name, has_config=False)
     measured = next((side for side in sides if side.preset is None), None)
     if candidate is not None:
         settings = SHARED if measured is None else ()

@@ -201,8 +201,8 @@ def test_of_a_sweep_without_a_better_point_one_is_asked_for_by_name(tmp_path: Pa
         with pytest.raises(LcmError) as refused:
             best_point(tmp_path)
         assert str(refused.value) == (
-            f"{tmp_path}: no setting is significantly better than the default: keep it, or name the point, as "
-            f"{tmp_path}/1 (k=2, the highest by recall@10)"
+            f"{tmp_path}: no setting is significantly better than the default by recall@10: keep it, or "
+            f"name the point, as {tmp_path}/1 (k=2, the highest by recall@10)"
         )
     assert numbered_point(tmp_path / "1") == (tmp_path / "b", "k=2")
     assert numbered_point(tmp_path / "b") is numbered_point(tmp_path / "one") is None
