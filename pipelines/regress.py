@@ -143,7 +143,7 @@ def _readable(override: str) -> str:
     if key.startswith("hydra.run."):
         raise LcmError(f"{override}: write into=FOLDER")
     if (found := _LIMIT.fullmatch(key)) is None:
-        measure, _, name = key.removeprefix("regress.measures.").rpartition(".")
+        measure, _, name = key.removeprefix("regress.").removeprefix("measures.").rpartition(".")
         if near := difflib.get_close_matches(name, ("tolerance", "detectable"), n=1, cutoff=0.7):
             raise LcmError(
                 f"{key}: no such key; did you mean regress.measures.{measure or 'recall@10'}.{near[0]}={value}?"

@@ -76,7 +76,7 @@ class Own:
             )
         file, sessions = self.read()
         located, unresolved = self.located(file, sessions)
-        refuse(problems_of(file, unresolved))
+        refuse(problems_of(file, unresolved), has_nearest=any(one.nearest for one in unresolved))
         ends = _ends(sessions)
         qrels = [(one.question.question_id, message_id, 1) for one in located for message_id in one.message_ids]
         quotations = [

@@ -80,14 +80,18 @@ def read_questions(path: Path) -> tuple[Question, ...]:
     return read.questions
 
 
-def refuse(problems: Sequence[Problem]) -> None:
+def refuse(problems: Sequence[Problem], *, has_nearest: bool = False) -> None:
     """Raise the first problem, and say how many there are.
 
+    Args:
+        has_nearest: whether a check has messages to show that may be meant.
     Raises:
         DatasetError: if there is any.
     """
     if problems:
-        more = f" (and {len(problems) - 1} more: `lcm questions check` shows them)" if len(problems) > 1 else ""
+        more = " (`lcm questions check` shows the nearest messages)" if has_nearest else ""
+        if len(problems) > 1:
+            more = f" (and {len(problems) - 1} more: `lcm questions check` shows them)"
         raise DatasetError(f"{problems[0]}{more}")
 
 

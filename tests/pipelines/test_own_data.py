@@ -43,6 +43,9 @@ def test_check_shows_what_is_wrong_with_its_line_and_the_nearest_messages(lcm: L
     assert "Keep thirty, and tell me on Signal" in told[1]
     assert told[-1].startswith(f"wrong: {path}:2: not JSON")
     assert lcm("questions", "check", str(path), SESSIONS, "similarity=2").code == 2
+    path.write_text(wrong.partition("\n")[0])
+    refused = lcm("evaluate", SESSIONS, str(path), "embedder=hashing", "tracking=none").stderr
+    assert refused.endswith("quote words as they were said (`lcm questions check` shows the nearest messages)\n")
 
 
 def test_check_tells_what_was_left_out_and_counts_as_evaluate_does(lcm: Lcm, tmp_path: Path) -> None:
