@@ -255,7 +255,7 @@ class Experiment:
         return not all(isinstance(one, SystemMeasure) for one in self.evaluator.measures.values())
 
     def _has_session_acted(self, results: Sequence[WorkspaceResult]) -> bool:
-        """Whether a large file was taken out of its context, a conversation left out, or a heartbeat hidden."""
+        """Say whether a large file was taken out of its context, a conversation left out, or a heartbeat hidden."""
         rules, transcripts = self.evaluator.system.session, self.evaluator.dataset.transcripts
         if any(one.large_files for one in results) or not all(
             rules.writes(one.conversation_id, one.conversation_id) for one in transcripts

@@ -1,4 +1,4 @@
-"""What the best order of documents reaches, measure by measure: no order of the same documents passes it.
+"""The ceiling of each measure: the value of the best order of the documents, which no other order of them passes.
 
 A measure of places is best where all that is relevant comes at once, most relevant first. How many messages k documents
 cover, and what is read within a budget of tokens, has a bound from above, which is reached where documents do not
@@ -62,7 +62,7 @@ def best_units(covered: pl.DataFrame, level: str, judgements: pl.DataFrame) -> p
 
 
 def most_covered(documents: Iterable[Iterable[str]]) -> list[int]:
-    """How many units one, two, ... documents cover together at the most, up to all documents that differ.
+    """Bound how many units one, two, ... documents cover together, up to all documents that differ.
 
     Beside some others, k documents add no more than the k largest of what each would add by itself; the others are in
     turn each beginning of a greedy cover.
@@ -98,7 +98,7 @@ def most_within(budgets: Mapping[str, int], readings: pl.DataFrame, counted: pl.
 
 
 def _most_found(budgets: np.ndarray, readings: pl.DataFrame) -> np.ndarray:
-    """How much evidence each budget shows at the most.
+    """Bound how many relevant units each budget of tokens shows.
 
     One document may be read in part; each other one is paid for whole, by its parts of evidence in equal shares, so a
     part costs no less than its cheapest share of a document. For each end of the document that is read in part, what

@@ -60,8 +60,8 @@ def units_of(covered: pl.DataFrame, level: str, judged: pl.DataFrame) -> pl.Data
 
 
 def placed_by_document(units: pl.DataFrame, judgements: pl.DataFrame) -> pl.DataFrame:
-    """What is relevant, at the places of documents: rows of `units_of`, whose `position` is the rank of the first
-    document that covers the unit, or the next place where that is taken.
+    """Place relevant units by documents: rows of `units_of`, whose `position` is the rank of the first document that
+    covers the unit, or the next place where that is taken.
 
     Args:
         judgements: query_id, unit, relevance above 0.

@@ -144,14 +144,14 @@ def agreement(
     said: Sequence[WindowSummary],
     beams: int,
 ) -> Agreement:
-    """How summaries agree with those that a reference gave of the same windows."""
+    """Count the summaries that are those of a reference, that differ by a close call, and that differ otherwise."""
     different = [i for i in range(len(asked)) if written[i].ids != said[i].ids]
     close = sum(_gap(reference, asked[i], written[i].ids, said[i].ids, beams) < CLOSE_CALL_NATS for i in different)
     return Agreement(len(asked) - len(different), close, len(different) - close)
 
 
 def _gap(reference: T5Model, window: Window, one: Sequence[int], other: Sequence[int], beams: int) -> float:
-    """How near to a reference two summaries of a window are, in nats: greedy ones where they part, others as wholes."""
+    """The difference that a reference sees in two summaries, in nats: of greedy ones where they part, else whole."""
     end = min(reference.end_ids)
     pair = [[*ids, end][: window.limit] for ids in (one, other)]
     encoded = reference.encode(window.ids)

@@ -50,7 +50,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Where files came from, and what they were."""
+    """The record of fetched files: their origin, and the digest of each."""
 
     origin: str
     """What they are files of: `google-t5/t5-small at df1b051...`, or the address that they lie below."""

@@ -176,9 +176,12 @@ def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] |
     """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding; of these documents, None = of all."""
     if document_ids is None:
         return _every_document(connection)
+    select = "SELECT rowid FROM documents WHERE document_id"
+    parts = (connection.execute(f"{select} {among}", some) for among, some in listed(list(document_ids)))
+    numbers = [number for (number,) in chain.from_iterable(parts)]
     read = connection.execute(
-        f"SELECT {_selected(_STORED)} {_JOINED} WHERE d.document_id {LISTED} ORDER BY {_KNOWN_FROM}, d.rowid",
-        (to_json(list(document_ids)),),
+        f"SELECT {_selected(_STORED)} {_JOINED} WHERE d.rowid {LISTED} ORDER BY {_KNOWN_FROM}, d.rowid",
+        (to_json(numbers),),
     )
     return frame(read, _STORED).select(_WHOLE)
 

@@ -153,4 +153,6 @@ def test_a_document_names_messages_of_any_id() -> None:
         store.add_documents([document("d\0", source_message_ids=("a\0c",), conversation_id="talk")])
         with pytest.raises(StoreError, match="d"):
             store.add_documents([document("d\0", source_message_ids=("a",), conversation_id="talk", text="other")])
-        assert store.documents()["source_message_ids"].to_list() == [["a\0c"]]
+        for found in (store.documents(), store.documents(["d\0"])):
+            assert found["source_message_ids"].to_list() == [["a\0c"]]
+        assert store.documents(["d"]).is_empty()
