@@ -174,22 +174,20 @@ def test_below_plugins_nothing_is_named_after_an_original() -> None:
     assert not named
 
 
-def test_the_code_of_a_group_lies_in_the_folder_of_its_name() -> None:
+def test_the_code_of_a_group_lies_in_the_module_or_folder_of_its_name() -> None:
     groups = {path.name for path in CONF.iterdir() if path.is_dir()}
     wrong = []
+    nulls, others = set(), set()
     for path, node in configurations().items():
         target = node.get("_target_") if isinstance(node, dict) else None
         if target is None or path.parent.name not in groups:
             continue
+        (nulls if path.stem == "none" else others).add(target)
         *folders, module, _ = target.split(".")
-        group = path.parent.name
-        if [folder for folder in folders if folder in groups][-1:] != [group]:
-            wrong.append(f"{path.relative_to(ROOT)}: {target} lies in no folder {group}")
-        if (path.stem == "none") != (module == "none"):
-            wrong.append(
-                f"{path.relative_to(ROOT)}: the null choice none.yaml, it alone, is of a none.py, got {target}"
-            )
+        if path.parent.name not in (module, *[name for name in folders if name in groups][-1:]):
+            wrong.append(f"{path.relative_to(ROOT)}: {target} lies in nothing called {path.parent.name}")
     assert not wrong
+    assert not nulls & others, "the null choice is a class of its own"
 
 
 def test_every_module_is_reached() -> None:

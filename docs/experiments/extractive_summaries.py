@@ -22,7 +22,7 @@ from lcm.compaction.summarizer.extractive import Extractive
 from lcm.protocols.models import Embedder, TextKind, Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import SummaryRequest
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from pipelines.config import building, composition
 
 LEADS = (2, 3)

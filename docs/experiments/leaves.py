@@ -28,7 +28,7 @@ from lcm.errors import TranscriptError
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import SummaryRequest
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.reading import read_transcripts
 from pipelines.config.building import build
 from pipelines.config.composition import composed

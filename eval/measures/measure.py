@@ -25,7 +25,7 @@ from lcm.consent import defined, is_trusted
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.query import Query
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import ScriptAware
 
 _HERE = "eval.measures."
 

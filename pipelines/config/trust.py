@@ -59,6 +59,7 @@ def component(target: Any) -> Any:
         LcmError: if it is none that may be called, with the remedy.
     """
     is_text = isinstance(target, str)
+    target = _today(target) if is_text else target
     if not is_text or not (target in offered()[""] or consent.is_trusted(target)):
         package = target.partition(".")[0] if is_text else ""
         is_others = package not in ("", *consent.OWN, *sys.stdlib_module_names)
@@ -68,6 +69,16 @@ def component(target: Any) -> Any:
         return consent.defined(target)
     except ValueError as error:
         raise LcmError(str(error)) from error
+
+
+def _today(target: str) -> str:
+    """Where a component stands now that a saved configuration names in a module which has become part of another one of
+    its package."""
+    package, *rest = target.rsplit(".", 2)
+    if target in offered()[""] or "." not in package:
+        return target
+    alike = [one for one in offered()[""] if one.startswith(f"{package}.") and one.endswith(f".{rest[-1]}")]
+    return alike[0] if len(alike) == 1 else target
 
 
 def refusals(node: Any, key: str) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import CompactionReport, SummaryRequest
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from pipelines.config import building
 from tests.lcm.compaction.contexts import NOW, Stub, message
 from tests.support.composing import composed

@@ -16,7 +16,7 @@ from lcm.compaction.planned_window import PlannedWindow
 from lcm.compaction.scheduling.asynchronous import Asynchronous
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.faults.forking import Tell, serve
 from tests.faults.killing_connection import KillingConnection
 from tests.lcm.compaction.contexts import head

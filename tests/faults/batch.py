@@ -23,7 +23,7 @@ from lcm.memory.session.rules import SessionRules
 from lcm.store.connection import connect
 from lcm.store.doctor import DoctorCheck, scan
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.faults.forking import Tell, serve
 from tests.faults.killing_connection import KillingConnection
 

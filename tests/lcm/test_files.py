@@ -16,7 +16,7 @@ from lcm.records.conversation import Message
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import minute
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")

@@ -14,7 +14,7 @@ from lcm.protocols.compaction import Compaction
 from lcm.records.conversation import Message
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from pipelines.config import building
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION
 from tests.support.context_results import digest, reports_of, state

@@ -18,7 +18,7 @@ from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.rendering.shown_form import rendered
 from pipelines.config import building

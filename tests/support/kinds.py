@@ -7,7 +7,7 @@ from lcm.memory.memory import Memory
 from lcm.records.document import Document
 from lcm.records.query import Query
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import START, minute, system, transcript
 
 ASKED_AT = START + timedelta(days=3)

@@ -15,7 +15,7 @@ from lcm.memory.scopes.scopes import Scopes
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.document import Document
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.context.recall.dags import fold
 from tests.support.workspaces import minute, system
 

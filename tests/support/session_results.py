@@ -16,7 +16,7 @@ from lcm.memory.session.rules import SessionRules
 from lcm.records.conversation import JournalEntry, Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.rendering.shown_form import rendered
 from pipelines.config import building
 from tests.golden.originals.session_turns import ingest

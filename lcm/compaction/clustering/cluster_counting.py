@@ -7,7 +7,7 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import ContextEntry, SummaryResult
-from lcm.token_estimator.code_points import CodePoints
+from lcm.token_estimator import CodePoints
 
 _FLOOR = CodePoints(empty_tokens=1)
 

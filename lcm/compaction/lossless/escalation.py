@@ -18,7 +18,7 @@ from lcm.javascript import first_units, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import DIRECTIVE_MARK, Level, SummaryRequest, SummaryResult
-from lcm.token_estimator.beginning import first_tokens
+from lcm.token_estimator import first_tokens
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from lcm.errors import LcmError
 from lcm.javascript import first_units, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import ScriptAware
 
 NOTHING_TO_SUMMARISE = "there is nothing to summarise: the text is blank"
 

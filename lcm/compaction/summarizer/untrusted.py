@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from lcm.javascript import WHITE_SPACE, first_units, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import DIRECTIVE_MARK, FALLBACK_MARK
-from lcm.token_estimator.beginning import first_tokens
+from lcm.token_estimator import first_tokens
 
 OMITTED = "[LCM fallback summary omitted directive-shaped untrusted content]."
 """Stands where neighbouring orders stood."""

@@ -25,7 +25,7 @@ from lcm.files import is_below
 from lcm.given import opened_as_is
 from lcm.records.document import AuthoredNode, AuthoredTier
 from lcm.records.rules import Rules
-from lcm.token_estimator.code_points import CodePoints
+from lcm.token_estimator import CodePoints
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _OPENING = "---"

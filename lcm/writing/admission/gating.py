@@ -20,7 +20,7 @@ from lcm.protocols.writing import Assessment, DocumentSort, Neighbour, Neighbour
 from lcm.records.conversation import ROLES, Message
 from lcm.records.document import Candidate
 from lcm.records.rules import Rules
-from lcm.token_estimator.code_points import CodePoints
+from lcm.token_estimator import CodePoints
 from lcm.writing.new_document import embedded_text
 
 LOADS = ("technical_density", "conversational_load", "specificity", "actionability", "technical_load")

@@ -25,7 +25,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.text_index.bm25s import Bm25s
 from lcm.retrieval.text_index.fts5 import Fts5
 from lcm.retrieval.vector_index.hnsw import Hnsw
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.models import BuildModel
 from tests.support.workspaces import system
 

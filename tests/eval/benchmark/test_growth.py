@@ -9,7 +9,7 @@ from lcm.retrieval.text_index.bm25s import Bm25s
 from lcm.retrieval.text_index.fts5 import Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import ranking
 
 GROWTH = Growth(Utf16Units(), Exact(), Hnsw(), Fts5(), Bm25s(), ranking(), sizes=[100, 50], queries=5, k=3, dim=16)

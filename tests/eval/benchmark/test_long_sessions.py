@@ -17,7 +17,7 @@ from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.context.assembly.lossless import Lossless
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 
 pytestmark = pytest.mark.usefixtures("no_full_collections")
 

@@ -9,7 +9,7 @@ from eval.dataset.dataset import Dataset
 from eval.dataset.sample import bundled_directory
 from eval.dataset.sample_long import SampleLong
 from lcm.records.conversation import Message
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.passages import SAID
 from lcm.writing.extraction.wording import words_of

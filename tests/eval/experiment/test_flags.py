@@ -36,8 +36,7 @@ from lcm.retrieval.ranking.stages.diversity import Diversity
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical
-from lcm.token_estimator.recorded import Recorded
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Recorded, Utf16Units
 from tests.eval.tiny import tiny
 from tests.lcm.compaction.contexts import NOW, message
 from tests.support import experiments

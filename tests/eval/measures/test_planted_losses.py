@@ -15,7 +15,7 @@ from lcm.compaction.lossless.lossless import Lossless
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.records.conversation import Transcript
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.eval.measures.test_survival import measured, values
 from tests.support.workspaces import system, transcript
 

@@ -19,7 +19,7 @@ from lcm.records.document import AuthoredNode
 from lcm.records.query import Query
 from lcm.records.summary import Summary
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.eval.tiny import tiny
 from tests.support.workspaces import LINES, minute, system, transcript
 

@@ -27,7 +27,7 @@ from lcm.errors import DatasetError, ModelError
 from lcm.protocols.compaction import Compaction
 from lcm.records.query import Query
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.eval.dataset.test_dialogsum import RECORDS, write_small_dialogsum
 from tests.support import experiments
 from tests.support.workspaces import minute, system

@@ -27,7 +27,7 @@ from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.system import System
 from lcm.records.conversation import Part, Transcript
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import system, transcript
 
 TOKENS = Utf16Units()

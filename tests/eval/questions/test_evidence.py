@@ -15,7 +15,7 @@ from eval.questions.quotation import copies, holding
 from eval.questions.searched_text import searched_texts
 from eval.questions.sessions import Sessions
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.reading import read_transcripts
 from tests.conftest import ROOT
 

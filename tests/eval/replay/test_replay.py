@@ -14,7 +14,7 @@ from lcm.compaction.summarizer.truncate import Truncate
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Event
 from lcm.records.query import Query
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import LINES, minute, system, transcript
 
 ROLES = ("system", "user", "assistant", "tool", "assistant", "user", "assistant", "assistant")

@@ -18,7 +18,7 @@ from lcm.store.conversations import conversation_row
 from lcm.store.messages import ORDINAL_STEP
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -13,7 +13,7 @@ from lcm.compaction.window import Heat, StoredWindow, facts_of
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import MessageHeat, Summary
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import CONVERSATION, NOW, conversation, message, window
 
 THINGS = ("src/app.py", "src/db.py", "docs/plan.md", "https://example.org/a", "nothing that counts")

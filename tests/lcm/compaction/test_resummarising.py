@@ -18,7 +18,7 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.derived import recompute_totals
 from lcm.store.doctor import scan
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import message
 from tests.support.workspaces import minute
 

@@ -15,7 +15,7 @@ from lcm.memory.system import System
 from lcm.protocols.writing import Admission, Assessment
 from lcm.records.rules import VersionedRules
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from pipelines.config import building, composition
 from tests.lcm.compaction.contexts import Stub, compacted, conversation
 from tests.support.workspaces import system, transcript

@@ -17,7 +17,7 @@ from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.truncate import Truncate
 from lcm.language_model.none import NoModel
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import head, lossless
 from tests.lcm.refusals import assert_refused
 

@@ -29,7 +29,7 @@ from lcm.protocols.compaction import Compaction, Summarizer, Work
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import NOW, Stub, head, message
 from tests.lcm.memory.test_turns import CUT, NO_SMALLER, SMALL
 from tests.lcm.refusals import assert_refused

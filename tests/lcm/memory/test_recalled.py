@@ -12,7 +12,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 from lcm.store.documents import DOCUMENT_SCHEMA
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.context.assembly.recorded import NOW
 from tests.support.workspaces import minute, system, transcript
 

@@ -11,7 +11,7 @@ from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.ranking.stages.related import Related
 from lcm.retrieval.source.lexical import Lexical
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import minute, system, transcript
 
 ASKED = Query("q", "goats", minute(600), conversation_id="another talk")

@@ -25,7 +25,7 @@ from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TextKind, Vectors
 from lcm.records.conversation import Message, Part
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.parts import decompose
 from tests.support.workspaces import LINES, minute, system, transcript
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lcm.records.conversation import PART_TYPES, ROLES, Message, Part, Transcript
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import minute
 
 TOKENS = Utf16Units()

@@ -12,7 +12,7 @@ from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
 from lcm.store.context import ContextRecords, item_ids, messages_in, summaries_in
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import NOW, conversation, message, window
 
 

@@ -9,7 +9,7 @@ from eval.dataset.sample import bundled_directory
 from lcm.errors import StoreError
 from lcm.store.messages import message_ids_by_number
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.reading import read_transcripts
 
 

@@ -27,7 +27,7 @@ from lcm.store.search import (
     summary_hits,
 )
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import message
 from tests.lcm.context.recall.dags import START, fold, talk
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.token_estimator.beginning import first_tokens
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import ScriptAware, first_tokens
 
 TOKENS = ScriptAware(rules="0.15")
 

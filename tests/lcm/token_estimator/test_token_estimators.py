@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from lcm.encoding import well_formed
 from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
-from lcm.token_estimator.code_points import CodePoints
-from lcm.token_estimator.recorded import Recorded
-from lcm.token_estimator.script_chars import ScriptChars
-from lcm.token_estimator.utf8_bytes import Utf8Bytes
-from lcm.token_estimator.utf16_units import Utf16Units
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import CodePoints, Recorded, ScriptAware, ScriptChars, Utf8Bytes, Utf16Units
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 CJK = "日本語日本語日"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcm.errors import LcmError
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import read_pieces, reader_of
 

@@ -11,7 +11,7 @@ from lcm.context.assembly.lossless import Lossless
 from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Message
 from lcm.store.store import Store
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import ScriptAware
 from lcm.transcript.images import without_images
 from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.parts import decompose, rebuild_record

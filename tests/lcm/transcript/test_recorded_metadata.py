@@ -10,7 +10,7 @@ from lcm.compaction.guidance.clauses import ClauseRules
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.context.assembly.continuity import TailTurns
 from lcm.records.conversation import Message
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.reading import read_transcripts
 from lcm.transcript.recorded_metadata import recorded
 from tests.lcm.transcript.recordings import write

@@ -10,8 +10,7 @@ from lcm.context.assembly.lossless import Lossless
 from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Event, Message
 from lcm.store.store import Store
-from lcm.token_estimator.recorded import Recorded
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import Recorded, ScriptAware
 from lcm.transcript.message_tokens import Usage, message_tokens, usage_of
 from lcm.transcript.reading import read_transcripts
 from lcm.transcript.rendering.shown_form import rendered

@@ -17,7 +17,7 @@ from lcm.retrieval.source.candidates import describe
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.lexical import Lexical
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.golden.adapters.lancedb_pro.pipeline import Stub
 from tests.golden.adapters.lancedb_pro.ranking import parsed
 from tests.golden.components import asking, component, documents_batch, instant

@@ -23,7 +23,7 @@ from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.lineage import depth_first
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.golden.components import component, instant
 
 NOW_MS = 1_900_000_000_000

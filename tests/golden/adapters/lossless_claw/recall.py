@@ -16,7 +16,7 @@ from lcm.records.summary import Summary
 from lcm.store.query_text import contains_cjk, excerpt, like_pattern, like_terms, match_expression
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.golden.components import component, fields_of
 
 _SAID_FROM = parse_instant("2026-01-05T09:00:00Z")

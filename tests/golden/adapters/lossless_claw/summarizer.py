@@ -11,7 +11,7 @@ from lcm.compaction.summarizer.llm import Llm, variant
 from lcm.compaction.summarizer.target_tokens import requested_tokens
 from lcm.javascript import utf16_length
 from lcm.records.summary import SummaryRequest
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from pipelines.config import building, composition
 from tests.golden.adapters.lossless_claw.tokens import digest, text_of
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving

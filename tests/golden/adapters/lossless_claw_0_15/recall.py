@@ -9,7 +9,7 @@ from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.golden.components import component
 
 _NOW = parse_instant("2026-03-01T12:00:00Z")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lcm.token_estimator.beginning import first_tokens
+from lcm.token_estimator import first_tokens
 from tests.golden.adapters.lossless_claw.tokens import text_of
 from tests.golden.components import component
 

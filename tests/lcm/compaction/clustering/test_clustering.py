@@ -19,7 +19,7 @@ from lcm.store.doctor import scan
 from lcm.store.documents import read_undocumented_shards
 from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction import contexts
 from tests.lcm.compaction.contexts import NOW, Marked, Stub, after_turn, conversation, message
 

@@ -15,7 +15,7 @@ from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import ContextEntry
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import message
 
 ROLES = st.sampled_from(["user", "assistant", "tool", ""])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 
 TEXTS = st.text(st.sampled_from("ab \n茶😀\ud83d"), max_size=300)
 

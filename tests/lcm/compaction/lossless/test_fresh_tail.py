@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lcm.compaction.lossless.fresh_tail import FreshTail, chosen_count, words_of
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import CONVERSATION, NOW, compacted, conversation, head, lossless, message, window
 
 SAID = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6).map(" ".join), min_size=1, max_size=14)

@@ -13,7 +13,7 @@ from lcm.compaction.lossless.hot_spots import HotSpots
 from lcm.compaction.lossless.modes import HOT_TOKENS, TAIL_GROWTH
 from lcm.records.conversation import Message, Part
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import (
     BEGIN,
     CONVERSATION,

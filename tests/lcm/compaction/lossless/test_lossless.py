@@ -10,7 +10,7 @@ import pytest
 from lcm.compaction.lockstep import in_lockstep
 from lcm.records.summary import Summary
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import (
     CONVERSATION,
     NOW,

@@ -12,7 +12,7 @@ from lcm.compaction.lockstep import run
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.errors import AuthError, ModelError
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import NOW, Stub, after_turn, compacted, conversation, head, lossless, window
 from tests.lcm.compaction.lossless.test_lossless import SMALL, WORDS, shape, summarised
 

@@ -14,7 +14,7 @@ from lcm.javascript import utf16_length
 from lcm.protocols.models import TextKind, Vectors
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 
 TOKENS = Utf16Units()
 PLAIN = Extractive(Hashing(), TOKENS, file_operations=False, footer=False)

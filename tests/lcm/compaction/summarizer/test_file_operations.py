@@ -1,7 +1,7 @@
 import pytest
 
 from lcm.compaction.summarizer.file_operations import NO_FILES, file_operations, files_line
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 
 
 def told(text: str) -> list[str]:

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.compaction.summarizer.footer import FOOTER, footer, names
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 
 TOKENS = Utf16Units()
 DROPPED = ["The parser bug hides in parser_test.go.", "That parser bug again.", "We met Alice about the budget."]

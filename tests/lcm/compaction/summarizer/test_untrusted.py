@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lcm.compaction.summarizer.untrusted import OMITTED, harmless_beginning
 from lcm.records.summary import DIRECTIVE_MARK, FALLBACK_MARK
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import ScriptAware
 
 TOKENS = ScriptAware(rules="0.15")
 ORDERS = [

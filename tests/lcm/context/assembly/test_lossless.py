@@ -10,7 +10,7 @@ from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import Summary
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.lcm.context.assembly.recorded import assistant, call, message, result, summary, user
 
 OURS = Lossless(Utf16Units(), fresh_tail_count=1)

@@ -9,7 +9,7 @@ from lcm.protocols.context import ContextRequest, Mention
 from lcm.records.context import Context
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary
-from lcm.token_estimator.weighted import ScriptAware
+from lcm.token_estimator import ScriptAware
 from tests.lcm.context.assembly.recorded import assistant, call, message, result, summary, user
 
 TOKENS = ScriptAware(image_tokens=None)

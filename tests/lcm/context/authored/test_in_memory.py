@@ -12,7 +12,7 @@ from lcm.context.authored.files import AuthoredFiles
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.store.documents import read_nodes
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import minute, system, transcript
 
 TEXT = """\

@@ -13,7 +13,7 @@ from lcm.context.recall.recall import Recall
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.summary import Summary
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.parts import decompose
 

@@ -12,7 +12,7 @@ from lcm.memory.session.preparer import MessagePreparer
 from lcm.memory.session.rules import SessionRules
 from lcm.records.conversation import Message
 from lcm.store.store import Store
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.rendering.shown_form import rendered
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

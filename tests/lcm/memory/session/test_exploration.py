@@ -9,7 +9,7 @@ from lcm.errors import ModelError
 from lcm.javascript import utf16_length
 from lcm.memory.session.preparer import Exploration, text_sample
 from lcm.records.summary import SummaryRequest, SummaryResult
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 
 
 class Names:

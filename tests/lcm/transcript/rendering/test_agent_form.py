@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lcm.records.conversation import Message, Part
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import READERS, read_transcripts
 from lcm.transcript.rendering.agent_form import agent_messages, turn_of

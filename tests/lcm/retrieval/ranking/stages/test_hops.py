@@ -20,7 +20,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.hops import Hops
 from lcm.retrieval.source.by_scope import ByScope
 from lcm.retrieval.source.candidates import branch, describe, merge
-from lcm.token_estimator.utf16_units import Utf16Units
+from lcm.token_estimator import Utf16Units
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import START, system, transcript
