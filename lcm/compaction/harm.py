@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.file_operations import FILES
 from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
@@ -14,6 +13,7 @@ from lcm.compaction.summarizer.passages import in_code, read_source
 from lcm.compaction.summarizer.selection import content_words
 from lcm.records.conversation import Message
 from lcm.records.summary import DIRECTIVE_MARK, FALLBACK_MARK
+from lcm.text import sentences
 
 _KEPT_SHARE = 0.6  # of a rule's content words, in one line of the summary
 _NAMING = (FOOTER.rstrip(), FILES.rstrip())

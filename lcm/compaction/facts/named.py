@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lcm.compaction.facts.statement import ReadText, Statement
 from lcm.compaction.facts.wording import label
-from lcm.retrieval.text_index.words import load_stop_words
+from lcm.text import load_stop_words
 
 _SEGMENT = r"[\w.@+%~-]+"
 _PATH = re.compile(

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lcm.compaction.facts.statement import Call, ReadText
-from lcm.compaction.sentences import sentences
 from lcm.encoding import well_formed
 from lcm.records.conversation import Message
+from lcm.text import sentences
 from lcm.transcript.passages import passages
 from lcm.transcript.plain_text import RESULT_TYPES, block_type
 

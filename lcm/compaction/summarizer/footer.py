@@ -1,6 +1,5 @@
 """The last line of a summary: what it left out, as a cue to expand it."""
 
-import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.statement import Kind
 from lcm.protocols.models import TokenEstimator
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.text import load_stop_words, pairs, split_words, words_in
 
 FOOTER = "Expand for details about: "
 NOTHING_NAMED = "exact wording"
@@ -83,10 +82,10 @@ def footer(
         *(name.casefold() for name in sorted(named, key=lambda name: (-named[name], len(name)))),
     ]
     terms = sorted(weights, key=lambda key: -weights[key])[:_MOST_TRIED]
-    line, used = FOOTER + NOTHING_NAMED, set(_keys(kept))
+    line, used = FOOTER + NOTHING_NAMED, set(words_in(kept))
     chosen: list[str] = []
     for place, key in enumerate([*exact, *terms]):
-        words = _keys(key)
+        words = words_in(key)
         is_word = place >= len(exact)
         if not words or used.issuperset(words) or (is_word and chosen and weights[key] <= least):
             continue
@@ -154,7 +153,7 @@ def _terms(sentence: str) -> Iterator[_Term]:
         word = match[0]
         key = word.casefold()
         runs = split_words(word)[1]
-        yield from (_Term(pair, pair, 1.0) for run in runs for pair in windows(run, 2))
+        yield from (_Term(pair, pair, 1.0) for pair in pairs(runs))
         is_dull = len(word) < _SHORTEST_WORD or key in stop_words or key in _FILLERS or _DULL.search(word)
         if runs or is_dull:
             before = None
@@ -166,8 +165,3 @@ def _terms(sentence: str) -> Iterator[_Term]:
         if before and sentence[before_end : match.start()] == " ":
             yield _Term(f"{before.key} {key}", f"{before.name} {term.name}", _PAIR_WEIGHT, is_pair=True)
         before, before_end = term, match.end()
-
-
-def _keys(text: str) -> list[str]:
-    words, runs = split_words(text)
-    return [*words, *itertools.chain.from_iterable(windows(run, 2) for run in runs)]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lcm.compaction.facts.done import BEFORE
-from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.blocks import named_block
 from lcm.compaction.summarizer.file_operations import FILES
 from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL, Kind, is_user, kind_of
+from lcm.text import sentences
 
 FURTHER = "  "
 """What a summary writes before a further line of a turn."""

@@ -17,7 +17,7 @@ from lcm.compaction.summarizer.kinds import IMPORTANCE, TOOL
 from lcm.compaction.summarizer.passages import Sentence
 from lcm.javascript import utf16_length
 from lcm.protocols.models import Vectors
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.text import is_cjk, load_stop_words, words_in
 
 _MARKS = re.compile(r"[^\w.]+|\.(?!\w)")
 _FIGURES = re.compile(r"\d+(?:[.,]\d+)*")
@@ -115,10 +115,9 @@ def content_words(text: str) -> tuple[int, list[str]]:
     Neighbouring CJK characters count as a word two by two.
     """
     stop_words = load_stop_words("english")
-    words, runs = split_words(text)
-    pairs = [pair for run in runs for pair in windows(run, 2)]
-    told = [word for word in words if len(word) > 1 and word not in stop_words]
-    return len(words) + len(pairs), list(dict.fromkeys([*told, *pairs]))
+    found = words_in(text)
+    told = [word for word in found if is_cjk(word) or (len(word) > 1 and word not in stop_words)]
+    return len(found), list(dict.fromkeys(told))
 
 
 def _sameness(sentence: Sentence) -> str:

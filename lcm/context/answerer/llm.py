@@ -10,7 +10,6 @@ from importlib import resources
 from typing import Any
 
 from lcm.checks import check_range
-from lcm.compaction.sentences import sentences
 from lcm.context.recall.expansion import ExpansionResult, ReachedMessage, most_units
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Answer, Question, begun
@@ -18,6 +17,7 @@ from lcm.encoding import to_json
 from lcm.errors import ModelError
 from lcm.language_model.json_reply import names, object_in
 from lcm.protocols.models import LanguageModel, TokenEstimator
+from lcm.text import sentences
 
 _TASK = resources.files(__package__).joinpath("llm_task.txt").read_text("utf-8")
 

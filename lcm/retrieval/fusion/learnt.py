@@ -10,8 +10,15 @@ from lcm.checks import check_range
 from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.frames import beside
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
+from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
 from lcm.retrieval.ranking.ordering import best_first
+
+EVIDENCE_COLUMNS = frozenset().union(
+    *(stage.makes for stage in (FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence)),
+    *(stage.makes for stage in (FurtherVectorEvidence, VectorEvidence, WordLikeness)),
+)
+"""What stages of evidence make."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lcm.checks import check_range
 from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Candidate, Document
-from lcm.writing.admission.confidence import tokens
+from lcm.text import words_in
 from lcm.writing.deduplication.nearest import atomic_preference
 from lcm.writing.lifecycle import MERGED, VERSIONED, fact_key
 
@@ -62,7 +62,7 @@ class RuleJudge:
 
 
 def _words(record: Candidate | Document) -> frozenset[str]:
-    return frozenset(tokens(f"{record.text}\n{record.content}"))
+    return frozenset(words_in(f"{record.text}\n{record.content}", "han"))
 
 
 def _missing_share(words: frozenset[str], known: frozenset[str]) -> float:

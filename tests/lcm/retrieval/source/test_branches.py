@@ -24,8 +24,7 @@ from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical
 from lcm.retrieval.source.recent import Recent
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Bm25s, Fts5
 from tests.golden.components import documents_batch
 from tests.support import talk
 from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript

@@ -14,7 +14,7 @@ from lcm.protocols.retrieval import Batch, Stage
 from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.ranking.stages.related import Related
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Fts5
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
