@@ -15,7 +15,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from lcm.retrieval.text_index import Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.store.store import Store

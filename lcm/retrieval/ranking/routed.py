@@ -11,7 +11,7 @@ from lcm.protocols.retrieval import Batch, Source, Stage
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.source.tagged import TagPrefixes
+from lcm.retrieval.source.indexes import TagPrefixes
 
 
 @dataclass(frozen=True, slots=True)

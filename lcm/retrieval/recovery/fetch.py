@@ -16,7 +16,7 @@ from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.source.candidates import describe, laid_out
-from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.source.indexes import dense_branch
 
 _MARKS = ("deferred", "is_recovered")
 _log = logging.getLogger(__name__)

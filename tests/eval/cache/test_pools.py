@@ -19,7 +19,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
 from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from tests.support import kinds
 
 

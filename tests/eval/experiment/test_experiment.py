@@ -26,7 +26,7 @@ from lcm.retrieval.ranking.stages.min_score import MinScore
 from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.retrieval.reinforcement.recall import Recall
-from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.branches import Recent
 from pipelines.config import composition
 from tests.eval.tiny import tiny
 from tests.support import experiments

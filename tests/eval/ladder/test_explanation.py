@@ -26,7 +26,7 @@ from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.min_score import MinScore
 from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
 from lcm.retrieval.ranking.stages.time_decay import TimeDecay
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building
 from tests.eval.ladder.test_losses import ASKED, dataset, ranked

@@ -10,7 +10,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.limit import Limit
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.ranking.stages.related import Related
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Lexical
 from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import minute, system, transcript
 

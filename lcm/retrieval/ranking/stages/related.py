@@ -13,8 +13,7 @@ from lcm.retrieval.lookup import documents_of
 from lcm.retrieval.ranking.ordering import best_first
 from lcm.retrieval.ranking.pipeline import RELATED, passed
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.hybrid import tried
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Lexical, tried
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.min_score import MinScore
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Dense, Lexical
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from tests.golden.adapters.lancedb_pro.pipeline import Stub

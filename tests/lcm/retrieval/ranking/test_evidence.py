@@ -36,7 +36,7 @@ from lcm.retrieval.ranking.evidence.vector_evidence import (
     WordLikeness,
 )
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from lcm.writing.extraction.steps import Steps
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system

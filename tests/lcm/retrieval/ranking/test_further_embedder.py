@@ -17,7 +17,7 @@ from lcm.retrieval.embedder.onnx import Onnx
 from lcm.retrieval.embedder.token_sum import TokenSum
 from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from pipelines.config import building
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, system, transcript

@@ -15,7 +15,7 @@ from lcm.retrieval.ranking.stages.neighbours import Neighbours
 from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
 from lcm.retrieval.ranking.stages.z_score import ZScore
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import queries, system, transcript

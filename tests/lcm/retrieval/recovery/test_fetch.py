@@ -20,8 +20,7 @@ from lcm.retrieval.ranking.stages.raw_score import RawScore
 from lcm.retrieval.recovery.failure import FailureRule
 from lcm.retrieval.recovery.fetch import Fetch
 from lcm.retrieval.recovery.none import NoRecovery
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Dense, Lexical
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from lcm.writing.extraction.steps import Steps

@@ -16,14 +16,9 @@ from lcm.retrieval.fusion.weighted_sum import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
 from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
-from lcm.retrieval.source.branches import Branches
-from lcm.retrieval.source.by_session import BySession
-from lcm.retrieval.source.by_speaker import BySpeaker
+from lcm.retrieval.source.branches import Branches, BySession, BySpeaker, Recent
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.lexical import Lexical
-from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
 from lcm.retrieval.text_index import Bm25s, Fts5
 from tests.golden.components import documents_batch
 from tests.support import talk
