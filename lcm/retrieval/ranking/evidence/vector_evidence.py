@@ -19,7 +19,7 @@ from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval import bm25
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
-from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, runs, talk_of, told_apart, with_evidence
+from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, talk_of, told_apart, with_evidence
 from lcm.retrieval.ranking.ordering import query_runs
 
 _log = logging.getLogger(__name__)
@@ -225,8 +225,7 @@ class TalkVectors:
             passages = self._passages.of(seen.documents, made)
         turns, per_turn = passages, np.ones(len(seen))
         if self._talk.is_cut:
-            ones, own = np.ones(len(passages), np.float32), (seen.turns, np.arange(len(passages)))
-            turns = csr_array((ones, own), (len(seen), len(passages))) @ passages
+            turns = np.add.reduceat(passages, np.flatnonzero(np.diff(seen.turns, prepend=-1)), axis=0)
             per_turn = _one_over(np.linalg.norm(turns, axis=1).astype(np.float64))
             turns *= per_turn[:, np.newaxis].astype(np.float32)
         near, per = turns[seen.asked], np.zeros((_RADIUS, len(seen)))
@@ -285,8 +284,6 @@ class _Said(NamedTuple):
     """The vectors of the words that differ, as they are embedded."""
     lengths: Numbers
     """Of each, the mean taken away."""
-    sums: Rows
-    """Of each turn the sum of its words, the mean taken away, weighed by idf, of unit length."""
     likenesses: dict[int, Numbers]
     """Number of a word that was asked -> how like every turn is."""
 
@@ -306,6 +303,7 @@ class TalkWords:
         if len(words) > 1:  # the mean of one would leave nothing of it
             count, total = sums.of(words, np.zeros(len(words), np.int64), self._rows)[0]
             self._mean = total / count
+        self._sums = KeptRows(embedder.dim, len(talk))
 
     def learn(self, words: Sequence[str]) -> None:
         """Embed words that are asked and not known yet."""
@@ -327,7 +325,9 @@ class TalkWords:
             frequency = likeness.sum() if seen.is_everything else max(likeness.sum(), turns)
             raw += bm25.idf(frequency, count) * likeness
             total += min(bm25.idf(turns, count), IDF_LIMIT) * vector
-        return raw, dot_products(said.sums, units(total[np.newaxis])[0])
+        with self._talk.lock:
+            sums = self._sums.of(seen.numbers, self._sums_of)
+        return raw, dot_products(sums, units(total[np.newaxis])[0])
 
     def _likeness(self, said: _Said, number: int, asked: Numbers, count: int) -> Numbers:
         """How like each of so many turns is to a word, in [0, 1]."""
@@ -346,16 +346,28 @@ class TalkWords:
         return said.likenesses[number]
 
     def _lay_out(self, seen: Excerpt) -> _Said:
-        begun, ends = self._held.indptr[seen.numbers], self._held.indptr[seen.numbers + 1]
-        numbers, places = told_apart(self._held.indices[runs(begun, ends)], len(self._turns_of))
-        rows = self._rows(numbers)
-        squares = np.einsum("wd,wd->w", rows, rows) - 2 * _products(rows, self._mean) + self._mean @ self._mean
-        lengths: Numbers = np.sqrt(np.maximum(squares.astype(np.float64), _NOTHING))
-        weights = np.minimum(bm25.idf(self._turns_of[numbers], len(self._talk)), IDF_LIMIT) / lengths
-        indptr = np.append(0, np.cumsum(ends - begun))
-        weighed = csr_array((weights[places].astype(np.float32), places, indptr), (len(seen), len(rows)))
+        held = self._held[seen.numbers]
+        words, places = told_apart(held.indices, len(self._turns_of))
+        turns = np.repeat(np.arange(len(seen)), np.diff(held.indptr))
+        rows = self._rows(words)
+        return _Said(places, turns, rows, self._lengths(rows), {})
+
+    def _sums_of(self, turns: Places) -> Rows:
+        """The word vectors of some turns, the mean taken away and weighed by idf, added up to unit length."""
+        held = self._held[turns]
+        words, places = told_apart(held.indices, len(self._turns_of))
+        rows = self._rows(words)
+        weights = np.minimum(bm25.idf(self._turns_of[words], len(self._talk)), IDF_LIMIT) / self._lengths(rows)
+        parts = weights[places].astype(np.float32), places, held.indptr
+        weighed = csr_array(parts, (len(turns), len(words)))
         sums = weighed @ rows - np.multiply.outer(weighed.sum(axis=1), self._mean.astype(np.float32))
-        return _Said(places, np.repeat(np.arange(len(seen)), ends - begun), rows, lengths, units(sums), {})
+        return units(sums)
+
+    def _lengths(self, rows: Rows) -> Numbers:
+        """Of words' vectors, the mean taken away."""
+        squares = np.einsum("wd,wd->w", rows, rows) - 2 * _products(rows, self._mean) + self._mean @ self._mean
+        found: Numbers = np.sqrt(np.maximum(squares.astype(np.float64), _NOTHING))
+        return found
 
     def _numbers(self, words: Sequence[str]) -> Places:
         """The numbers of words; new ones get one."""
@@ -396,8 +408,10 @@ class KeptRows:
             self._rows, self._is_made = rows, np.append(self._is_made, np.zeros(room - len(self._is_made), np.bool_))
         missing = numbers[~self._is_made[numbers]]
         if len(missing):
-            self._rows[missing] = make(missing)
+            self._rows[missing] = made = make(missing)
             self._is_made[missing] = True
+            if len(missing) == len(numbers):  # nothing is read that was just written
+                return made
         is_all = len(numbers) == needed and bool((np.diff(numbers) == 1).all())
         return self._rows[:needed] if is_all else self._rows[numbers]
 
