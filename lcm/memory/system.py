@@ -16,7 +16,7 @@ from lcm.protocols.models import Embedder, TokenEstimator
 from lcm.protocols.reinforcement import Reinforcement
 from lcm.protocols.retrieval import Ranker, TextIndexChoice, VectorIndexChoice
 from lcm.protocols.writing import Admission, Deduplication, Extraction
-from lcm.retrieval.reinforcement.none import NoReinforcement
+from lcm.retrieval.reinforcement import NoReinforcement
 from lcm.token_estimator import ScriptAware
 from lcm.writing.admission.none import AdmitAll
 from lcm.writing.deduplication.none import KeepAll

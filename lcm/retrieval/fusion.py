@@ -1,11 +1,8 @@
-"""Two passes: what is near at all, then how far each of that is to be trusted and how many of the query's words it has.
-
-Source: libravdb memory 1.3.5, mathematical reference, sections 7.3 to 7.6; the names k1, k2, theta1 and kappa are its.
-"""
+"""One score from what several branches say: sums of scores or ranks, a linear model, and libravdb's two passes."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -14,18 +11,234 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
-from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.columns import Columns, Numbers, numbers_of
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Decay
 from lcm.records.rules import Rules
-from lcm.retrieval.frames import beside, taken, told_of
-from lcm.retrieval.fusion.weighed import recency, share, shares, summary_quality
+from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, told_of, with_rank
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.ordering import best_first, first_places, of_queries, query_numbers, with_rank
-from lcm.retrieval.source.candidates import read_by
+from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.source.candidates import further_branches, read_by
 from lcm.retrieval.terms import Terms, TermWords
 
 FrequencyOver = Literal["near", "all"]
 _Places = npt.NDArray[np.int64]
+
+
+def shares(*weights: float) -> list[float]:
+    """Each weight divided by their sum, which is not 0."""
+    whole = sum(weights)
+    return [weight / whole for weight in weights]
+
+
+def share(columns: Columns, name: str, least: float = 0.0) -> Numbers:
+    """A column within [least, 1]; what is missing or no number counts as 0."""
+    values = columns.numbers(name)
+    return np.clip(np.where(np.isnan(values), 0.0, values), least, 1.0)
+
+
+def recency(decay: Decay, columns: Columns) -> Numbers:
+    """The multiplier of the decay; 1 for what is authored, which has no age."""
+    return np.where(columns.are("kind", "authored"), 1.0, decay.multiplier(columns))
+
+
+def summary_quality(delta: float, columns: Columns) -> Numbers | float:
+    """Q = 1 - delta decay_rate for a summary, 1 for anything else; in [1 - delta, 1].
+
+    A decay rate is 1 - the confidence of whoever wrote the summary; one that is no number counts as 0.
+
+    Source: libravdb memory 1.3.5, mathematical reference, section 1.
+    """
+    if delta == 0:
+        return 1.0
+    return np.where(columns.are("kind", "summary"), 1.0 - delta * share(columns, "decay_rate"), 1.0)
+
+
+def further_weights(frame: pl.DataFrame, weights: Mapping[str, float]) -> dict[str, float]:
+    """Branch -> weight, of every further branch that a frame has; one that is not named weighs 1.
+
+    Raises:
+        ValueError: if a weight names no branch of the frame.
+    """
+    names = further_branches(frame)
+    for name in weights:
+        if name not in names:
+            remedy = f"choose from: {', '.join(names)}" if names else "choose source=branches, which has some"
+            raise ValueError(f"weights.{name} names no branch that the source has beside dense and lexical; {remedy}")
+    return {name: weights.get(name, 1.0) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum:
+    """Fuse dense_score v and lexical_score b, each 0 where its branch did not return the document.
+
+    In the dense branch: max(w_v v + w_b b, floor_ratio b if b >= floor_from else 0). Found by words alone: b itself,
+    unweighted. Of what these two give, at weight 1, and the scores of all further branches, at their weights, it is the
+    mean; a branch that `weights` does not name weighs 1. Clamped to [0, 1] where `clamp` says so; what is not a number
+    becomes 0.1.
+
+    Source: memory-lancedb-pro, fuseResults; further branches are ours.
+    """
+
+    dense_weight: float = 0.7
+    lexical_weight: float = 0.3
+    floor_ratio: float = 0.92
+    """0 switches the floor off."""
+    floor_from: float = 0.75
+    clamp: bool = True
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of the branches beside dense and lexical, by name."""
+    reads = ("dense_score", "lexical_score", "dense_rank")
+    weighs_branches = True
+
+    @property
+    def gives_unit_scores(self) -> bool:
+        return self.clamp
+
+    def __post_init__(self) -> None:
+        check_weights(self, "dense_weight", "lexical_weight", "floor_ratio")
+        check_range(self, "floor_from")
+        check_range(self, "weights", ge=0)
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        further = further_weights(frame, self.weights)
+        score = self._score(Columns(frame), further)
+        return best_first(beside(frame, [pl.Series("score", score)]))
+
+    @np.errstate(all="ignore")
+    def _score(self, columns: Columns, further: Mapping[str, float]) -> Numbers:
+        fused = self._of_two(columns)
+        if further:
+            for name, weight in further.items():
+                fused = fused + weight * columns.numbers(f"{name}_score", missing=0.0)
+            fused = fused / (1.0 + sum(further.values()))
+        return np.where(np.isfinite(fused), np.clip(fused, 0.0, 1.0) if self.clamp else fused, 0.1)
+
+    def _of_two(self, columns: Columns) -> Numbers:
+        dense, lexical = (columns.numbers(name, missing=0.0) for name in ("dense_score", "lexical_score"))
+        total = self.dense_weight * dense + self.lexical_weight * lexical
+        if self.floor_ratio > 0:
+            floor = np.where(lexical >= self.floor_from, self.floor_ratio * lexical, 0.0)
+            total = np.where(total < floor, floor, total)  # no number stays none, and is replaced above
+        return np.where(np.isnan(columns.numbers("dense_rank")), lexical, total)
+
+
+@dataclass(frozen=True, slots=True)
+class ReciprocalRank:
+    """score = sum over the branches that returned the document of weight / (k + rank), ranks 1-based.
+
+    A branch that `weights` does not name weighs 1.
+
+    Source: Cormack, Clarke, Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
+    Methods", SIGIR 2009, with weights as is common since (all 1 there).
+    """
+
+    k: float = 60.0
+    dense_weight: float = 1.0
+    lexical_weight: float = 1.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Of the branches beside dense and lexical, by name."""
+    reads = ("dense_rank", "lexical_rank")
+    weighs_branches = True
+    gives_unit_scores = False  # a few hundredths, where others give a score near 1
+
+    def __post_init__(self) -> None:
+        check_range(self, "k", "dense_weight", "lexical_weight", "weights", ge=0)
+        if any((self.dense_weight, self.lexical_weight, *self.weights.values())):
+            check_weights(self, "dense_weight", "lexical_weight", "weights")
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        weights = {"dense": self.dense_weight, "lexical": self.lexical_weight, **further_weights(frame, self.weights)}
+        if not any(weights.values()):  # only the frame tells which branches there are that weigh 1 unnamed
+            raise ValueError(
+                f"every branch ({', '.join(weights)}) weighs 0: raise dense_weight, lexical_weight or weights"
+            )
+        columns, score = Columns(frame), np.zeros(len(frame))
+        for name, weight in weights.items():
+            rank = columns.numbers(f"{name}_rank")
+            score += np.where(np.isnan(rank), 0.0, weight / (self.k + rank))
+        return best_first(beside(frame, [pl.Series("score", score)]))
+
+
+@dataclass(frozen=True, slots=True)
+class HybridScore:
+    """score = (alpha cosine + beta R + gamma S) Q, in [0, 1].
+
+    R is the multiplier of the decay, S what the scope class of the document is worth, Q the quality of a summary
+    (`summary_quality`); alpha, beta and gamma are divided by their sum. A cosine below 0, missing
+    or no number counts as 0.
+
+    Source: libravdb memory 1.3.5, mathematical reference, section 1; the bounds are of 1.3.12.
+    """
+
+    recency: Decay
+    cosine_weight: float = 0.7
+    recency_weight: float = 0.2
+    scope_weight: float = 0.1
+    session_scope: float = 1.0
+    durable_scope: float = 0.6
+    global_scope: float = 0.3
+    summary_delta: float = 0.5
+    """0: a summary's confidence counts for nothing."""
+
+    def __post_init__(self) -> None:
+        check_weights(self, "cosine_weight", "recency_weight", "scope_weight", le=1)
+        check_range(self, "session_scope", "durable_scope", "global_scope", "summary_delta", ge=0, le=1)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("cosine", "scope_class", "decay_rate", "kind", *read_by(self.recency))
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return best_first(beside(frame, [pl.Series("score", self._score(Columns(frame)))]))
+
+    def _score(self, columns: Columns) -> Numbers:
+        alpha, beta, gamma = shares(self.cosine_weight, self.recency_weight, self.scope_weight)
+        scope = np.where(columns.are("scope_class", "durable"), self.durable_scope, self.global_scope)
+        scope = np.where(columns.are("scope_class", "session"), self.session_scope, scope)
+        base = alpha * share(columns, "cosine") + beta * recency(self.recency, columns) + gamma * scope
+        return np.clip(base * summary_quality(self.summary_delta, columns), 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """score = the sum over columns of weight times value; a missing value counts 0, and so does evidence that no stage
+    before has made (`EVIDENCE_COLUMNS`), so that weights learnt in one ranking stand in another.
+
+    Columns should come on one scale, as standard scores and shares do: nothing is scaled here.
+
+    Source: ours; `docs/unified.md` says how the weights of `fusion=unified` were learnt.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=lambda: {"dense_score": 1.0, "lexical_score": 0.5})
+    """Column -> weight."""
+    gives_unit_scores = False
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise ValueError("weights must name at least one column, got none")
+        check_range(self, "weights")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(self.weights)
+
+    def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        named = set(frame.columns)  # each is asked for its type: of a whole schema a live query waits longer
+        columns = {name: frame[name] for name in self.weights if name in named}
+        found = {name: column for name, column in columns.items() if column.dtype.is_numeric()}
+        for column in self.weights:
+            if column not in found and (column not in EVIDENCE_COLUMNS or not found):
+                raise ValueError(
+                    f"weights.{column} names no column of numbers that a stage before makes; choose from: "
+                    + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
+                )
+        score = np.zeros(len(frame))  # in numpy: a plan of so many columns takes longer than their sum
+        for name, held in found.items():
+            values = numbers_of(held)
+            if (is_missing := np.isnan(values)).any():
+                values = np.where(is_missing, 0.0, values)
+            score += values * self.weights[name]
+        return best_first(beside(frame, [pl.Series("score", score)]))
 
 
 @dataclass(frozen=True, slots=True)
