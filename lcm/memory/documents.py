@@ -12,7 +12,7 @@ import numpy as np
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.errors import StoreError
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
-from lcm.memory.scopes.scopes import parse_agent_id
+from lcm.memory.scopes import parse_agent_id
 from lcm.memory.system import System
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
@@ -20,9 +20,8 @@ from lcm.records.document import Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard, Summary
 from lcm.retrieval.indexes import mean_vector
 from lcm.store.documents import read_undocumented_shards
-from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
-from lcm.store.summaries import count_folded, undocumented
+from lcm.store.summaries import count_folded, messages_beneath, undocumented
 from lcm.writing.admission.intake import (
     Change,
     DocumentAnnotated,

@@ -15,13 +15,13 @@ from lcm.clock import EPOCH
 from lcm.compaction.lockstep import Clock
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
+from lcm.memory import session as live_session
 from lcm.memory.conversation_compaction import ConversationCompaction
 from lcm.memory.documents import FoldedDocuments, MessageDocuments
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
-from lcm.memory.scopes.scopes import Identity, identified
-from lcm.memory.session import live as live_session
-from lcm.memory.session.preparer import MessagePreparer
+from lcm.memory.scopes import Identity, identified
+from lcm.memory.session import MessagePreparer
 from lcm.memory.system import System
 from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention, ShowsTail
 from lcm.protocols.models import Vectors
@@ -33,17 +33,16 @@ from lcm.records.query import Query, Recalled
 from lcm.records.summary import CompactionReport
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.store.conversations import active_conversation
+from lcm.store.conversations import active_conversation, add_entry, read_entries
 from lcm.store.documents import drop_documents, put_nodes, read_nodes
-from lcm.store.lineage import messages_by_number
 from lcm.store.search import WORDS, SearchBounds, find
-from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
+from lcm.store.summaries import messages_by_number
 from lcm.writing.dream.promotion import Promotion, promote
 from lcm.writing.new_document import document_of_node
 
 if TYPE_CHECKING:
-    from lcm.memory.session.bootstrap import BootstrapReport
+    from lcm.memory.session_bootstrap import BootstrapReport
 
 _COLUMNS = (
     "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
@@ -339,7 +338,7 @@ class Memory:
             TranscriptError: if the file is not there, or of no known format.
             StoreError: if the store refuses; nothing is changed.
         """
-        from lcm.memory.session.bootstrap import bootstrap  # brings in every format
+        from lcm.memory.session_bootstrap import bootstrap  # brings in every format
 
         return bootstrap(self.store, path, self._preparer, now, session_id, session_key)
 
@@ -519,7 +518,7 @@ class Memory:
         session_id: str | None = None,
         scopes: Sequence[str] | None = None,
     ) -> Identity:
-        """Who asks, by the host's word: `lcm.memory.scopes.scopes.identified` by the rules of this system."""
+        """Who asks, by the host's word: `lcm.memory.scopes.identified` by the rules of this system."""
         return identified(self.system.scopes, agent_id, user_id=user_id, session_id=session_id, scopes=scopes)
 
     def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:

@@ -1,7 +1,8 @@
 """The context of a conversation: the ordered list of messages and summaries that stands for all that was said."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from operator import eq
 from typing import Generic, TypeVar, overload
 
@@ -11,8 +12,8 @@ from lcm.encoding import to_json
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
-from lcm.store.messages import messages_by_key
-from lcm.store.rows import LISTED
+from lcm.store.messages import ORDINAL_STEP, messages_by_key
+from lcm.store.sqlite import LISTED
 from lcm.store.summaries import add_compaction, insert_summary, summaries_by_id
 
 Record = TypeVar("Record", Message, Summary, Message | Summary)
@@ -136,6 +137,49 @@ def read_retired(connection: sqlite3.Connection, conversation: int) -> list[str]
         (conversation,),
     )
     return [item_id for (item_id,) in rows]
+
+
+def hidden_ids(connection: sqlite3.Connection, conversation: int) -> set[str]:
+    rows = connection.execute(
+        "SELECT message_key FROM messages WHERE conversation_id = ? AND hidden_at IS NOT NULL", (conversation,)
+    )
+    return {key for (key,) in rows}
+
+
+def hide(connection: sqlite3.Connection, conversation: int, message_ids: Iterable[str], now: datetime) -> int:
+    """Take messages out of the context, unless a summary stands for them; the store keeps them.
+
+    Returns:
+        How many were hidden.
+    """
+    ordinals = {entry.item_id: entry.ordinal for entry in read_context(connection, conversation) if entry.is_message}
+    there = [message_id for message_id in dict.fromkeys(message_ids) if message_id in ordinals]
+    connection.executemany(
+        "UPDATE messages SET hidden_at = ? WHERE message_key = ? AND hidden_at IS NULL",
+        [(format_instant(now), message_id) for message_id in there],
+    )
+    remove_from_context(connection, conversation, [ordinals[message_id] for message_id in there])
+    return len(there)
+
+
+def show(connection: sqlite3.Connection, conversation: int, message_ids: Sequence[str]) -> None:
+    """Put hidden messages back, at the end of the context: what followed them is hidden in their turn."""
+    (last,) = connection.execute(
+        "SELECT coalesce(max(ordinal), 0) FROM context_items WHERE conversation_id = ?", (conversation,)
+    ).fetchone()
+    for place, message_id in enumerate(message_ids, start=1):
+        (row,) = connection.execute("SELECT message_id FROM messages WHERE message_key = ?", (message_id,)).fetchone()
+        connection.execute(
+            "DELETE FROM retired_items WHERE conversation_id = ? AND message_id = ?", (conversation, row)
+        )
+        connection.execute("UPDATE messages SET hidden_at = NULL WHERE message_id = ?", (row,))
+        connection.execute(
+            """
+            INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, created_at)
+            SELECT conversation_id, ?, 'message', message_id, created_at FROM messages WHERE message_id = ?
+            """,
+            (last + place * ORDINAL_STEP, row),
+        )
 
 
 class ContextRecords(Sequence[Record], Generic[Record]):

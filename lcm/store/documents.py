@@ -19,7 +19,7 @@ from lcm.errors import StoreError
 from lcm.records.document import DEFAULT_RATING, GLOBAL_SCOPE, AuthoredNode, Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard
 from lcm.store.conversations import active_conversation
-from lcm.store.rows import INSTANT, LISTED, frame, insertion, listed
+from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),

@@ -27,7 +27,7 @@ from lcm.store.conversations import (
     set_title,
     touch,
 )
-from lcm.store.rows import LISTED, insertion, listed
+from lcm.store.sqlite import LISTED, insertion, listed
 from lcm.transcript.images import without_images
 from lcm.transcript.message_tokens import Rendering, message_tokens
 from lcm.transcript.passages import parts_text
@@ -485,3 +485,29 @@ def _insert_rows(
             for i, row in enumerate(rows)
         ),
     )
+
+
+def parts_texts(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[tuple[str, str]]:
+    """Each message's id with what its parts say, worked out anew; conversation: None = all.
+
+    A message that cannot be read is left out: another check of the doctor names it.
+    """
+    for row in read_rows(connection, "?1 IS NULL OR conversation_id = ?1", conversation):
+        try:
+            text = parts_text(decode_message(row))
+        except (AttributeError, RecursionError, TypeError, ValueError):
+            continue
+        yield row.message_key, text
+
+
+def write_parts_texts(connection: sqlite3.Connection) -> None:
+    """Keep them with their messages, inside the caller's transaction; those that are right already stay untouched."""
+    connection.execute("CREATE TEMP TABLE told (message_key TEXT PRIMARY KEY, parts_text TEXT NOT NULL)")
+    connection.executemany("INSERT INTO told VALUES (?, ?)", parts_texts(connection))
+    connection.execute(
+        """
+        UPDATE messages SET parts_text = told.parts_text FROM told
+        WHERE told.message_key = messages.message_key AND told.parts_text <> messages.parts_text
+        """
+    )
+    connection.execute("DROP TABLE told")

@@ -9,10 +9,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lcm.memory.memory import Memory
-from lcm.memory.session.bootstrap import bootstrap
-from lcm.memory.session.live import before_reset
-from lcm.memory.session.preparer import MessagePreparer, live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import MessagePreparer, SessionRules, before_reset, live_message
+from lcm.memory.session_bootstrap import bootstrap
 from lcm.records.conversation import JournalEntry, Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store

@@ -11,14 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from lcm.javascript import utf16_length
-from lcm.memory.session.bootstrap import bootstrap
-from lcm.memory.session.live import before_reset, session_end
-from lcm.memory.session.preparer import Exploration, MessagePreparer, live_message
-from lcm.memory.session.rules import SessionRules, matches
+from lcm.memory.session import (
+    Exploration,
+    MessagePreparer,
+    SessionRules,
+    before_reset,
+    live_message,
+    matches,
+    session_end,
+)
+from lcm.memory.session_bootstrap import bootstrap
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary
 from lcm.store.context import read_context
-from lcm.store.sessions import open_session
+from lcm.store.conversations import open_session
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.transcript.file_blocks import extension, file_blocks

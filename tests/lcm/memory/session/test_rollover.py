@@ -3,9 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from lcm.memory.session.live import before_reset, session_end
-from lcm.memory.session.preparer import live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules, before_reset, live_message, session_end
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
