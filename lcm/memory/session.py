@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from lcm.checks import check_choice, check_range
 from lcm.javascript import WHITE_SPACE, trim, utf16_length
@@ -26,7 +26,7 @@ from lcm.records.conversation import Event, Message
 from lcm.records.rules import Rules
 from lcm.records.summary import SummaryRequest
 from lcm.store.context import hide, read_context, remove_from_context
-from lcm.store.conversations import archive, find_session, is_fresh, open_session
+from lcm.store.conversations import SessionRow, archive, find_session, is_fresh, open_session
 from lcm.store.store import Store
 from lcm.transcript.file_blocks import mime_extension, name_extension
 from lcm.transcript.large_files import intercepted
@@ -404,24 +404,17 @@ def live_message(
     )
 
 
-ResetReason = Literal["new", "reset"]
-
 _CARRIES_ON = frozenset({"", "new", "unknown"})
 """Reasons of an end after which the conversation continues."""
-
-_ASKS = "heartbeat.md"
-_ANSWER = "heartbeat_ok"
 
 
 def hide_heartbeats(store: Store, conversation_id: str, turn: Sequence[Message]) -> None:
     """Take the acknowledged heartbeats of a turn, which is stored, out of the context of its conversation."""
-    found = heartbeat_ids(turn)
-    if not found:
-        return
-    with store.writing() as connection:
-        session = find_session(connection, conversation_id, conversation_id)
-        assert session is not None  # it has just spoken
-        hide(connection, session.conversation, found, store.last_said(conversation_id))
+    if found := heartbeat_ids(turn):
+        with store.writing() as connection:
+            session = find_session(connection, conversation_id, conversation_id)
+            assert session is not None  # it has just spoken
+            hide(connection, session.conversation, found, store.last_said(conversation_id))
 
 
 def heartbeat_ids(messages: Sequence[Message]) -> list[str]:
@@ -434,64 +427,52 @@ def heartbeat_ids(messages: Sequence[Message]) -> list[str]:
     for place, message in enumerate(messages):
         if message.role == "user":
             since_user = place
-        elif _answers(message) and since_user is not None:
+        elif since_user is not None and message.role == "assistant" and trim(message.content).lower() == "heartbeat_ok":
             span = messages[since_user : place + 1]
-            if any(map(_asks, span)):
+            if any("heartbeat.md" in said.content.lower() for said in span):
                 found |= dict.fromkeys(said.message_id for said in span)
     return list(found)
 
 
-def _asks(message: Message) -> bool:
-    return _ASKS in message.content.lower()
-
-
-def _answers(message: Message) -> bool:
-    return message.role == "assistant" and trim(message.content).lower() == _ANSWER
-
-
-def before_reset(
-    store: Store, rules: SessionRules, now: datetime, reason: str, session_id: str, session_key: str = ""
+def follow_host(
+    store: Store, rules: SessionRules, now: datetime, hook: str, session_id: str, said: Mapping[str, Any]
 ) -> None:
-    """`new`: prune the context to the summaries that outlive a session. `reset`: begin an empty conversation."""
-    key = trim(session_key)
-    if reason not in ResetReason.__args__ or not rules.writes(session_id, key):  # type: ignore[attr-defined]
-        return
-    with store.serialised(key or session_id), store.writing() as connection:
-        if reason == "reset":
-            _replace(connection, now, session_id, key, session_id, key)
-        elif session := find_session(connection, session_id, key):
-            _prune(connection, session.conversation, rules.new_session_retain_depth)
+    """Do what the session rules say of what a host said of a session.
 
-
-def session_end(
-    store: Store,
-    rules: SessionRules,
-    now: datetime,
-    reason: str,
-    session_id: str,
-    session_key: str = "",
-    next_session_id: str = "",
-    next_session_key: str = "",
-) -> None:
-    """Archive the conversation and begin the next one, unless the reason is `deleted` or one that carries on."""
-    key = trim(session_key)
-    if reason in _CARRIES_ON or not rules.writes(session_id, key):
+    Args:
+        store: holds its conversation.
+        rules: those of the session.
+        now: when the host said so.
+        hook: `before_reset`: at the reason `new` the context is pruned to the summaries that outlive a session, at
+            `reset` an empty conversation begins. `session_end`: the conversation is archived, and the next one begins
+            unless the reason is `deleted`, or one after which it carries on. Of any other nothing follows.
+        session_id: of the host.
+        said: reason, session_key, and of an end next_session_id and next_session_key, as far as the host says so.
+    """
+    reason, key = said.get("reason", ""), trim(said.get("session_key", ""))
+    follows = reason in ("new", "reset") if hook == "before_reset" else reason not in _CARRIES_ON
+    if not follows or hook not in ("before_reset", "session_end") or not rules.writes(session_id, key):
         return
     with store.serialised(key or session_id), store.writing() as connection:
         session = find_session(connection, session_id, key)
-        if session is None:
-            return
-        if reason == "deleted":
-            archive(connection, session, now)
-        else:
-            _replace(connection, now, session_id, key, next_session_id or session_id, trim(next_session_key) or key)
+        match hook, reason:
+            case "before_reset", "reset":
+                _replace(connection, session, now, session_id, key)
+            case _ if session is None:
+                return
+            case "before_reset", _:
+                _prune(connection, session.conversation, rules.new_session_retain_depth)
+            case _, "deleted":
+                archive(connection, session, now)
+            case _:
+                next_key = trim(said.get("next_session_key", "")) or key
+                _replace(connection, session, now, said.get("next_session_id") or session_id, next_key)
 
 
 def _replace(
-    connection: sqlite3.Connection, now: datetime, session_id: str, key: str, next_id: str, next_key: str
+    connection: sqlite3.Connection, session: SessionRow | None, now: datetime, next_id: str, next_key: str
 ) -> None:
     """Archive the conversation and make an empty one; one in which nothing has happened yet serves as that."""
-    session = find_session(connection, session_id, key)
     if session is not None and is_fresh(connection, session):
         return
     if session is not None:

@@ -1,5 +1,5 @@
-"""Conversations as rows: by what id they go, how far they are stored and extracted, what was recorded beside them, and the
-transcript files that they came from; whose live session each is, and what a host said of that."""
+"""Conversations as rows: by what id they go, how far they are stored and extracted, what was recorded beside them, and
+the transcript files that they came from; whose live session each is, and what a host said of that."""
 
 import json
 import sqlite3

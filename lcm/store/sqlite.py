@@ -1,5 +1,5 @@
-"""How the store uses SQLite: a connection set up in one way, its transactions, the SQL that all tables share, and rows as
-frames."""
+"""How the store uses SQLite: a connection set up in one way, its transactions, the SQL that all tables share, and rows
+as frames."""
 
 import functools
 import sqlite3

@@ -15,10 +15,9 @@ from lcm.memory.session import (
     Exploration,
     MessagePreparer,
     SessionRules,
-    before_reset,
+    follow_host,
     live_message,
     matches,
-    session_end,
 )
 from lcm.memory.session_bootstrap import bootstrap
 from lcm.records.conversation import LargeFile, Message
@@ -209,11 +208,8 @@ def session_lifecycle(case: dict[str, Any]) -> dict[str, Any]:
             else:
                 _put_summary(store, session_id, key, number, item["depth"])
         for number, step in enumerate(case["steps"]):
-            if step["op"] == "before_reset":
-                before_reset(store, listening.rules, NOW, step["reason"], session_id, key)
-            elif step["op"] == "session_end":
-                following = (step.get("next_session_id", ""), step.get("next_session_key", ""))
-                session_end(store, listening.rules, NOW, step.get("reason", ""), session_id, key, *following)
+            if step["op"] in ("before_reset", "session_end"):
+                follow_host(store, listening.rules, NOW, step["op"], session_id, {**step, "session_key": key})
             else:
                 said = live_message({"role": "user", "content": f"after {number}"}, step["session_id"], NOW)
                 ingest(store, [said], listening, NOW, step["session_id"], key)
