@@ -272,8 +272,8 @@ class DocumentTimeline:
         """How many documents had begun and how many had ended then: what is visible at equal moments is the same."""
         counted, starts, ends = self._counted
         if counted is not self.frame:
-            starts, ends = (self.frame[name].drop_nulls().sort() for name in ("valid_from", "invalidated_at"))
-            starts, ends = starts.to_physical().to_numpy(), ends.to_physical().to_numpy()
+            instants = (self.frame[name].drop_nulls().sort() for name in ("valid_from", "invalidated_at"))
+            starts, ends = (one.to_physical().to_numpy() for one in instants)
             self._counted = self.frame, starts, ends
         instant = (at - EPOCH) // _MILLISECOND
         return int(np.searchsorted(starts, instant, "right")), int(np.searchsorted(ends, instant, "right"))

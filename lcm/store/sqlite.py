@@ -213,15 +213,26 @@ def listed(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
         yield f"IN ({', '.join('?' * len(some))})", some
 
 
+def value(connection: sqlite3.Connection, sql: str, *parameters: object) -> Any:
+    """What stands first in the first row that a query finds; None where it finds none."""
+    row = connection.execute(sql, parameters).fetchone()
+    return None if row is None else row[0]
+
+
+def column(connection: sqlite3.Connection, sql: str, *parameters: object) -> list[Any]:
+    """What stands first in each row that a query finds."""
+    return [one for one, *_ in connection.execute(sql, parameters)]
+
+
 def insertion(table: str, columns: Collection[str], rows: int = 1) -> str:
     """The statement that puts rows, of a value a column, into a table."""
     row = f"({', '.join('?' * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"  # noqa: S608 (our own constants)
 
 
-def add_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> None:
-    """Put one row into a table, inside the caller's transaction."""
-    connection.execute(insertion(table, row), tuple(row.values()))
+def add_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:
+    """Put one row into a table, inside the caller's transaction; gives its row id."""
+    return int(connection.execute(insertion(table, row), tuple(row.values())).lastrowid or 0)
 
 
 def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:

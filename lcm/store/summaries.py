@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -16,9 +16,7 @@ from lcm.errors import StoreError
 from lcm.records.conversation import LargeFile
 from lcm.records.summary import Summary
 from lcm.store.conversations import conversation_row
-from lcm.store.sqlite import INSTANT, LISTED, add_row, frame
-
-R = TypeVar("R")
+from lcm.store.sqlite import INSTANT, LISTED, add_row, column, frame, value
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "summary_id": pl.String(),
@@ -87,25 +85,22 @@ def insert_summary(connection: sqlite3.Connection, conversation: int, summary: S
         add_row(connection, "summaries", row)
     except sqlite3.IntegrityError as error:
         raise StoreError(f"summary {summary.summary_id!r} cannot be stored: {error}") from error
-    table, source = (
-        ("summary_messages (summary_id, message_id, ordinal) SELECT ?1, message_id, ?3 FROM messages", "message_key")
-        if summary.kind == "leaf"
-        else (
-            "summary_parents (summary_id, parent_summary_id, ordinal) SELECT ?1, summary_id, ?3 FROM summaries",
-            "summary_id",
-        )
-    )
-    added = connection.executemany(
-        f"INSERT INTO {table} WHERE {source} = ?2",
-        [(summary.summary_id, source_id, i) for i, source_id in enumerate(summary.source_ids)],
-    ).rowcount
-    if added != len(summary.source_ids):
+    of_leaf = """
+        INSERT INTO summary_messages (summary_id, message_id, ordinal)
+        SELECT ?1, message_id, ?3 FROM messages WHERE message_key = ?2
+    """
+    of_condensed = """
+        INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
+        SELECT ?1, summary_id, ?3 FROM summaries WHERE summary_id = ?2
+    """
+    edges = [(summary.summary_id, source_id, i) for i, source_id in enumerate(summary.source_ids)]
+    if connection.executemany(of_leaf if summary.kind == "leaf" else of_condensed, edges).rowcount != len(edges):
         raise StoreError(f"summary {summary.summary_id!r} names a source that is not in the store")
 
 
 def is_summary(connection: sqlite3.Connection, summary_id: str) -> bool:
     """Whether a summary of that id is stored."""
-    return connection.execute("SELECT 1 FROM summaries WHERE summary_id = ?", (summary_id,)).fetchone() is not None
+    return bool(value(connection, "SELECT count(*) FROM summaries WHERE summary_id = ?", summary_id))
 
 
 def summaries_by_id(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> dict[str, Summary]:
@@ -141,31 +136,25 @@ def summaries_by_id(connection: sqlite3.Connection, summary_ids: Sequence[str]) 
 def read_summaries(connection: sqlite3.Connection, conversation_id: str | None = None) -> list[Summary]:
     """Read the summaries of one conversation, or of all, in the order of making."""
     conversation = None if conversation_id is None else conversation_row(connection, conversation_id)
-    rows = connection.execute(
-        "SELECT summary_id FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY rowid", (conversation,)
-    )
-    ids = [summary_id for (summary_id,) in rows]
+    sql = "SELECT summary_id FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY rowid"
+    ids = column(connection, sql, conversation)
     found = summaries_by_id(connection, ids)
     return [found[summary_id] for summary_id in ids]
 
 
 def count_folded(connection: sqlite3.Connection) -> tuple[int, int]:
     """How many summaries and how many protected messages there are: neither is ever taken away."""
-    found: tuple[int, int] = connection.execute(
-        "SELECT (SELECT count(*) FROM summaries), (SELECT count(*) FROM guidance_shards)"
-    ).fetchone()
-    return found
+    summaries, shards = "SELECT count(*) FROM summaries", "SELECT count(*) FROM guidance_shards"
+    return value(connection, summaries), value(connection, shards)
 
 
 def undocumented(connection: sqlite3.Connection) -> list[str]:
     """The ids of the summaries of which there is no document, in the order of making."""
-    rows = connection.execute(
-        """
+    sql = """
         SELECT summary_id FROM summaries s
         WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.document_id = s.summary_id) ORDER BY rowid
-        """
-    )
-    return [summary_id for (summary_id,) in rows]
+    """
+    return column(connection, sql)
 
 
 def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
@@ -197,8 +186,7 @@ def edge_frame(connection: sqlite3.Connection, conversation: int) -> pl.DataFram
         """,
         (conversation,),
     )
-    edges = frame(read, {**EDGE_SCHEMA, "is_message": pl.Int64()})
-    return edges.with_columns(pl.col("is_message").cast(pl.Boolean))
+    return frame(read, EDGE_SCHEMA)
 
 
 def add_compaction(
@@ -228,13 +216,9 @@ def add_compaction(
 
 def last_detail(connection: sqlite3.Connection, conversation: int, event: str) -> str | None:
     """Read the detail of the newest compaction event of that name."""
-    row: tuple[str] | None = connection.execute(
-        """
-        SELECT detail FROM compaction_events WHERE conversation_id = ? AND event = ? ORDER BY event_id DESC LIMIT 1
-        """,
-        (conversation, event),
-    ).fetchone()
-    return row and row[0]
+    sql = "SELECT detail FROM compaction_events WHERE conversation_id = ? AND event = ? ORDER BY event_id DESC LIMIT 1"
+    found: str | None = value(connection, sql, conversation, event)
+    return found
 
 
 def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
@@ -250,27 +234,26 @@ def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
 
 
 def _decoded(conversation_id: str, row: dict[str, Any], sources: Mapping[str, tuple[str, ...]]) -> Summary:
-    summary_id = row["summary_id"]
-    for column in ("created_at", "earliest_at", "latest_at"):
-        if column == "created_at" or row[column] is not None:
-            row[column] = _read(parse_instant, summary_id, column, row[column])
-    files = _read(json.loads, summary_id, "file_ids", row["file_ids"])
-    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
-        raise _unreadable(summary_id, "file_ids", row["file_ids"])
-    return Summary(
-        **{**row, "file_ids": tuple(files)}, conversation_id=conversation_id, source_ids=sources.get(summary_id, ())
-    )
+    for name, read in _READ.items():
+        try:
+            row[name] = None if row[name] is None else read(str(row[name]))
+        except (RecursionError, ValueError) as error:
+            broken = f"summary {row['summary_id']!r} is damaged: its {name} is {row[name]!r:.80}"
+            raise StoreError(f"{broken}; `lcm doctor` names all such") from error
+    return Summary(**row, conversation_id=conversation_id, source_ids=sources.get(row["summary_id"], ()))
 
 
-def _read(reading: Callable[[str], R], summary_id: str, column: str, value: object) -> R:
-    try:
-        return reading(str(value))
-    except (RecursionError, ValueError) as error:
-        raise _unreadable(summary_id, column, value) from error
+def _read_ids(text: str) -> tuple[str, ...]:
+    ids = json.loads(text)
+    if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        raise ValueError("no list of ids")
+    return tuple(ids)
 
 
-def _unreadable(summary_id: str, column: str, value: object) -> StoreError:
-    return StoreError(f"summary {summary_id!r} is damaged: its {column} is {value!r:.80}; `lcm doctor` names all such")
+_READ: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(("created_at", "earliest_at", "latest_at"), parse_instant),
+    "file_ids": _read_ids,
+}
 
 
 Direction = Literal["sources", "derived"]
@@ -316,17 +299,15 @@ def conversations_of(connection: sqlite3.Connection, summary_ids: Sequence[str])
     """The integer keys of the conversations that summaries belong to; an unknown one is left out."""
     rows = connection.execute(
         "SELECT summary_id, conversation_id FROM json_each(?) k JOIN summaries s ON s.summary_id = k.value",
-        (json.dumps(list(summary_ids)),),
+        (to_json(list(summary_ids)),),
     )
     return dict(rows.fetchall())
 
 
 def derived_ids(connection: sqlite3.Connection, summary_id: str) -> list[str]:
     """The summaries that this one is a source of."""
-    rows = connection.execute(
-        "SELECT summary_id FROM summary_parents WHERE parent_summary_id = ? ORDER BY ordinal, summary_id", (summary_id,)
-    )
-    return [found for (found,) in rows]
+    sql = "SELECT summary_id FROM summary_parents WHERE parent_summary_id = ? ORDER BY ordinal, summary_id"
+    return column(connection, sql, summary_id)
 
 
 def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[SourceMessage]:
@@ -338,17 +319,17 @@ def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[Sou
 def messages_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[SourceMessage]:
     """Messages by their integer keys, in that order; an unknown one is left out."""
     of = "json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key"
-    return _source_messages(connection, of, json.dumps(list(numbers)))
+    return _source_messages(connection, of, to_json(list(numbers)))
 
 
-def _source_messages(connection: sqlite3.Connection, of: str, value: str) -> list[SourceMessage]:
+def _source_messages(connection: sqlite3.Connection, of: str, chosen: str) -> list[SourceMessage]:
     rows = connection.execute(
         f"""
         SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
                iif(m.parts_text = '', m.token_count, 0), m.created_at
         FROM {of}
         """,  # noqa: S608 (our own constants)
-        (value,),
+        (chosen,),
     )
     return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
 
@@ -360,21 +341,18 @@ def leaves_of(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[in
         SELECT l.message_id, l.summary_id FROM json_each(?) k JOIN summary_messages l ON l.message_id = k.value
         ORDER BY l.summary_id DESC
         """,
-        (json.dumps(list(numbers)),),
+        (to_json(list(numbers)),),
     )
     return dict(rows.fetchall())
 
 
 def deepest(connection: sqlite3.Connection, conversations: Sequence[int] | None) -> int:
     """The greatest depth of a summary of the conversations; -1 where there is none."""
-    found: tuple[int] = connection.execute(
-        """
+    sql = """
         SELECT coalesce(max(depth), -1) FROM summaries
         WHERE ?1 IS NULL OR conversation_id IN (SELECT value FROM json_each(?1))
-        """,
-        (None if conversations is None else json.dumps(list(conversations)),),
-    ).fetchone()
-    return found[0]
+    """
+    return int(value(connection, sql, None if conversations is None else to_json(list(conversations))))
 
 
 def walk(
@@ -406,7 +384,7 @@ def walk(
                 SELECT {near}, {far}, ordinal FROM json_each(?) k JOIN summary_parents p ON p.{near} = k.value
                 ORDER BY ordinal, {far}
                 """,  # noqa: S608 (our own constants)
-                (json.dumps(level),),
+                (to_json(level),),
             ).fetchall()
             allowed = set(kept([other for _, other, _ in read]))
             for one, other, ordinal in read:
@@ -453,14 +431,11 @@ def messages_beneath(connection: sqlite3.Connection, summary_ids: Sequence[str])
     """The ids of the messages that summaries stand for, each once, in the order of their sources."""
     sources = {place.summary_id: place.next_ids for place in walk(connection, summary_ids)}
     ordered = [one for root in summary_ids for one, _ in depth_first(root, sources.__getitem__)]
-    rows = connection.execute(
-        """
+    sql = """
         SELECT m.message_key FROM json_each(?) k JOIN summary_messages l ON l.summary_id = k.value
         JOIN messages m USING (message_id) ORDER BY k.key, l.ordinal
-        """,
-        (json.dumps(ordered),),
-    )
-    return list(dict.fromkeys(message_id for (message_id,) in rows))
+    """
+    return list(dict.fromkeys(column(connection, sql, to_json(ordered))))
 
 
 def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dict[str, StoredFile]:
@@ -471,7 +446,7 @@ def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dic
                f.conversation_id, f.message_id, m.message_key, f.created_at
         FROM json_each(?) k JOIN large_files f ON f.file_id = k.value LEFT JOIN messages m USING (message_id)
         """,
-        (json.dumps(list(file_ids)),),
+        (to_json(list(file_ids)),),
     )
     found = {}
     for file_id, ordinal, position, name, mime_type, size, exploration, *of, at in rows:
@@ -482,7 +457,5 @@ def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dic
 
 def files_of(connection: sqlite3.Connection, number: int) -> tuple[str, ...]:
     """The ids of the large files that a message, named by its integer key, holds."""
-    rows = connection.execute(
-        "SELECT file_id FROM large_files WHERE message_id = ? ORDER BY ordinal, position", (number,)
-    )
-    return tuple(file_id for (file_id,) in rows)
+    sql = "SELECT file_id FROM large_files WHERE message_id = ? ORDER BY ordinal, position"
+    return tuple(column(connection, sql, number))
