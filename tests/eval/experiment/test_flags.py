@@ -21,8 +21,7 @@ from lcm.compaction.summarizer.truncate import Truncate
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.memory import Memory
-from lcm.memory.session.preparer import live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules, live_message
 from lcm.protocols.compaction import Compaction
 from lcm.records.conversation import Transcript
 from lcm.records.summary import ContextReading
