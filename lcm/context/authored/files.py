@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from lcm.checks import check_choice, check_range
-from lcm.compaction.guidance.reading import PhraseRules
+from lcm.compaction.guidance.protected import PhraseRules
 from lcm.errors import LcmError
 from lcm.files import is_below
 from lcm.given import opened_as_is

@@ -14,7 +14,7 @@ from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
 from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.guidance.none import NoGuidance
+from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.lossless import SWEEPS, Lossless
 from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.truncate import Truncate
