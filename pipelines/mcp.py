@@ -65,6 +65,6 @@ def _opened(command: CommandArguments, system: System, recall: Recall, *, may_wr
         reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
         if lent is not None:
             rows = reader.bounds(lent).conversations or ()
-            _, reader = recall.grant_access(reader, rows, now)
+            reader = recall.grant_access(reader, rows, now)
         with closing(OpenedMemory(system, path, store, may_write=may_write)) as memory:
             yield AgentTools(recall, reader, memory, asker, now)

@@ -61,7 +61,6 @@ FORMATS = {"lcm.transcript.openclaw", "OpenClawReader"}
 
 LIBRARY = {
     "eval.evaluate": "docs/library.md",
-    "lcm.context.recall.tools": "docs/lossless_claw.md",
     "lcm.transcript.frame": "docs/transcripts.md",
 }
 """What a host or a notebook imports, and the page that says how: no command needs it."""

@@ -57,7 +57,7 @@ def lent(
     ):
         reader = configured.on(store, None if agent is None else asker.reads_conversation)
         if grant is not None:
-            _, reader = configured.grant_access(reader, reader.bounds(grant).conversations or (), lambda: NOW)
+            reader = configured.grant_access(reader, reader.bounds(grant).conversations or (), lambda: NOW)
         yield AgentTools(configured, reader, memory, asker, lambda: NOW)
 
 
