@@ -23,7 +23,7 @@ from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.files import cache_dir
 from lcm.memory.system import System
-from lcm.plugins.mcp.tools import AgentTools, OpenedMemory
+from lcm.plugins.mcp_tools import AgentTools, OpenedMemory
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.store.store import Store
 from pipelines.config import building, command_line
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     building.refuse_unused(asked.config, asked.overrides, "mcp", _BUILT)
     command = CommandArguments((), dict(asked.own), asked.overrides)
     try:
-        from lcm.plugins.mcp.server import serve
+        from lcm.plugins.mcp_server import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise

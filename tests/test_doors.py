@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.memory.memory import Memory
-from lcm.plugins.mcp.tools import TOOLS as AGENT_TOOLS
+from lcm.plugins.mcp_tools import TOOLS as AGENT_TOOLS
 from tests.support.doors import Asker, Attempt, attempts, told
 from tests.support.scope_graphs import World, graphs, hosts, world
 

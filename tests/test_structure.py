@@ -27,7 +27,7 @@ ONLY_IN = {
     },
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
-    "mcp": {"lcm.plugins.mcp.server", "eval.external.mcp"},
+    "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},
     "mlflow": {
         "eval.tracking.local_database",
         "eval.tracking.mlflow_log",

@@ -14,7 +14,7 @@ from lcm.context.recall.recall import Recall
 from lcm.errors import GrantError, LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.scopes.scopes import Identity
-from lcm.plugins.mcp.tools import AgentTools
+from lcm.plugins.mcp_tools import AgentTools
 from lcm.protocols.context import ContextRequest
 from lcm.records.query import Query
 from tests.lcm.context.recall.dags import START, recall

@@ -16,7 +16,7 @@ import requests
 from lcm.checks import check_choice, check_range
 from lcm.consent import refused_key
 from lcm.javascript import to_number
-from lcm.language_model.http_request import is_timeout, without_netrc
+from lcm.language_model.openai_compatible import is_timeout, without_netrc
 from lcm.protocols.retrieval import Batch
 from lcm.redaction import keep_secret
 from lcm.retrieval.lookup import texts_of

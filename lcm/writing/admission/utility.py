@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.javascript import clamp01, is_finite_number, to_number, trim, utf16_length
-from lcm.language_model.json_reply import Answer, asked
+from lcm.language_model.replies import Answer, asked
 from lcm.protocols.models import LanguageModel
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate

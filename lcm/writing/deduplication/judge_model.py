@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, cast
 
 from lcm.encoding import well_formed
-from lcm.language_model.json_reply import asked
+from lcm.language_model.replies import asked
 from lcm.protocols.models import LanguageModel
 from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Action, Candidate

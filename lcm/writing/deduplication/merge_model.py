@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from lcm.javascript import trim
-from lcm.language_model.json_reply import asked
+from lcm.language_model.replies import asked
 from lcm.protocols.models import LanguageModel
 from lcm.protocols.writing import Merged
 from lcm.records.document import Candidate, Document

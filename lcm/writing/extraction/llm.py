@@ -24,7 +24,7 @@ from jsonschema import Draft202012Validator
 from lcm.checks import check_choice, check_range
 from lcm.encoding import well_formed
 from lcm.javascript import parse, trim, utf16_length
-from lcm.language_model.json_reply import object_in
+from lcm.language_model.replies import object_in
 from lcm.protocols.models import LanguageModel
 from lcm.records.conversation import Message, Role
 from lcm.records.document import DEFAULT_RATING, Candidate, category_named

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from lcm.context.answerer.extractive import Extractive
-from lcm.context.answerer.llm import Llm
+from lcm.context.answerer import Extractive, Llm
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Answer, DelegatedAnswer, Question, Recall
 from lcm.errors import GrantError, LcmError, ModelError, StoreError

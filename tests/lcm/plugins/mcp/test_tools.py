@@ -16,8 +16,8 @@ from mcp.server import Server
 from lcm.errors import LcmError, MigrationError
 from lcm.memory.memory import Memory
 from lcm.memory.scopes.scopes import Scopes, identified
-from lcm.plugins.mcp.server import served
-from lcm.plugins.mcp.tools import TOOLS, AgentTools, OpenedMemory
+from lcm.plugins.mcp_server import served
+from lcm.plugins.mcp_tools import TOOLS, AgentTools, OpenedMemory
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import fold, recall, talk
 from tests.lcm.store.contents import json_values

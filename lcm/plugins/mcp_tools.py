@@ -1,4 +1,4 @@
-"""The tools of an agent over one store: arguments by name in, text out."""
+"""DOC"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
