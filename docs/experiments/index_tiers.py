@@ -39,7 +39,7 @@ from lcm.retrieval.embedder.minilm import MiniLM
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
-from lcm.writing.extraction.verbatim import Verbatim
+from lcm.writing.extraction.said import Verbatim
 
 K = 10
 QUERIES = 200  # of each collection at most

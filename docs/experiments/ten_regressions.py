@@ -43,7 +43,7 @@ from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch
-from lcm.writing.admission.none import AdmitAll
+from lcm.writing.admission.amac import AdmitAll
 from pipelines.config import composition
 from pipelines.steps import reporting
 from pipelines.steps.point import experiment_of, measured

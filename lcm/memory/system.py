@@ -18,8 +18,8 @@ from lcm.protocols.retrieval import Ranker, TextIndexChoice, VectorIndexChoice
 from lcm.protocols.writing import Admission, Deduplication, Extraction
 from lcm.retrieval.reinforcement.none import NoReinforcement
 from lcm.token_estimator import ScriptAware
-from lcm.writing.admission.none import AdmitAll
-from lcm.writing.deduplication.none import KeepAll
+from lcm.writing.admission.amac import AdmitAll
+from lcm.writing.deduplication import KeepAll
 
 _PART_METHODS = {
     "embedder": "embed",

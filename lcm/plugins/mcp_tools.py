@@ -22,7 +22,7 @@ from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.store.conversations import conversation_names
 from lcm.store.store import Store
-from lcm.writing.dream.promotion import DREAM, is_dream_of
+from lcm.writing.dream import DREAM, is_dream_of
 
 ID_CHARACTERS = 1000
 _MOST_IDS = 100

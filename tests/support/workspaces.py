@@ -20,7 +20,7 @@ from lcm.retrieval.text_index.fts5 import Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.writing.extraction.verbatim import Verbatim
+from lcm.writing.extraction.said import Verbatim
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -43,7 +43,7 @@ from lcm.transcript.passages import utterance
 from lcm.transcript.recorded_metadata import recorded_bundle
 from lcm.transcript.rendering.agent_form import turn_of
 from lcm.transcript.rendering.shown_form import RuntimeMessage, readable_text, rendered
-from lcm.writing.dream.query import asks_for_dreams
+from lcm.writing.dream import asks_for_dreams
 
 
 class ChosenDocument(NamedTuple):

@@ -24,7 +24,7 @@ from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.lexical import Lexical
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import overlay
 from tests.support.workspaces import LINES, minute, queries, system, transcript

@@ -1,4 +1,4 @@
-"""Category, importance, temporal type and expiry by rule: no model, and the same for everyone.
+"""Category, importance, temporal type and expiry of candidates by rule: no model, and the same for everyone.
 
 The six categories, their importance and the temporal classifier are memory-lancedb-pro's; it leaves the category of a
 text to a language model, and the rule for it is ours. It is a rough one: of the labelled messages of the sample that
@@ -25,6 +25,16 @@ from lcm.checks import check_choice
 from lcm.encoding import well_formed
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, UNKNOWN_IMPORTANCE
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnnotation:
+    """Rates nothing."""
+
+    is_off = True
+
+    def annotate(self, candidates: Sequence[Candidate], said_at: Sequence[datetime]) -> list[Candidate]:
+        return list(candidates)
 
 
 def _cue(english: str, chinese: str) -> re.Pattern[str]:
@@ -135,7 +145,7 @@ class _Cues:
 
 @cache
 def _cues() -> Mapping[str, _Cues]:
-    content = resources.files("lcm.writing.annotation").joinpath("category_cues.yaml").read_text("utf-8")
+    content = resources.files("lcm.writing").joinpath("category_cues.yaml").read_text("utf-8")
     return {category: _compiled(entry) for category, entry in yaml.safe_load(content).items()}
 
 

@@ -1,20 +1,103 @@
-"""One document a step of an agent, or one a passage of it: a call of tools with the results that answer it; and one an
-exchange of two short turns."""
+"""Documents of what was said, in its own words: one a message, one a window of messages, one a step of an agent.
+
+The steps are a call of tools with the results that answer it, or passages of them; and two turns of talk are an
+exchange."""
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lcm.checks import check_range
+from lcm.clock import EPOCH
 from lcm.protocols.writing import Annotation
-from lcm.records.conversation import Message, Role
+from lcm.records.conversation import ROLES, Message, Role
 from lcm.records.document import EXCHANGE_SPEAKER, Candidate
 from lcm.transcript.parts import tool_calls
-from lcm.transcript.passages import SAID, PassageKind, passages
-from lcm.writing.annotation.none import NoAnnotation
-from lcm.writing.extraction.wording import check_passages, check_roles, said_at, words_of
+from lcm.transcript.passages import PASSAGE_KINDS, SAID, PassageKind, passages, text_of
+from lcm.writing.annotation import NoAnnotation
 from lcm.writing.new_document import document_id
+
+
+def check_roles(roles: Sequence[Role]) -> None:
+    """Raises: ValueError: if none is named, or one that there is not."""
+    unknown = sorted(set(roles) - set(ROLES))
+    if unknown or not roles:
+        raise ValueError(f"roles must be some of {', '.join(ROLES)}, got {list(roles)!r}")
+
+
+def words_of(message: Message, *, author_prefix: bool, kinds: Sequence[PassageKind]) -> str:
+    """What the message says, behind `Author: ` where the transcript names one; empty where it says nothing of these
+    kinds."""
+    words = text_of(message, kinds)
+    return f"{message.author}: {words}" if words and author_prefix and message.author else words
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Every message of the named roles that has words becomes one document."""
+
+    roles: Sequence[Role] = ("user", "assistant", "tool")
+    author_prefix: bool = True
+    """Begin each message with `Author: ` where the transcript names one."""
+    passages: Sequence[PassageKind] = SAID
+    """What of a message its document says: its words, calls of tools with their arguments, results that the words leave
+    out, reasoning, files, others."""
+    annotation: Annotation = field(default_factory=NoAnnotation)
+    """Category, importance, temporal type and expiry, by all words of the document so far, as said with its last
+    message; a message of an unknown time counts as said at EPOCH."""
+
+    def __post_init__(self) -> None:
+        check_roles(self.roles)
+        unknown = sorted(set(self.passages) - set(PASSAGE_KINDS))
+        if unknown or not self.passages:
+            raise ValueError(f"passages must be some of {', '.join(PASSAGE_KINDS)}, got {list(self.passages)!r}")
+
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
+        said = [(message, self.words(message)) for message in messages[known:]]
+        return self.annotated(
+            [(Candidate(words, (message.message_id,)), message) for message, words in said if words],
+        )
+
+    def words(self, message: Message) -> str:
+        """What the message says; empty where it says nothing of these passages, or its role is not named."""
+        if message.role not in self.roles:
+            return ""
+        return words_of(message, author_prefix=self.author_prefix, kinds=self.passages)
+
+    def annotated(self, made: Sequence[tuple[Candidate, Message]]) -> list[Candidate]:
+        """Candidates, each with the message that it was said with."""
+        instants = [message.created_at or EPOCH for _, message in made]
+        return self.annotation.annotate([candidate for candidate, _ in made], instants)
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Verbatim):
+    """A window that slides over each session: every message with words ends one document of up to `size` messages.
+
+    Messages of other roles and those without words are passed over and not counted. Extracting a conversation piece
+    by piece gives the same documents as all at once.
+    """
+
+    size: int = 3
+    """Messages a document at most; 1 = each message alone."""
+
+    def __post_init__(self) -> None:
+        Verbatim.__post_init__(self)
+        check_range(self, "size", ge=1)
+
+    def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
+        made = []
+        recent: dict[str, deque[tuple[str, str]]] = {}
+        for position, message in enumerate(messages):
+            if words := self.words(message):
+                window = recent.setdefault(message.session_id, deque(maxlen=self.size))
+                window.append((message.message_id, words))
+                if position >= known:
+                    ids, texts = zip(*window, strict=True)
+                    made.append((Candidate("\n".join(texts), ids, "window"), message))
+        return self.annotated(made)
+
 
 _SEAM = re.compile(r"\s*$|#{1,6} |```|@@ |diff |(?:async )?def |class |func(?:tion)? |\[tool ")
 """A line before which something new begins: it is blank, or heads a section, a file's difference, a definition."""
@@ -83,7 +166,7 @@ _HEAD = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Verbatim):
     """A document holds one step: the message that calls tools, its words too, and behind it each message that brings
     results of these calls, whole and in the order of coming. Any other message is a document of its own: a user's turn,
     words of the assistant without a call, a result whose call is not there.
@@ -105,28 +188,18 @@ class Steps:
     author are in none.
     """
 
-    roles: Sequence[Role] = ("user", "assistant", "tool")
-    author_prefix: bool = True
-    """Begin each message with `Author: ` where the transcript names one."""
-    passages: Sequence[PassageKind] = SAID
-    """What of each message the document says: its words, calls of tools with their arguments, results that the words
-    leave out, reasoning, files, others."""
     passage_characters: int | None = None
     """The most that one document says, but for the call that it begins with; None = steps stay whole."""
     exchange_characters: int | None = None
     """The most that two turns of an exchange say together, no more than a passage; None = every turn stands alone."""
-    annotation: Annotation = field(default_factory=NoAnnotation)
-    """Category, importance, temporal type and expiry, by all words of the step so far, as said with its last message; a
-    message of an unknown time counts as said at EPOCH."""
 
     def __post_init__(self) -> None:
-        check_roles(self.roles)
-        check_passages(self.passages)
+        Verbatim.__post_init__(self)
         check_range(self, "passage_characters", ge=_HEAD, or_null=True, is_whole=True)
         check_range(self, "exchange_characters", ge=1, or_null=True, is_whole=True)
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
-        candidates, instants = [], []
+        made = []
         steps: dict[tuple[str, str], _Step] = {}
         unanswered: dict[str, _Turn] = {}
         for place in range(self._read_from(messages, known), len(messages)):
@@ -135,8 +208,7 @@ class Steps:
             if step is None or step.is_full:
                 step = _Step("step" if tool_calls(message) else "message")
             steps |= dict.fromkeys(_opened(message), step)
-            words = words_of(message, author_prefix=self.author_prefix, kinds=self.passages)
-            if message.role in self.roles and words:
+            if words := self.words(message):
                 if not step.messages:
                     step.first_id, step.head = message.message_id, self._head(message)
                 turn = _Turn(place, message, words, step)
@@ -147,9 +219,8 @@ class Steps:
                     grown = step.grown(message.message_id, words, self.passage_characters)
                     unanswered[message.session_id] = turn
                 if place >= known:
-                    candidates += grown
-                    instants += [said_at(message)] * len(grown)
-        return self.annotation.annotate(candidates, instants)
+                    made += [(candidate, message) for candidate in grown]
+        return self.annotated(made)
 
     def _read_from(self, messages: Sequence[Message], known: int) -> int:
         """The place from which steps and exchanges of the messages after the first `known` can be told."""

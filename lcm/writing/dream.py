@@ -1,4 +1,4 @@
-"""Diary entries that are kept: they become documents, in the place of those of the same diary before.
+"""Dreams: diary entries that are kept become documents, in the place of those of the same diary before.
 
 A diary is Markdown: a bullet below a heading that speaks of dreams, deep sleep or promotion is an entry when it ends in
 its numbers, `- words {score=0.8 recall=3 unique=2}`.
@@ -18,7 +18,17 @@ import polars as pl
 from lcm.protocols.models import TokenEstimator
 from lcm.records.document import Document
 from lcm.store.store import Store
-from lcm.writing.dream.query import asks_for_dreams
+
+_DREAM = re.compile(r"\b(?:dream|dreams|dreamed|dreaming)\b", re.IGNORECASE | re.ASCII)
+
+
+def asks_for_dreams(text: str) -> bool:
+    """Say whether a question names a dream, as a whole word: then dreams answer it, and nothing else does.
+
+    Source: libravdb memory 1.4.4.
+    """
+    return _DREAM.search(text) is not None
+
 
 MIN_TEXT_BYTES = 16
 MIN_SCORE = 0.6
