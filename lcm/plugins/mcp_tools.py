@@ -1,4 +1,4 @@
-"""The tools of an agent over one store: arguments by name in, text out."""
+"""DOC"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -195,7 +195,7 @@ class AgentTools:
     @property
     def names(self) -> tuple[str, ...]:
         """The tools that there are."""
-        return tuple(name for name, tool in TOOLS.items() if tool.is_of_grants or self.reader.lease is None)
+        return tuple(name for name, tool in TOOLS.items() if tool.is_of_grants or self.reader.grant is None)
 
     def call(self, name: str, asked: Mapping[str, Any]) -> str:
         """Call a tool.
