@@ -51,8 +51,8 @@ OWN_NUMBERS = {
 DEFAULTS_BY_OTHER_NAMES = {
     "lcm.writing.admission.amac.Amac": "balanced",
     "lcm.retrieval.reinforcement.DecayTiers": "tiers",
-    "lcm.memory.scopes.scopes.Scopes": "default",
-    "lcm.memory.session.rules.SessionRules": "default",
+    "lcm.memory.scopes.Scopes": "default",
+    "lcm.memory.session.SessionRules": "default",
     "lcm.retrieval.source.tagged.TagPrefixes": "tags",
 }
 """Target -> the name of a node that holds its defaults, besides those named like the target."""

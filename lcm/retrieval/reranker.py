@@ -409,7 +409,7 @@ class Remote:
     def _ask(self, key: str, query: str, documents: list[str]) -> list[RerankItem] | _Failure:
         import requests  # a tenth of a second, for those alone who ask
 
-        from lcm.language_model.http_request import is_timeout, without_netrc
+        from lcm.language_model.openai_compatible import is_timeout, without_netrc
 
         top_n = min(len(documents), self.top_n or len(documents))
         headers, body = rerank_request(self.provider, key, self.model, query, documents, top_n)

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from lcm.javascript import clamp_int, utf16_length
-from lcm.memory.scopes.scopes import is_bypass_id
-from lcm.memory.session.preparer import live_message
+from lcm.memory.scopes import is_bypass_id
+from lcm.memory.session import live_message
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.scores import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type

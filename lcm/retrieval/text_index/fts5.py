@@ -32,7 +32,7 @@ from lcm.retrieval.indexing import (
     write_index,
 )
 from lcm.retrieval.text_index.words import WORDS, load_stop_words, query_words, split_words, windows
-from lcm.store.connection import TEMPORARY, spill
+from lcm.store.sqlite import TEMPORARY, spill
 
 _SCHEMA = """
 CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2');

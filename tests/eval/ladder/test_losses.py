@@ -23,7 +23,7 @@ from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
 from eval.report.insight import Insight, MessageLadder
 from lcm.memory.memory import Memory
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from lcm.memory.system import System
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query

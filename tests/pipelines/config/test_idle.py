@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from lcm.errors import LcmError
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.frames import best_first
 from pipelines.config import building

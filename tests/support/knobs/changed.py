@@ -267,6 +267,8 @@ CHANGED: Mapping[str, Any] = {
     "recall/default:rules": "original",
     "recall/lossless_claw:order": "relevance",
     "recall/lossless_claw:rules": "corrected",
+    "recall/lossless_claw_0_15:order": "relevance",
+    "recall/lossless_claw_0_15:rules": "corrected",
     **{
         f"recovery/{name}:{key}": value
         for name in RECOVERIES

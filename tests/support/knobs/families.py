@@ -21,7 +21,7 @@ RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_beta11")
 LOSSLESS = ("lossless", "lossless_claw")
 FOLDINGS = (*LOSSLESS, "lossless_claw_0_15")
-SESSIONS = RECALLS = ("default", "lossless_claw")
+SESSIONS = RECALLS = ("default", "lossless_claw", "lossless_claw_0_15")
 CONTINUITIES = ("continuity", "libravdb")
 KINDS = ("known_item", "successor", "later_mention", "tool_result", "written")
 """Of questions, those that count words."""

@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol on standard input and output: one client, one store."""
+"""DOC"""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
-from lcm.plugins.mcp.tools import TOOLS, AgentTools
+from lcm.plugins.mcp_tools import TOOLS, AgentTools
 from lcm.redaction import redacted
 
 _NAME = "lcm"

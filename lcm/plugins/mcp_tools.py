@@ -1,4 +1,4 @@
-"""The tools of an agent over one store: arguments by name in, text out."""
+"""DOC"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units, utf16_length
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Identity
+from lcm.memory.scopes import Identity
 from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.store.conversations import conversation_names
@@ -195,7 +195,7 @@ class AgentTools:
     @property
     def names(self) -> tuple[str, ...]:
         """The tools that there are."""
-        return tuple(name for name, tool in TOOLS.items() if tool.is_of_grants or self.reader.lease is None)
+        return tuple(name for name, tool in TOOLS.items() if tool.is_of_grants or self.reader.grant is None)
 
     def call(self, name: str, asked: Mapping[str, Any]) -> str:
         """Call a tool.

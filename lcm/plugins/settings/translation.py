@@ -1,10 +1,180 @@
-"""A plugin's configuration as ours: the choices that it makes, and the values of keys."""
+"""Our configuration as a plugin's, a plugin's as ours, and where two of ours differ, key by key."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lcm.plugins.settings.table import ABSENT, Choice, InexpressibleError, Row, Table, at, check, put
+from lcm.plugins.settings.tables import ABSENT, Choice, InexpressibleError, Row, Table, at, check, misfit, put
+
+_REFERENCE = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One key; of a part of another class, the key of the part."""
+
+    key: str
+    ours: Any
+    theirs: Any
+
+
+def reachable(config: Mapping[str, Any], root: str = "memory") -> tuple[str, ...]:
+    """The groups that the memory takes up, in the order in which they are first named.
+
+    Args:
+        config: with its references.
+    """
+    found: list[str] = []
+
+    def follow(node: Any) -> None:
+        if isinstance(node, Mapping):
+            for child in node.values():
+                follow(child)
+        elif isinstance(node, list):
+            for child in node:
+                follow(child)
+        elif isinstance(node, str):
+            for name in _REFERENCE.findall(node):
+                if name in config and name not in found:
+                    found.append(name)
+                    follow(config[name])
+
+    follow(config[root])
+    return tuple(found)
+
+
+def differences(key: str, ours: Any, theirs: Any) -> Iterator[Difference]:
+    """Every key below `key` at which the two differ; what refers to another group is told of there.
+
+    Args:
+        ours: a node with its references.
+        theirs: likewise.
+    """
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        if ours.get("_target_") != theirs.get("_target_"):
+            yield Difference(key, _named(ours), _named(theirs))
+            return
+        for name in [*ours, *(name for name in theirs if name not in ours)]:
+            yield from differences(f"{key}.{name}", ours.get(name, ABSENT), theirs.get(name, ABSENT))
+    elif ours != theirs or isinstance(ours, bool) != isinstance(theirs, bool):
+        yield Difference(key, _shown(ours), _shown(theirs))
+
+
+def _named(node: Mapping[str, Any]) -> Any:
+    return str(node.get("_target_", dict(node))).rpartition(".")[2]
+
+
+def _shown(value: Any) -> Any:
+    if value is ABSENT:
+        return "nothing"
+    return _named(value) if isinstance(value, Mapping) and "_target_" in value else value
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSettings:
+    """Our configuration as a plugin's settings, and what it has none for."""
+
+    document: dict[str, Any]
+    """Its configuration, valid by its schema."""
+    by_variable: dict[str, Any] = field(default_factory=dict)
+    """Settings that only a variable sets, by the plugin's name of them."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Keys of ours whose value the plugin has none for -> why."""
+    without_effect: dict[str, str] = field(default_factory=dict)
+    """Keys of ours that are written, and why the plugin's code does nothing with them."""
+
+
+def written(
+    table: Table,
+    config: Mapping[str, Any],
+    referring: Mapping[str, Any],
+    choices: Mapping[str, Mapping[str, Mapping[str, Any]]],
+) -> ExportedSettings:
+    """Everything of a configuration that a plugin has a setting for.
+
+    Args:
+        config: ours, as plain data, every reference worked out.
+        referring: the same with its references.
+        choices: group -> choice -> what that choice holds, with its references; at least those that the table names.
+    """
+    result = ExportedSettings({})
+    for group, known in table.choices.items():
+        chosen = chosen_of(table, group, referring, choices)
+        if chosen is not None:
+            for path, value in _choice(known, chosen).settings.items():
+                put(result.document, path, value)
+    for row in table.rows:
+        if row.keys and is_meant(table, row, referring, choices):
+            _write(row, config, result)
+        elif row.is_required and row.default is not ABSENT:
+            put(result.document, row.path, row.default)
+    return result
+
+
+def chosen_of(
+    table: Table,
+    group: str,
+    config: Mapping[str, Any],
+    choices: Mapping[str, Mapping[str, Mapping[str, Any]]],
+) -> str | None:
+    """Which of the choices that the plugin can make the configuration has made; None for another."""
+    node = config.get(group)
+    for choice in table.choices[group]:
+        if classes(node) == classes(choices[group][choice.name]):
+            return choice.name
+    return None
+
+
+def classes(node: Any) -> Any:
+    """What a node is built of, without its settings."""
+    if not isinstance(node, Mapping):
+        return None
+    within = {name: classes(child) for name, child in node.items() if isinstance(child, Mapping)}
+    return node.get("_target_"), {name: child for name, child in within.items() if _has_class(child)}
+
+
+def is_meant(table: Table, row: Row, config: Mapping[str, Any], choices: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a setting means anything where these choices are made."""
+    if row.needs is not None and chosen_of(table, row.needs[0], config, choices) != row.needs[1]:
+        return False
+    return row.when is None or at(config, row.when[0]) == row.when[1]
+
+
+def _write(row: Row, config: Mapping[str, Any], result: ExportedSettings) -> None:
+    key = row.keys[0].path
+    ours = at(config, key)
+    if ours is ABSENT:
+        return
+    try:
+        value = row.write(ours)
+    except InexpressibleError as error:
+        result.refused[key] = str(error)
+        return
+    if value is ABSENT:
+        return
+    if row.is_whole and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if problem := misfit(value, row.schema):
+        result.refused[key] = f"{row.path}: {problem}"
+        return
+    if row.in_manifest:
+        put(result.document, row.path, value)
+    else:
+        result.by_variable[row.path] = value
+    if row.switch:
+        put(result.document, row.switch, True)
+    if row.without_effect:
+        result.without_effect[key] = row.without_effect
+
+
+def _choice(known: Any, name: str) -> Choice:
+    found: Choice = next(choice for choice in known if choice.name == name)
+    return found
+
+
+def _has_class(skeleton: Any) -> bool:
+    return skeleton is not None and (skeleton[0] is not None or bool(skeleton[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,23 +22,20 @@ from lcm.encoding import to_json
 from lcm.errors import TranscriptError
 from lcm.given import opened_as_is
 from lcm.javascript import trim
-from lcm.memory.session.live import heartbeat_ids
-from lcm.memory.session.preparer import MessagePreparer
+from lcm.memory.session import MessagePreparer, heartbeat_ids
 from lcm.records.conversation import Event, Message
 from lcm.records.rules import Rules
-from lcm.store.messages import read_messages
-from lcm.store.sessions import (
+from lcm.store.context import hidden_ids, hide, show
+from lcm.store.conversations import (
     Checkpoint,
     SessionRow,
     free_ids,
-    hidden_ids,
-    hide,
     mark_bootstrapped,
     open_session,
     put_checkpoint,
     read_checkpoint,
-    show,
 )
+from lcm.store.messages import read_messages
 from lcm.store.store import Store
 from lcm.transcript.identity import UniqueIds, native_id
 from lcm.transcript.openclaw import Branches, OpenClawReader

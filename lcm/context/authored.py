@@ -1,4 +1,4 @@
-"""Documents that somebody wrote for the agent, as Markdown files: which they are, and the nodes that their blocks make.
+"""Documents that somebody wrote for the agent: none, or Markdown files, and the nodes that their blocks make.
 
 Source: libravdb memory 1.4.4.
 """
@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, NoReturn
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 from lcm.checks import check_choice, check_range
-from lcm.compaction.guidance.reading import PhraseRules
+from lcm.compaction.guidance.protected import PhraseRules
 from lcm.errors import LcmError
 from lcm.files import is_below
 from lcm.given import opened_as_is
@@ -27,7 +24,22 @@ from lcm.records.document import AuthoredNode, AuthoredTier
 from lcm.records.rules import Rules
 from lcm.token_estimator import CodePoints
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+
+@dataclass(frozen=True, slots=True)
+class NothingAuthored:
+    """There are no authored documents."""
+
+    idle_because = "authored=none"
+
+    def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
+        return []
+
+
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _OPENING = "---"
 _CLOSING = ("---", "...")
 _KEY = "hop_targets:"
@@ -78,18 +90,12 @@ def lines_of(text: str, position: int = 0) -> list[Line]:
         text: what is cut; joined again, the texts and ends of its lines are it.
         position: of its first byte in the file.
     """
-    return list(_lines(text, position))
-
-
-def _lines(text: str, position: int) -> Iterator[Line]:
-    start = 0
-    for match in _LINE_END.finditer(text):
-        line = Line(text[start : match.start()], match.group(), position)
-        yield line
-        position += len(line.text.encode()) + len(line.end)
-        start = match.end()
-    if start < len(text):
-        yield Line(text[start:], "", position)
+    lines = []
+    for match in _LINE.finditer(text):
+        if match[0]:
+            lines.append(Line(match[1], match[2], position))
+            position += len(match[0].encode())
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +209,13 @@ def blocks(lines: Sequence[Line], rules: Rules) -> Iterator[Block]:
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # a memory without such files need not wait for it
+
     return MarkdownIt("commonmark", {"maxNesting": _MOST_NESTED})
 
 
-def _top_blocks(tokens: Sequence[Token]) -> Iterator[tuple[BlockKind, Sequence[Token]]]:
+def _top_blocks(tokens: "Sequence[Token]") -> "Iterator[tuple[BlockKind, Sequence[Token]]]":
     """The blocks at the top, lists as their items, with the tokens of each."""
     start = 0
     for number, token in enumerate(tokens):
@@ -224,13 +232,13 @@ def _top_blocks(tokens: Sequence[Token]) -> Iterator[tuple[BlockKind, Sequence[T
                 yield kind, inner
 
 
-def _items(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def _items(tokens: "Sequence[Token]") -> "Iterator[Sequence[Token]]":
     starts = [number for number, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
     for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
         yield tokens[start:end]
 
 
-def _leaves(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+def _leaves(tokens: "Sequence[Token]") -> "Iterator[tuple[Token, Token]]":
     """The tokens that hold words, each with the one that says what it is."""
     for before, token in zip([*tokens[:1], *tokens], tokens, strict=False):
         if token.type == "inline":
@@ -244,12 +252,12 @@ class _Leaf(NamedTuple):
     position: int
 
     @classmethod
-    def of(cls, token: Token, opening: Token, lines: Sequence[Line]) -> "_Leaf":
+    def of(cls, token: "Token", opening: "Token", lines: Sequence[Line]) -> "_Leaf":
         text = _words(token.children or ()) if token.type == "inline" else token.content
         return cls(text, _position(token, opening, lines) if text.strip() else 0)
 
 
-def _position(token: Token, opening: Token, lines: Sequence[Line]) -> int:
+def _position(token: "Token", opening: "Token", lines: Sequence[Line]) -> int:
     """Where the words of a leaf start: behind the marks of what it lies in, and behind its own."""
     assert token.map is not None
     content = token.content.split("\n")
@@ -264,7 +272,7 @@ def _position(token: Token, opening: Token, lines: Sequence[Line]) -> int:
     return line.position + len(line.text[: len(line.text) - length].encode())
 
 
-def _words(tokens: Sequence[Token]) -> str:
+def _words(tokens: "Sequence[Token]") -> str:
     return "".join(
         " " if token.type in ("softbreak", "hardbreak") else _words(token.children) if token.children else token.content
         for token in tokens
@@ -422,7 +430,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AuthoredFiles:
-    """Markdown files, read when they are asked for: `lcm.context.authored.files` says what becomes of their blocks.
+    """Markdown files, read when they are asked for: `nodes_of` says what becomes of their blocks.
 
     Source: libravdb memory 1.4.4.
     """
