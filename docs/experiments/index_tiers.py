@@ -35,11 +35,11 @@ from lcm.files import cache_dir
 from lcm.protocols.retrieval import VectorIndex, VectorIndexChoice
 from lcm.protocols.models import Vectors
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import MiniLM
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
-from lcm.writing.extraction.verbatim import Verbatim
+from lcm.writing.extraction.said import Verbatim
 
 K = 10
 QUERIES = 200  # of each collection at most

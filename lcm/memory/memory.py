@@ -37,7 +37,7 @@ from lcm.store.documents import drop_documents, put_nodes, read_nodes
 from lcm.store.search import WORDS, SearchBounds, find
 from lcm.store.store import Store
 from lcm.store.summaries import messages_by_number
-from lcm.writing.dream.promotion import Promotion, promote
+from lcm.writing.dream import Promotion, promote
 from lcm.writing.new_document import document_of_node
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class Memory:
         return total
 
     def dream(self, diary: str, source: str, user_id: str, promoted_at: datetime, scope: str) -> Promotion:
-        """Keep what a dream diary holds, in the place of what it held before; see `lcm.writing.dream.promotion`."""
+        """Keep what a dream diary holds, in the place of what it held before; see `lcm.writing.dream`."""
         with self.live.writing() as changes:
             made = promote(self.store, self.system.token_estimator, diary, source, user_id, scope, promoted_at)
             windows = self.live.indexes.embed([document.text for document in made.documents])

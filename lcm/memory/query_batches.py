@@ -18,8 +18,7 @@ from lcm.protocols.retrieval import Batch
 from lcm.records.document import category_named
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
-from lcm.writing.dream.promotion import in_sight
-from lcm.writing.dream.query import asks_for_dreams
+from lcm.writing.dream import asks_for_dreams, in_sight
 
 _MILLISECOND = timedelta(milliseconds=1)
 

@@ -22,8 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
-from lcm.retrieval.indexing import Ranked, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
-from lcm.retrieval.saved_file import read_index, write_index
+from lcm.retrieval.indexing import (
+    Ranked,
+    read_index,
+    refuse_known,
+    refuse_negative,
+    refuse_unequal,
+    refuse_unknown,
+    write_index,
+)
 from lcm.retrieval.text_index.words import WORDS, load_stop_words, query_words, split_words, windows
 from lcm.store.sqlite import TEMPORARY, spill
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.guidance.protected import ProtectedGuidance
+from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.centroid import Centroid

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lcm.plugins.settings import daemon_environment as daemon
+from lcm.plugins.settings import environment as daemon
 from lcm.records.conversation import JournalEntry
 from lcm.store.conversations import add_entry, read_entries
 from lcm.store.store import Store

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.guidance.none import NoGuidance
+from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
