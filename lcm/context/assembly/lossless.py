@@ -22,8 +22,8 @@ import numpy.typing as npt
 from lcm.checks import check_choice, check_range
 from lcm.collection import collection_paused
 from lcm.compaction.lossless.planning import tail_first
-from lcm.context.assembly.budget_shares import first_fit, longest_prefix
 from lcm.context.assembly.clamp import Clamp, serialized_tokens
+from lcm.context.assembly.parts import first_fit, longest_prefix
 from lcm.context.assembly.shown_items import LargeResults, PairedMessage, Piece, ShownItems, cleaned, pruned
 from lcm.protocols.context import ContextRequest, Mention
 from lcm.protocols.models import TokenEstimator
