@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 from lcm.checks import check_choice, check_range
-from lcm.compaction.guidance.reading import PhraseRules
+from lcm.compaction.guidance.protected import PhraseRules
 from lcm.errors import LcmError
 from lcm.files import is_below
 from lcm.given import opened_as_is

@@ -17,7 +17,7 @@ from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units, utf16_length
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Identity
+from lcm.memory.scopes import Identity
 from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.store.conversations import conversation_names

@@ -13,7 +13,7 @@ from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import GrantError, LcmError
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Identity
+from lcm.memory.scopes import Identity
 from lcm.plugins.mcp_tools import AgentTools
 from lcm.protocols.context import ContextRequest
 from lcm.records.query import Query

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Self
 
 from lcm.checks import check_choice, check_range
-from lcm.compaction.guidance.none import NoGuidance
+from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.escalation import Escalation
 from lcm.compaction.lossless.fresh_tail import FreshTail
 from lcm.compaction.lossless.hot_spots import HotSpots

@@ -26,7 +26,9 @@ from lcm.errors import GrantError, StoreError
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Summary
 from lcm.store.conversations import conversation_names, conversation_rows, number_of
-from lcm.store.lineage import (
+from lcm.store.search import excerpt, message_hits, summary_hits
+from lcm.store.store import Store
+from lcm.store.summaries import (
     Direction,
     LineagePlace,
     StoredFile,
@@ -34,12 +36,9 @@ from lcm.store.lineage import (
     files_of,
     messages_by_number,
     source_messages,
+    summaries_by_id,
     walk,
 )
-from lcm.store.query_text import excerpt
-from lcm.store.search import message_hits, summary_hits
-from lcm.store.store import Store
-from lcm.store.summaries import summaries_by_id
 from lcm.transcript.large_files import file_text
 
 

@@ -20,9 +20,9 @@ from lcm.context.recall.reader import DescribedSummary, Reader
 from lcm.errors import GrantError, LcmError, StoreError
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.lineage import deepest, leaves_of
 from lcm.store.search import Order
 from lcm.store.store import Store
+from lcm.store.summaries import deepest, leaves_of
 
 Action = Literal["answer_directly", "expand_shallow", "delegate_traversal"]
 Intent = Literal["query_probe", "explicit_expand"]

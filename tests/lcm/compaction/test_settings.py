@@ -7,8 +7,7 @@ import pytest
 
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.clauses import ClauseRules
-from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.guidance.protected import ProtectedGuidance
+from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.chain import Chain
 from lcm.compaction.summarizer.extractive import Extractive

@@ -15,7 +15,7 @@ WEIGHTED = ("plain_sum", "reciprocal_rank", "weighted_sum", "lancedb_pro_tuned")
 
 FURTHER_VECTORS = {
     "_target_": "lcm.retrieval.ranking.evidence.further_vector_evidence.FurtherVectorEvidence",
-    "embedder": {"_target_": "lcm.retrieval.embedder.token_sum.TokenSum", "dim": 64},
+    "embedder": {"_target_": "lcm.retrieval.embedder.hashing.TokenSum", "dim": 64},
 }
 RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_beta11")

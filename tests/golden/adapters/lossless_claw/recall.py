@@ -14,7 +14,7 @@ from lcm.context.recall.recall import Recall, route
 from lcm.errors import GrantError
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import Summary
-from lcm.store.query_text import contains_cjk, excerpt, like_pattern, like_terms, match_expression
+from lcm.store.search import contains_cjk, excerpt, like_pattern, like_terms, match_expression
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.token_estimator import Utf16Units

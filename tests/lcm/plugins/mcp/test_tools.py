@@ -15,7 +15,7 @@ from mcp.server import Server
 
 from lcm.errors import LcmError, MigrationError
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Scopes, identified
+from lcm.memory.scopes import Scopes, identified
 from lcm.plugins.mcp_server import served
 from lcm.plugins.mcp_tools import TOOLS, AgentTools, OpenedMemory
 from lcm.store.store import Store
