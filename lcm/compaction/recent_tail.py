@@ -4,9 +4,8 @@ Source: the host's tail selector of libravdb memory 1.4.4; that one unit is comp
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from lcm.checks import check_range
 from lcm.records.rules import VersionedRules
@@ -19,6 +18,14 @@ class Turn(NamedTuple):
     role: str
     bundle: str = ""
     """Turns that name the same one belong together; empty: none."""
+
+
+class Turns(Protocol):
+    """The turns of a conversation, in order; a sequence is such."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, at: int, /) -> Turn: ...
 
 
 class TailChoice(NamedTuple):
@@ -56,7 +63,7 @@ class RecentTail:
             return self.budget_tokens
         return self.budget_fraction * memory_budget_tokens
 
-    def base(self, turns: Sequence[Turn], rules: VersionedRules = "corrected") -> int:
+    def base(self, turns: Turns, rules: VersionedRules = "corrected") -> int:
         """Where the turns begin that are always in: the last `min_turns`, and the calls that their results answer."""
         if self.min_turns <= 0 or not turns:
             return len(turns)
@@ -65,7 +72,7 @@ class RecentTail:
 
     def select(
         self,
-        turns: Sequence[Turn],
+        turns: Turns,
         budget_tokens: float,
         room_tokens: float = math.inf,
         rules: VersionedRules = "corrected",
@@ -99,14 +106,14 @@ class RecentTail:
         return TailChoice(base, first)
 
 
-def _step(turns: Sequence[Turn], place: int, rules: VersionedRules) -> int:
+def _step(turns: Turns, place: int, rules: VersionedRules) -> int:
     """Where the turns begin that cannot stand without one another: a message, and the results behind it."""
     while rules != "1.4.4" and place and turns[place].role == "tool":
         place -= 1
     return place
 
 
-def _with_unit(turns: Sequence[Turn], first: int, room_tokens: float) -> int:
+def _with_unit(turns: Turns, first: int, room_tokens: float) -> int:
     start = first
     while start and _is_within_unit(turns[start - 1], turns[start]):
         start -= 1

@@ -10,11 +10,9 @@ from datetime import datetime
 from queue import SimpleQueue
 from threading import Thread
 
-from lcm.compaction.lockstep import Clock, in_lockstep, resumed, run
-from lcm.compaction.planned_window import PlannedWindow
-from lcm.compaction.scheduling.asynchronous import Asynchronous
-from lcm.compaction.scheduling.replayed_clock import ReplayedClock, ReplayedSummarizer
-from lcm.compaction.window import StoredWindow
+from lcm.compaction.scheduling import Asynchronous, ReplayedClock, ReplayedSummarizer
+from lcm.compaction.window import PlannedWindow, StoredWindow
+from lcm.compaction.work import Clock, in_lockstep, resumed, run
 from lcm.errors import StoreError
 from lcm.faults import is_of_machine
 from lcm.memory.system import System

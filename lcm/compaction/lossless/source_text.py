@@ -8,12 +8,12 @@ Source: lossless-claw 0.6.3; `meaningful` and `without_reasoning` 0.15.3.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from lcm.clock import EPOCH
-from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.compaction.summarizer.blocks import language_of, named_block
 from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL
 from lcm.compaction.summarizer.passages import UNDATED
@@ -106,8 +106,8 @@ def _success(kind: str, given: Mapping[str, Any], text: str, lines: Sequence[str
     if kind in _WROTE | _EDITED and given:
         size = _SIZE.search(text) if kind in _WROTE else None
         return size[0] if size else "" if _DONE.search(text) else _joined(_told_step(lines, has_failed=False))
-    if (flat := _flat_json(text)) is not None:
-        return _line(flat, _OUTCOME_UNITS)
+    if (value := _json_in(text)) is not None:
+        return _line(_flat(value), _OUTCOME_UNITS)
     return _joined(_told_step(lines, has_failed=False))
 
 
@@ -152,11 +152,10 @@ def _arguments(call: Part | None) -> Mapping[str, Any]:
     return given if isinstance(given, dict) else {"input": given}
 
 
-def _flat_json(text: str) -> str | None:
-    if text[:1] not in ("{", "["):
-        return None
+def _json_in(text: str) -> Any:
+    """The value of a text that is a JSON object or list; None where it is none."""
     try:
-        return _flat(json.loads(text))
+        return json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
     except (RecursionError, ValueError):
         return None
 
@@ -242,25 +241,19 @@ def _is_media(part: Part) -> bool:
 
 def _sanitised(text: str) -> str:
     lines = _DATA_URL.sub(OMITTED, text).split("\n")
-    return "\n".join(line for line in lines if not _is_noise(trim(line)))
+    return "\n".join(line for line in lines if not _encodes(bare := trim(line), re.sub(r"\s", "", bare)))
 
 
-def _is_noise(line: str) -> bool:
-    if not line or _MEDIA_PATH.fullmatch(line):
-        return True
-    packed = re.sub(r"\s", "", line) if len(line) >= _LONG_BASE64 else ""
-    return len(packed) >= _LONG_BASE64 and len(packed) % 4 == 0 and _BASE64.fullmatch(packed) is not None
+def _encodes(line: str, packed: str) -> bool:
+    """Say whether a line says nothing: it is blank, the path of media, or, `packed`, all base64."""
+    is_long = len(packed) >= _LONG_BASE64 and len(packed) % 4 == 0
+    return not line or bool(_MEDIA_PATH.fullmatch(line) or (is_long and _BASE64.fullmatch(packed)))
 
 
 def _words_in(content: str) -> str:
     """The content itself; of content that is JSON, what it says under the keys for words."""
-    if trim(content)[:1] not in ("{", "["):
-        return content
-    try:
-        value = json.loads(content)
-    except (RecursionError, ValueError):
-        return content
-    return "\n".join(_walk(value, 0))
+    value = _json_in(content)
+    return content if value is None else "\n".join(_walk(value, 0))
 
 
 def _walk(value: Any, depth: int) -> Iterator[str]:
@@ -278,11 +271,12 @@ def _walk(value: Any, depth: int) -> Iterator[str]:
 
 def meaningful(text: str) -> str:
     """What a text says: without lines that are blank or only encode something; of JSON, the texts that it holds."""
-    value = _json_in(text)
+    value = _json_in(trim(text))
     if value is not None:
         return told(value)
-    lines = (line.rstrip() for line in _DATA_URL.sub(OMITTED, text).split("\n"))
-    return trim("\n".join(line for line in lines if not _encodes(trim(line))))
+    lines = [line.rstrip() for line in _DATA_URL.sub(OMITTED, text).split("\n")]
+    said = (line for line in lines if not (_encodes(bare := trim(line), bare) or _DATA_URL_START.match(bare)))
+    return trim("\n".join(said))
 
 
 def told(value: Any) -> str:
@@ -293,23 +287,6 @@ def told(value: Any) -> str:
 def without_reasoning(text: str) -> str:
     """The text without what a model thought to itself: at its beginning, on lines of its own, or never closed."""
     return _STANDING_REASONING.sub("", _LEADING_REASONING.sub("", text))
-
-
-def _encodes(line: str) -> bool:
-    if not line or _MEDIA_PATH.fullmatch(line) or _DATA_URL_START.match(line):
-        return True
-    return len(line) >= _LONG_BASE64 and len(line) % 4 == 0 and _BASE64.fullmatch(line) is not None
-
-
-def _json_in(text: str) -> Any:
-    """The value of a text that is a JSON object or list; None where it is none."""
-    bare = trim(text)
-    if (bare[:1], bare[-1:]) not in (("{", "}"), ("[", "]")):
-        return None
-    try:
-        return json.loads(bare)
-    except (RecursionError, ValueError):
-        return None
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
@@ -324,6 +301,69 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
         keys = _WORD_KEYS if value.get("type") in _MEDIA_TYPES else _TOLD_KEYS
         for key in keys:
             yield from _texts(value.get(key), depth + 1)
+
+
+_NAMED_HOURS = {
+    "AST": -4, "ADT": -3, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
+    "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8, "HST": -10, "HDT": -9,
+}  # fmt: skip
+"""The zones that American English has short names for, and their hours from UTC: China's CST is another."""
+
+_UNNAMED = frozenset(
+    {
+        "America/Dawson", "America/Whitehorse", "Canada/Yukon",
+        "America/Hermosillo", "America/Mazatlan", "Mexico/BajaSur",
+    }
+)  # fmt: skip
+"""They keep Mountain Time without its name."""
+
+_ALEUTIAN = frozenset({"America/Adak", "America/Atka", "US/Aleutian"})
+
+_UTC_NAMES = frozenset(
+    {
+        "UTC", "UCT", "Zulu", "Universal", "GMT", "GMT0", "GMT+0", "GMT-0",
+        "Etc/UTC", "Etc/UCT", "Etc/Zulu", "Etc/Universal", "Etc/GMT",
+    }
+)  # fmt: skip
+_MINUTE = timedelta(minutes=1)
+
+
+def prompt_time(instant: datetime, timezone: str = "UTC") -> str:
+    """`2026-01-05 09:07 EST`: minutes of a 24-hour clock, and the zone as American English shortens it.
+
+    Zones without a short name there read `GMT+5:30`. A zone that there is not is UTC.
+
+    Source: lossless-claw 0.6.3, which prints what JavaScript's Intl does.
+    """
+    zone = zone_named(timezone)
+    if zone is None or zone.key in _UTC_NAMES:
+        return f"{instant.astimezone(UTC).isoformat(' ')[:16]} UTC"
+    local = instant.astimezone(zone)
+    return f"{local:%Y-%m-%d %H:%M} {_zone_name(local, zone.key)}"
+
+
+@cache
+def zone_named(timezone: str) -> ZoneInfo | None:
+    """The IANA zone of that name, in whichever case it is written; None where there is none."""
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        same = (name for name in available_timezones() if name.lower() == timezone.lower())
+        return next((ZoneInfo(name) for name in same), None)
+
+
+def _zone_name(local: datetime, key: str) -> str:
+    offset, name = local.utcoffset(), local.tzname()
+    assert offset is not None and name is not None
+    minutes = offset // _MINUTE
+    if key in _ALEUTIAN:
+        return f"HA{name[1:]}"
+    if name in _NAMED_HOURS and _NAMED_HOURS[name] * 60 == minutes and key not in _UNNAMED:
+        return name
+    if not minutes:
+        return "GMT+0" if name == "WET" or key == "Atlantic/Azores" else "GMT"
+    hours, rest = divmod(abs(minutes), 60)
+    return f"GMT{'-' if minutes < 0 else '+'}{hours}{f':{rest:02}' if rest else ''}"
 
 
 _TOOL = f"] {TOOL}:"

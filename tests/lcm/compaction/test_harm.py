@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lcm.compaction.harm import is_cut, lost_rules, rules_of_messages, rules_of_summaries, summary_harm
+from lcm.compaction.quality import is_cut, lost_rules, rules_of_messages, rules_of_summaries, summary_harm
 from lcm.records.conversation import Part
 from tests.lcm.compaction.contexts import message
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.compaction import window as counting
-from lcm.compaction.planned_window import PlannedWindow
-from lcm.compaction.window import Heat, StoredWindow, facts_of
+from lcm.compaction.window import Heat, PlannedWindow, StoredWindow, facts_of
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import MessageHeat, Summary
 from lcm.store.store import Store

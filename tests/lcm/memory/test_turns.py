@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.none import NoGuidance
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
