@@ -7,7 +7,7 @@ from functools import lru_cache
 from lcm.compaction.facts.statement import ReadText, Statement
 from lcm.compaction.facts.wording import content_words, folded, gist, is_negative
 from lcm.compaction.guidance.clauses import ClauseRules
-from lcm.compaction.guidance.reading import Modality
+from lcm.compaction.guidance.protected import Modality
 
 _DECIDES = re.compile(
     r"\b(?:decided (?:to|on|that|against|not to)|decision(?: is|:| was)|have chosen|we chose|i chose|settled on|"

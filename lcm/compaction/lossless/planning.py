@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.context_totals import ContextTotals, newest_first, totals_of
-from lcm.compaction.guidance.none import NoGuidance
+from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.source_text import zone_named
 from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer
 from lcm.protocols.models import TokenEstimator

@@ -11,8 +11,7 @@ from eval.benchmark.context_assembly import ContextAssembly
 from eval.benchmark.full_text_grep import FullTextGrep
 from eval.benchmark.timing import DisagreementError
 from lcm.compaction.clustering import Clustering
-from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.guidance.protected import ProtectedGuidance
+from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.context.assembly.lossless import Lossless

@@ -114,8 +114,8 @@ def test_what_is_off_is_not_drawn() -> None:
     stages = {"limit": {**limit, "n": 20}, "further": None, "decay": {"_target_": "a.DecayBoost", "decay": off}}
     source = {"_target_": "lcm.retrieval.source.hybrid.Hybrid", "dense_pool_size": 20}
     config = {
-        "extraction": {"_target_": "lcm.writing.extraction.steps.Steps", "roles": ["user"], "annotation": None},
-        "admission": {"_target_": "lcm.writing.admission.none.AdmitAll"},
+        "extraction": {"_target_": "lcm.writing.extraction.said.Steps", "roles": ["user"], "annotation": None},
+        "admission": {"_target_": "lcm.writing.admission.amac.AdmitAll"},
         "compaction": {"_target_": "lcm.compaction.work.NoCompaction"},
         "summarizer": {"_target_": "lcm.compaction.summarizer.extractive.Extractive"},
         "ranking": {"source": source, "stages": stages, "order": None},

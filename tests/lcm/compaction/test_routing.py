@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lcm.compaction.clustering import Clustering
-from lcm.compaction.guidance.none import NoGuidance
+from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.summarizer.routed import Routed
 from lcm.errors import AuthError

@@ -28,7 +28,7 @@ from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
 from lcm.retrieval.ranking.evidence.word_likeness import TalkWords, WordLikeness
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.hybrid import Hybrid
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system
 

@@ -25,7 +25,7 @@ from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
 from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
 from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness
 from lcm.retrieval.source.candidates import POOLED
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from tests.support.workspaces import system
 
 STARTED = datetime(2023, 5, 1, tzinfo=UTC)
