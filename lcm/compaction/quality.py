@@ -66,7 +66,7 @@ def summary_harm(
     Args:
         summary: its words.
         source: the text that it was made of.
-        rules: those in the source, as `rules_of_messages` and `rules_of_summaries` find them.
+        rules: those in the source, as `rules_found` and `rules_of_summaries` find them.
         summary_tokens: of its words.
         source_tokens: that its sources cost in the context.
         most_rules: no more rules are looked at once so many were found to be lost; None = all are.
@@ -98,22 +98,15 @@ def lost_rules(summary: str, rules: Iterable[str]) -> Iterator[str]:
             yield rule
 
 
-def rules_of_messages(messages: Sequence[Message]) -> list[str]:
-    """The sentences in which a user obliges or forbids, as guidance reads them; each once."""
-    return list(dict.fromkeys(rules_found(messages)))
-
-
 def rules_found(messages: Iterable[Message]) -> Iterator[str]:
-    """Likewise, as they are come to: to read a sentence takes a while, and who looks for one need not read all."""
+    """The sentences in which a user obliges or forbids, as guidance reads them, as they are come to: to read a sentence
+    takes a while, and who looks for one need not read all."""
     for message in messages:
         is_said = message.role == "user" and not any(part.part_type == "tool" for part in message.parts)
         if is_said and may_hold_rule(message.content):
-            yield from filter(is_user_rule, map(str.strip, sentences(_without_code(message.content))))
-
-
-def _without_code(text: str) -> str:
-    lines = text.splitlines()
-    return "\n".join(line for line, is_code in zip(lines, in_code(lines), strict=True) if not is_code)
+            lines = message.content.splitlines()
+            prose = "\n".join(line for line, is_code in zip(lines, in_code(lines), strict=True) if not is_code)
+            yield from filter(is_user_rule, map(str.strip, sentences(prose)))
 
 
 def rules_of_summaries(contents: Sequence[str]) -> list[str]:

@@ -306,23 +306,18 @@ def _made(summary: Summary) -> tuple[datetime, str, int]:
 class PlannedWindow(StoredWindow):
     """A window whose changes stay in memory until `apply` writes them, all or none.
 
-    Nothing is copied until a plan is under way: it reads through the live window. From `hold` on, it has all that
-    compaction may ask for and touches no store, so that another thread can work on it; messages that are said
+    Nothing is copied until a plan is under way: what the live window has read is its own too. From `hold` on, it has
+    all that compaction may ask for and touches no store, so that another thread can work on it; messages that are said
     meanwhile are no part of it.
     """
 
-    def __init__(self, store: Store, live: StoredWindow) -> None:
-        super().__init__(store, live.conversation_id)
-        self._live = live
-        self._staged = []
+    def __init__(self, live: StoredWindow) -> None:
+        vars(self).update(vars(live))
+        self._live, self._read, self._is_shared = live, live.entries, True
+        self._staged, self._staged_summaries = [], {}
         self._messages: dict[str, Message] | None = None
         self._scores: dict[str, float] = {}
         self.attempted = set(live.attempted)
-        self.turns = live.turns
-
-    @property
-    def entries(self) -> ContextTotals:
-        return self._live.entries if self._read is None else self._read
 
     def hold(self) -> None:
         """Read all that compaction may ask for."""
@@ -331,13 +326,6 @@ class PlannedWindow(StoredWindow):
         super().summaries([entry.item_id for entry in self.entries if not entry.is_message])
         self._scores = super().admission_scores(said)
         self._messages = {message.message_id: message for message in super().messages(said)}
-
-    def made_before(self, instant: datetime) -> Iterator[tuple[str, int]]:
-        return self._live.made_before(instant) if self._read is None else super().made_before(instant)
-
-    def heat(self) -> dict[str, MessageHeat]:
-        """As the live window knows it: what is hot is asked before anything is planned."""
-        return self._live.heat()
 
     def messages(self, message_ids: Sequence[str]) -> list[Message]:
         if self._messages is None:
@@ -372,8 +360,10 @@ class PlannedWindow(StoredWindow):
 
     def _part(self) -> None:
         """Have entries of its own: the live window follows what is said."""
-        if self._read is None:
-            self._read, self.turns = ContextTotals(self._live.entries), dict(self._live.turns)
+        if self._is_shared:
+            self._is_shared, self._made = False, None
+            self._read, self.turns = ContextTotals(self.entries), dict(self.turns)
+            self._summaries = dict(self._summaries)
 
     def _is_taken(self, summary_id: str) -> bool:
         """Of what is stored meanwhile nothing is known: `apply` refuses an id that is taken."""

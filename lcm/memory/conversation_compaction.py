@@ -137,7 +137,7 @@ class BackgroundCompaction:
 
     def _begun(self, live: StoredWindow, now: datetime, live_tokens: int, clock: Clock) -> list[CompactionReport]:
         """Plan what is due; what needs no summarizer is done at once, and reported."""
-        window, survived = PlannedWindow(self._store, live), Counter[str]()
+        window, survived = PlannedWindow(live), Counter[str]()
         work = self._compaction.after_turn(window, now, live_tokens, incidents=survived)
         try:
             request = next(work)

@@ -64,18 +64,19 @@ def step(call: Part | None, result: Message | None) -> str:
         call: the part that called the tool.
         result: the message that holds what it returned.
     """
-    name = (call.tool_name if call else _named(result)) or "a tool"
+    parts = [call] if call else result.parts if result else ()
+    name = next((part.tool_name for part in parts if part.tool_name), "a tool")
     given = _arguments(call)
-    action = _action(name, given)
+    kind = name.rsplit(".", 1)[-1].casefold()
+    path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
+    action = _action(name, kind, path, given)
     if result is None:
         return f"{action}: no result"
-    outcome = _outcome(name, given, result)
+    outcome = _outcome(kind, path, result, has_input=bool(given))
     return f"{action}: {outcome}" if outcome else action
 
 
-def _action(name: str, given: Mapping[str, Any]) -> str:
-    kind = name.rsplit(".", 1)[-1].casefold()
-    path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
+def _action(name: str, kind: str, path: str, given: Mapping[str, Any]) -> str:
     command = next((given[key] for key in _COMMANDS if given.get(key)), "")
     if kind in _RAN and command:
         words = " ".join(map(str, command)) if isinstance(command, list) else str(command)
@@ -87,28 +88,24 @@ def _action(name: str, given: Mapping[str, Any]) -> str:
     return trim(f"{name} {_line(', '.join(told), _ARGUMENT_UNITS)}")
 
 
-def _outcome(name: str, given: Mapping[str, Any], result: Message) -> str:
-    text = trim(result.content)
-    kind = name.rsplit(".", 1)[-1].casefold()
+def _outcome(kind: str, path: str, result: Message, *, has_input: bool) -> str:
+    text, is_error = trim(result.content), _is_error(result)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     code = _EXIT.search(text[-400:])
-    has_failed = _is_error(result) is True or (code is not None and code["code"] != "0")
-    status = f"exit code {code['code']}" if code else "failed" if has_failed else ""
-    if has_failed:
+    if is_error or (code and code["code"] != "0"):
+        status = f"exit code {code['code']}" if code else "failed"
         return _joined([status, *_told_step(lines, has_failed=True)])
-    return _success(kind, given, text, lines) or ("ok" if _is_error(result) is False and kind in _RAN else "")
-
-
-def _success(kind: str, given: Mapping[str, Any], text: str, lines: Sequence[str]) -> str:
+    is_write = kind in _WROTE | _EDITED and has_input
+    size = _SIZE.search(text) if is_write and kind in _WROTE else None
     if kind in _READ and lines:
-        path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
-        return named_block(lines, language_of(path))
-    if kind in _WROTE | _EDITED and given:
-        size = _SIZE.search(text) if kind in _WROTE else None
-        return size[0] if size else "" if _DONE.search(text) else _joined(_told_step(lines, has_failed=False))
-    if (value := _json_in(text)) is not None:
-        return _line(_flat(value), _OUTCOME_UNITS)
-    return _joined(_told_step(lines, has_failed=False))
+        said = named_block(lines, language_of(path))
+    elif is_write and (size or _DONE.search(text)):
+        said = size[0] if size else ""
+    elif not is_write and (value := _json_in(text)) is not None:
+        said = _line(_flat(value), _OUTCOME_UNITS)
+    else:
+        said = _joined(_told_step(lines, has_failed=False))
+    return said or ("ok" if is_error is False and kind in _RAN else "")
 
 
 def _told_step(lines: Sequence[str], *, has_failed: bool) -> list[str]:
@@ -176,10 +173,6 @@ def _line(text: str, units: int) -> str:
     return bare if cut == bare else f"{cut.rsplit(maxsplit=1)[0] if ' ' in cut.strip() else cut} …"
 
 
-def _named(result: Message | None) -> str | None:
-    return next((part.tool_name for part in result.parts if part.tool_name), None) if result else None
-
-
 OMITTED = "[embedded media omitted]"
 ALONE = "[Media attachment]"
 BESIDE = " [with media attachment]"
@@ -200,18 +193,13 @@ _TOLD_KEYS = (
 )
 _REASONING_TYPES = ("reasoning", "thinking", "redacted_thinking")
 _TOLD_DEPTH = 8
-_REASONING = "|".join(
-    rf"{re.escape(opening)}(?:.*?{re.escape(closing)})"
-    for opening, closing in (
-        *((f"<{tag}>", f"</{tag}>") for tag in ("think", "thinking", "reasoning")),
-        ("<|think|>", "<|/think|>"),
-        ("[thinking]", "[/thinking]"),
-    )
+_REASONING = (
+    r"(?:<(?P<tag>think|thinking|reasoning)>.*?</(?P=tag)>|<\|think\|>.*?<\|/think\|>|\[thinking\].*?\[/thinking\])"
 )
 _OPENING = r"(?:<(?:think|thinking|reasoning)>|<\|think\|>|\[thinking\])"
-_LEADING_REASONING = re.compile(rf"\A\s*(?:(?:{_REASONING})\s*)+", re.IGNORECASE | re.DOTALL)
+_LEADING_REASONING = re.compile(rf"\A\s*(?:{_REASONING}\s*)+", re.IGNORECASE | re.DOTALL)
 _STANDING_REASONING = re.compile(
-    rf"^[ \t]*(?:(?:{_REASONING})[ \t]*$|{_OPENING}[ \t]*$.*\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
+    rf"^[ \t]*(?:{_REASONING}[ \t]*$|{_OPENING}[ \t]*$.*\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
 
 
@@ -396,18 +384,17 @@ def source_of_messages(
     """
     said = list(_told(messages, rules, injected_tags))
     text = "\n\n".join(
-        f"[{_when(one.message.created_at or EPOCH, rules, timezone)}{one.behind_time}\n{one.words}"
-        for one in said
-        if rules == "original" or trim(one.words)
+        f"[{_when(message.created_at or EPOCH, rules, timezone)}{behind_time}\n{words}"
+        for message, behind_time, words in said
+        if rules == "original" or trim(words)
     )
-    named = (one.message.content if rules == "corrected" else one.words for one in said)
-    file_ids = tuple(dict.fromkeys(file_id for words in named for file_id in file_ids_in(words)))
-    return ChunkText(text, file_ids)
+    named = (message.content if rules == "corrected" else words for message, _, words in said)
+    return ChunkText(text, tuple(dict.fromkeys(file_id for words in named for file_id in file_ids_in(words))))
 
 
 def has_words(messages: Sequence[Message], rules: LosslessRules) -> bool:
     """Say whether the messages would give a summarizer anything to read."""
-    return any(trim(one.words) for one in _told(messages, rules, ()))
+    return any(trim(words) for _, _, words in _told(messages, rules, ()))
 
 
 def source_of_summaries(summaries: Sequence[Summary], rules: LosslessRules, timezone: str) -> ChunkText:
@@ -437,19 +424,15 @@ def _when(instant: datetime, rules: LosslessRules, timezone: str) -> str:
     return UNDATED if rules == "corrected" and instant == EPOCH else prompt_time(instant, timezone)
 
 
-class _Told(NamedTuple):
-    """What a summarizer reads of a message, and what stands behind its time: who it hears it from."""
-
-    message: Message
-    behind_time: str
-    words: str
+_Told = tuple[Message, str, str]
+"""A message, what stands behind its time (who a summarizer hears it from), and what the summarizer reads of it."""
 
 
 def _told(messages: Sequence[Message], rules: LosslessRules, injected_tags: Sequence[str]) -> Iterator[_Told]:
     if rules == "original":
-        return (_Told(message, "]", _content(message)) for message in messages)
+        return ((message, "]", _content(message)) for message in messages)
     if rules == "0.15":
-        return (_Told(one, f" | {one.role}]", _meaningful_words(one, injected_tags)) for one in messages)
+        return ((one, f" | {one.role}]", _meaningful_words(one, injected_tags)) for one in messages)
     return _labelled(messages)
 
 
@@ -484,13 +467,13 @@ def _labelled(messages: Sequence[Message]) -> Iterator[_Told]:
         calls |= {call.tool_call_id: call for call in _calls(message)}
         if _is_result(message):
             call_id = next((part.tool_call_id for part in message.parts if part.tool_call_id), None)
-            yield _Told(message, _TOOL, step(calls.get(call_id) if call_id else None, message))
+            yield (message, _TOOL, step(calls.get(call_id) if call_id else None, message))
             continue
         words = annotated(message.content) if has_media(message) else message.content
-        yield _Told(message, f"] {message.author} ({message.role}):" if message.author else f"] {message.role}:", words)
+        yield (message, f"] {message.author} ({message.role}):" if message.author else f"] {message.role}:", words)
         unanswered = [step(call, None) for call in _calls(message) if call.tool_call_id not in answered - {None}]
         if unanswered:
-            yield _Told(message, _TOOL, "\n".join(unanswered))
+            yield (message, _TOOL, "\n".join(unanswered))
 
 
 def _calls(message: Message) -> list[Part]:

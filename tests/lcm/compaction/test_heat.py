@@ -115,4 +115,4 @@ def test_what_was_to_be_folded_and_stands_again_is_as_hot_as_before() -> None:
     with kept.staged():
         fold(kept, 2)
         assert set(kept.heat()) == {"c-m3"}
-    assert kept.heat() == before == PlannedWindow(store, kept).heat()
+    assert kept.heat() == before == PlannedWindow(kept).heat()
