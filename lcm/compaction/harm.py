@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from lcm.compaction.facts.done import FILES
 from lcm.compaction.sentences import sentences
-from lcm.compaction.summarizer.file_operations import FILES
 from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
 from lcm.compaction.summarizer.passages import in_code, read_source

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.facts.finding import statements_of
-from lcm.compaction.facts.reading import read_message
-from lcm.compaction.facts.statement import Kind
+from lcm.compaction.facts.reading import Kind, read_message
 from lcm.compaction.summary_id import summary_id
 from lcm.compaction.summary_order import SummaryOrder
 from lcm.errors import StoreError

@@ -10,8 +10,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lcm.checks import check_range
-from lcm.compaction.facts.done import BEFORE
-from lcm.compaction.summarizer.file_operations import file_operations, files_line
+from lcm.compaction.facts.done import BEFORE, file_operations, files_line
 from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer, names
 from lcm.compaction.summarizer.passages import FURTHER, Passages, Sentence, read_source
 from lcm.compaction.summarizer.selection import (

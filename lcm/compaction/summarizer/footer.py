@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lcm.compaction.facts.finding import statements_in
-from lcm.compaction.facts.statement import Kind
+from lcm.compaction.facts.reading import Kind
 from lcm.protocols.models import TokenEstimator
 from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
 

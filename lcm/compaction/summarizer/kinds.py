@@ -1,10 +1,9 @@
 """What a sentence of a session is for: which sentences a summary is not to lose, and which say nothing."""
 
 import re
-from functools import lru_cache
 from typing import Literal
 
-from lcm.compaction.guidance.clauses import ClauseRules
+from lcm.compaction.guidance.clauses import modalities
 
 Kind = Literal["rule", "instruction", "decision", "open question", "error", "change", "look", "plain", "filler"]
 
@@ -138,11 +137,10 @@ def may_hold_rule(text: str) -> bool:
     return bool(_MAY_RULE.search(text) or _FROM_NOW_ON.search(text))
 
 
-@lru_cache(maxsize=8192)
 def is_rule(text: str) -> bool:
     """Say whether a sentence of a user obliges or forbids from now on: as guidance reads it, or in these very words."""
     if _FROM_NOW_ON.search(text):
         return True
     if not _MAY_RULE.search(text):
         return False
-    return any(found.modality != "permitted" for found in ClauseRules().read(text).findings)
+    return any(modality != "permitted" for modality in modalities(text))

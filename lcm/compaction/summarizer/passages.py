@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lcm.compaction.facts.done import BEFORE
+from lcm.compaction.facts.done import BEFORE, FILES
 from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.blocks import named_block
-from lcm.compaction.summarizer.file_operations import FILES
 from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL, Kind, is_user, kind_of
 

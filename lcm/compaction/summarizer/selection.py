@@ -12,7 +12,7 @@ from rapidfuzz import fuzz, process
 
 from lcm.compaction.facts.done import BEFORE
 from lcm.compaction.facts.finding import statements_in
-from lcm.compaction.facts.statement import Kind, Statement
+from lcm.compaction.facts.reading import Kind, Statement
 from lcm.compaction.summarizer.kinds import IMPORTANCE, TOOL
 from lcm.compaction.summarizer.passages import Sentence
 from lcm.javascript import utf16_length
