@@ -23,10 +23,19 @@ from pathlib import Path
 from lcm.compaction.resummarising import Resummariser, harmful_summaries
 from lcm.errors import LcmError, StoreError
 from lcm.faults import StoreFaultError
-from lcm.store.connection import connect, transaction
-from lcm.store.derived import FULL_TEXT, rebuild_scores, rebuild_words, recompute_totals, write_parts_texts
-from lcm.store.doctor import DoctorCheck, broken_lineage, mark_of, scan
+from lcm.store.doctor import (
+    FULL_TEXT,
+    DoctorCheck,
+    broken_lineage,
+    mark_of,
+    rebuild_scores,
+    rebuild_words,
+    recompute_totals,
+    scan,
+)
+from lcm.store.messages import write_parts_texts
 from lcm.store.migrations import MIGRATIONS, schema_version
+from lcm.store.sqlite import connect, transaction
 from lcm.store.store import Store
 from pipelines.config.arguments import told_apart
 from pipelines.config.building import build

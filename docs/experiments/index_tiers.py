@@ -35,7 +35,7 @@ from lcm.files import cache_dir
 from lcm.protocols.retrieval import VectorIndex, VectorIndexChoice
 from lcm.protocols.models import Vectors
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import MiniLM
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers

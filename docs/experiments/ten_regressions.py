@@ -39,7 +39,7 @@ from lcm.protocols.writing import Assessment, Extraction
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
 from lcm.records.query import Query
-from lcm.retrieval.ranking.ordering import best_first, places
+from lcm.retrieval.frames import best_first, places
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.dense import dense_branch

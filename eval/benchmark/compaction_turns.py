@@ -22,7 +22,7 @@ from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lockstep import run
 from lcm.compaction.summarizer.centroid import Centroid
 from lcm.compaction.window import StoredWindow
-from lcm.store.connection import connect
+from lcm.store.sqlite import connect
 from lcm.store.store import Store
 
 TARGET = Target("at most", 3.0)

@@ -17,7 +17,7 @@ from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary, w
 from lcm.errors import LcmError, ModelError
 from lcm.given import read_whole
 from lcm.retrieval.embedder.export import Precision
-from lcm.retrieval.embedder.session import processors
+from lcm.retrieval.embedder.onnx import processors
 
 BEAMS = (1, 4)
 BATCHES = {"fp32": (1, 16), "int8": (1,)}

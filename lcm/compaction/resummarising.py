@@ -17,8 +17,7 @@ from lcm.javascript import trim
 from lcm.protocols.compaction import Summarizer
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Summary, SummaryRequest
-from lcm.store.derived import recompute_totals
-from lcm.store.doctor import mark_of
+from lcm.store.doctor import mark_of, recompute_totals
 from lcm.store.store import Store
 
 

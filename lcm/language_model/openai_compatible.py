@@ -19,14 +19,27 @@ from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
 
 from lcm.checks import check_range
 from lcm.consent import refused_data, refused_file, refused_key
 from lcm.errors import AuthError, ModelError, UnansweredError
 from lcm.javascript import trim
-from lcm.language_model.http_request import is_timeout, without_netrc
 from lcm.protocols.models import Usable
 from lcm.redaction import keep_secret, redacted
+
+
+def without_netrc(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """No other authentication: requests would put that of a .netrc in the place of the key."""
+    return request
+
+
+def is_timeout(error: Exception) -> bool:
+    """Say whether the server was too slow: in the middle of a reply requests calls that an error of the connection."""
+    cause = error.args[0] if error.args else None
+    of_urllib3 = urllib3.exceptions.ReadTimeoutError
+    return isinstance(error, requests.Timeout | of_urllib3) or isinstance(cause, of_urllib3)
+
 
 _log = logging.getLogger(__name__)
 

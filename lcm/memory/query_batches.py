@@ -13,7 +13,7 @@ from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.limits import QUERY_CHARACTERS
 from lcm.memory.live_documents import DocumentView, LiveDocuments
-from lcm.memory.scopes.scopes import Scopes, parse_agent_id
+from lcm.memory.scopes import Scopes, parse_agent_id
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import category_named

@@ -8,8 +8,8 @@ from importlib import resources
 
 from lcm.clock import format_instant
 from lcm.errors import MigrationError
-from lcm.store.connection import transaction
-from lcm.store.derived import write_parts_texts
+from lcm.store.messages import write_parts_texts
+from lcm.store.sqlite import transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from lcm.store import conversations as conversation_rows
 from lcm.store import documents as document_rows
 from lcm.store import messages as message_rows
 from lcm.store import summaries as summary_rows
-from lcm.store.connection import TEMPORARY, connect, transaction, without_log
 from lcm.store.migrations import migrate, require_current
+from lcm.store.sqlite import TEMPORARY, connect, transaction, without_log
 
 P = ParamSpec("P")
 R = TypeVar("R")

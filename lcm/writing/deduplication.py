@@ -20,7 +20,7 @@ import numpy.typing as npt
 from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.javascript import WHITE_SPACE, trim
-from lcm.language_model.json_reply import asked
+from lcm.language_model.replies import asked
 from lcm.protocols.models import LanguageModel, Vectors
 from lcm.protocols.writing import Judgement, Merged, Neighbour, Neighbours
 from lcm.records.document import Action, Candidate, Document

@@ -132,7 +132,7 @@ def test_choices_are_found_in_folders_of_ones_own(lcm: Lcm, tmp_path: Path) -> N
 
 def test_a_configuration_is_shown_as_written_or_worked_out_and_nothing_runs(lcm: Lcm) -> None:
     written = lcm("evaluate", "--cfg", "job", "fusion=reciprocal_rank")
-    assert "_target_: lcm.retrieval.fusion.reciprocal_rank.ReciprocalRank" in written.stdout
+    assert "_target_: lcm.retrieval.fusion.ReciprocalRank" in written.stdout
     assert "embedder: ${embedder}" in written.stdout
     assert "${" not in lcm("evaluate", "--cfg", "job", "--resolve").stdout
     assert written.summaries == []

@@ -10,11 +10,10 @@ from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.document import Document
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
+from lcm.retrieval.ranking.stages.scores import InverseDistance, Sigmoid
+from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.text_index.fts5 import Fts5
 from lcm.retrieval.vector_index.exact import Exact

@@ -16,7 +16,7 @@ from lcm.encoding import well_formed
 from lcm.errors import LcmError, ModelError
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.export import Precision
-from lcm.retrieval.embedder.session import Lazy
+from lcm.retrieval.embedder.onnx import Lazy
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from tokenizers import Encoding, Tokenizer
 from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.t5_files import T5Files, read_json
 from lcm.errors import ModelError
-from lcm.retrieval.embedder.session import cut, open_graph, open_tokenizer, processors
+from lcm.retrieval.embedder.onnx import cut, open_graph, open_tokenizer, processors
 
 _USUAL_MAX_INPUT_TOKENS = 512  # T5's positions are relative; it was trained on so many
 _LARGEST_MAX_INPUT_TOKENS = 1_000_000  # tokenizers write 10 ** 30 where nobody set a limit

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Slot, Source, Stage, TellsReasons
+from lcm.retrieval.frames import best_first, places
 from lcm.retrieval.lookup import KeptBeside
-from lcm.retrieval.ranking.ordering import best_first, places
 from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by, read_by
 
 POOL_ACTED = "pool"

@@ -10,7 +10,7 @@ from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch, Source, Stage
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.retrieval.source.tagged import TagPrefixes
 
 

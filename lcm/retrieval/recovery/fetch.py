@@ -1,25 +1,188 @@
-"""Where an answer has failed, the raw turns that may mend it come behind it."""
+"""Where an answer has failed, the raw turns that may mend it come behind it; how they are packed."""
 
 import logging
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple, Protocol
 
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.retrieval import Batch, Recovery
+from lcm.protocols.retrieval import Batch, Recovery, Signals
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
-from lcm.retrieval.frames import beside
+from lcm.retrieval.frames import beside, best_first
 from lcm.retrieval.lookup import KeptBeside
-from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.recovery.question import TemporalQueries
+from lcm.retrieval.recovery.turns import RawUserRanking, SemanticSlots, TemporalOrder, TemporalRanking
 from lcm.retrieval.source.candidates import describe, laid_out
 from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.terms import Terms
 
 _MARKS = ("deferred", "is_recovered")
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NoRecovery:
+    """No answer has ever failed."""
+
+    is_off = True
+
+    def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
+        return Signals(False, False, False, False)
+
+    def reserve_tokens(self, prompt: str, signals: Signals, budget_tokens: int) -> int:
+        return 0
+
+    def order(
+        self, prompt: str, recovered: Sequence[Recalled], tokens: Sequence[int], reserve_tokens: int, now: datetime
+    ) -> list[int]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """Three signals about an answer, and one about where it was asked.
+
+    From the widest index tier: some document was found there, so the narrow ones were not sure. Weak: the best score
+    is below `floor_score`. Vague: at least `min_top_k` documents came, the first `min_top_k` are all summaries, and
+    the mean of their confidence is below `min_mean_confidence`. Elsewhere: there is nothing of the asker's own session,
+    neither at hand nor in the answer.
+
+    Of an empty answer none of the first three holds. Source: libravdb memory 1.4.4.
+    """
+
+    floor_score: float = 0.15
+    min_top_k: int = 4
+    min_mean_confidence: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_range(self, "floor_score")
+        check_range(self, "min_top_k", ge=1)
+        check_range(self, "min_mean_confidence", ge=0, le=1)
+
+    def signals(self, answer: Sequence[Recalled], has_session: bool, widest_tier: int) -> Signals:
+        """Judge an answer, best first.
+
+        Args:
+            answer: without what was recovered.
+            has_session: something of the asker's own session is at hand, a turn or what was made of turns.
+            widest_tier: the width of the widest index tier.
+        """
+        first = answer[: self.min_top_k]
+        return Signals(
+            is_from_widest=any(document.index_tier == widest_tier for document in answer),
+            is_weak=bool(answer) and answer[0].score < self.floor_score,
+            is_vague=len(first) == self.min_top_k
+            and all(document.kind == "summary" for document in first)
+            and sum(document.confidence for document in first) / len(first) < self.min_mean_confidence,
+            is_elsewhere=not has_session and all(document.scope_class != "session" for document in answer),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """min(budget, max(floor(fraction * budget), least_tokens), most_tokens), and of a question that compares two events
+    min(budget, max(reserve, ceil(comparison_factor * reserve))): it needs a witness of each.
+
+    Source: libravdb memory 1.4.4.
+    """
+
+    fraction: float = 0.1
+    least_tokens: int = 16
+    most_tokens: int = 128
+    comparison_factor: float = 1.8
+    """1 = a comparison gets no more than another question."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "fraction", ge=0, le=1)
+        if not 0 <= self.least_tokens <= self.most_tokens:
+            raise ValueError(f"least_tokens must be in [0, most_tokens = {self.most_tokens}], got {self.least_tokens}")
+        check_range(self, "comparison_factor", ge=1)
+
+    def tokens(self, budget_tokens: int, *, is_comparison: bool) -> int:
+        if budget_tokens <= 0:
+            return 0
+        reserve = min(
+            budget_tokens, max(math.floor(self.fraction * budget_tokens), self.least_tokens), self.most_tokens
+        )
+        if is_comparison:
+            reserve = min(budget_tokens, max(reserve, math.ceil(self.comparison_factor * reserve)))
+        return reserve
+
+
+class HasDim(Protocol):
+    """What is asked of an embedder: how wide its vectors are."""
+
+    @property
+    def dim(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RawTurnRecovery:
+    """Fires on a failed answer, keeps a reserve of the budget, and ranks what was fetched.
+
+    Turns of the asker's own session come by cosine. Turns of other sessions are ranked by `temporal`, where the
+    question is about time and names events that can be told apart, else by `raw_user`. All are shown by score, a pair
+    of witnesses first, or all that `temporal` chose for the events they speak of.
+
+    Source: libravdb memory 1.4.4.
+    """
+
+    embedder: HasDim
+    """Its width is that of the widest index tier."""
+    failure: FailureRule = field(default_factory=FailureRule)
+    reserve: Reserve = field(default_factory=Reserve)
+    compared_by: Terms = field(default_factory=Terms)
+    raw_user: RawUserRanking = field(default_factory=RawUserRanking)
+    queries: TemporalQueries = field(default_factory=TemporalQueries)
+    temporal: TemporalRanking | SemanticSlots = field(default_factory=TemporalRanking)
+    puts_pair_first: bool = True
+    """False: a pair of witnesses stands where its scores put it."""
+    puts_chosen_first: bool = False
+    """The turns that `temporal` chose, its pair among them, come first in the order of choosing. False: as in the
+    original they stand where their scores put them, and choosing them changes nothing."""
+    is_off = False
+
+    def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
+        return self.failure.signals(answer, has_session, self.embedder.dim)
+
+    def reserve_tokens(self, prompt: str, signals: Signals, budget_tokens: int) -> int:
+        if not (signals.has_failed or signals.is_elsewhere):
+            return 0
+        question = self.queries.read(prompt, self.compared_by)
+        return self.reserve.tokens(budget_tokens, is_comparison=question.is_selected and question.is_comparison)
+
+    def order(
+        self, prompt: str, recovered: Sequence[Recalled], tokens: Sequence[int], reserve_tokens: int, now: datetime
+    ) -> list[int]:
+        elsewhere = [place for place, turn in enumerate(recovered) if turn.scope_class != "session"]
+        turns = [recovered[place] for place in elsewhere]
+        scores = [turn.score for turn in recovered]
+        question = self.queries.read(prompt, self.compared_by)
+        if question.is_selected:
+            costs = [tokens[place] for place in elsewhere]
+            ranked = self.temporal.rank(question, turns, costs, reserve_tokens, now, self.compared_by)
+            order = ranked.order
+            preferred = ranked.chosen if self.puts_chosen_first else self._pair(ranked)
+            found = [one.score for one in ranked.considered]
+        else:
+            raw = self.raw_user.scores(prompt, turns, now, self.compared_by)
+            order, preferred = tuple(self.raw_user.order(turns, raw)), ()
+            found = [one.score for one in raw]
+        for place, score in zip(elsewhere, found, strict=True):
+            scores[place] = score
+        own = [place for place, turn in enumerate(recovered) if turn.scope_class == "session"]
+        by_score = sorted([*own, *(elsewhere[place] for place in order)], key=lambda place: -scores[place])
+        first = [elsewhere[place] for place in preferred]
+        return first + [place for place in by_score if place not in first]
+
+    def _pair(self, ranked: TemporalOrder) -> tuple[int, ...]:
+        return ranked.pair or () if self.puts_pair_first else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,17 @@ import numpy.typing as npt
 import Stemmer
 
 from lcm.checks import check_choice, check_range
-from lcm.retrieval.indexing import Ranked, best_places, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
-from lcm.retrieval.saved_file import Blob, read_index, write_index
+from lcm.retrieval.indexing import (
+    Blob,
+    Ranked,
+    best_places,
+    read_index,
+    refuse_known,
+    refuse_negative,
+    refuse_unequal,
+    refuse_unknown,
+    write_index,
+)
 from lcm.retrieval.text_index.words import WORDS, load_stop_words, query_words, split_words, windows
 
 _CJK_WINDOW = 2

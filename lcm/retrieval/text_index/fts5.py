@@ -22,10 +22,17 @@ from pathlib import Path
 
 import numpy as np
 
-from lcm.retrieval.indexing import Ranked, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
-from lcm.retrieval.saved_file import read_index, write_index
+from lcm.retrieval.indexing import (
+    Ranked,
+    read_index,
+    refuse_known,
+    refuse_negative,
+    refuse_unequal,
+    refuse_unknown,
+    write_index,
+)
 from lcm.retrieval.text_index.words import WORDS, load_stop_words, query_words, split_words, windows
-from lcm.store.connection import TEMPORARY, spill
+from lcm.store.sqlite import TEMPORARY, spill
 
 _SCHEMA = """
 CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2');

@@ -30,8 +30,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
-from lcm.retrieval.indexing import SORTED_SHARE, Ranked, best_places, refuse_negative, refuse_unequal
-from lcm.retrieval.saved_file import Blob, read_index, write_index
+from lcm.retrieval.indexing import (
+    SORTED_SHARE,
+    Blob,
+    Ranked,
+    best_places,
+    read_index,
+    refuse_negative,
+    refuse_unequal,
+    write_index,
+)
 from lcm.retrieval.vector_index.rows import RowOrder, Rows, RowVectors, VisibleRows, pack, unpack
 
 _Float = TypeVar("_Float", np.float32, np.float64)

@@ -36,8 +36,7 @@ from lcm.checks import check_range
 from lcm.given import plain_bytes
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
-from lcm.retrieval.indexing import Ranked, refuse_negative
-from lcm.retrieval.saved_file import Blob, let_go, read_index, write_index
+from lcm.retrieval.indexing import Blob, Ranked, let_go, read_index, refuse_negative, write_index
 from lcm.retrieval.vector_index.exact import ExactIndex, rounding, to_grid
 from lcm.retrieval.vector_index.rows import Rows, VisibleRows
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.protocols.models import Vectors
-from lcm.retrieval.indexing import refuse_unknown
-from lcm.retrieval.saved_file import Blob
+from lcm.retrieval.indexing import Blob, refuse_unknown
 
 Rows = npt.NDArray[np.int64]
 """Row numbers, from 0."""

@@ -26,8 +26,7 @@ import numpy.typing as npt
 
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
-from lcm.retrieval.indexing import best_places
-from lcm.retrieval.saved_file import Blob, read_index, write_index
+from lcm.retrieval.indexing import Blob, best_places, read_index, write_index
 from lcm.retrieval.vector_index.exact import cosines
 from lcm.retrieval.vector_index.hnsw import Hnsw, RowGraph
 from lcm.retrieval.vector_index.rows import Rows, VisibleRows, pack, unpack

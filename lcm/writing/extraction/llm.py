@@ -25,7 +25,7 @@ from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.encoding import well_formed
 from lcm.javascript import last_units, parse, trim, utf16_length
-from lcm.language_model.json_reply import object_in
+from lcm.language_model.replies import object_in
 from lcm.protocols.models import LanguageModel
 from lcm.records.conversation import Message, Role
 from lcm.records.document import DEFAULT_RATING, Candidate, category_named

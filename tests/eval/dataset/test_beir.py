@@ -16,7 +16,7 @@ from eval.exchange.beir import write_beir
 from eval.measures.retrieval import Retrieval
 from lcm.errors import DatasetError
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.recent import Recent
 from lcm.retrieval.source.shuffled import Shuffled

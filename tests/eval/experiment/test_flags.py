@@ -21,18 +21,16 @@ from lcm.compaction.summarizer.truncate import Truncate
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.memory import Memory
-from lcm.memory.session.preparer import live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules, live_message
 from lcm.protocols.compaction import Compaction
 from lcm.records.conversation import Transcript
 from lcm.records.summary import ContextReading
-from lcm.retrieval.decay.exponential import Exponential
-from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.decay import Exponential, NoDecay
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.fusion.hybrid_score import HybridScore
+from lcm.retrieval.fusion import HybridScore
 from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.repetition import Diversity
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.lexical import Lexical

@@ -15,8 +15,7 @@ from lcm.protocols.compaction import Summarizer
 from lcm.records.conversation import Transcript
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.store.derived import recompute_totals
-from lcm.store.doctor import scan
+from lcm.store.doctor import recompute_totals, scan
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import message

@@ -14,7 +14,7 @@ from lcm.compaction.summarizer.extractive import Extractive
 from lcm.compaction.summarizer.llm import Llm
 from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.truncate import Truncate
-from lcm.language_model.none import NoModel
+from lcm.language_model.replies import NoModel
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import head, lossless

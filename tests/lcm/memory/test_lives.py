@@ -14,9 +14,8 @@ from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import ACTIONS, Candidate
 from lcm.records.query import Query
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
-from lcm.retrieval.reinforcement.recall import Recall
+from lcm.retrieval.decay import Weibull
+from lcm.retrieval.reinforcement import DecayTiers, Recall
 from lcm.writing.admission.amac import Amac, FixedUtility
 from lcm.writing.annotation import Rules
 from lcm.writing.deduplication import LineMerge, NearestDocuments, RuleJudge

@@ -17,7 +17,7 @@ from lcm.compaction.summarizer.truncate import Truncate
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import ModelError
 from lcm.memory.memory import Memory
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from lcm.memory.system import System
 from lcm.protocols.compaction import Guidance
 from lcm.protocols.context import ContextRequest

@@ -10,11 +10,11 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.columns import numbers_of
 from lcm.protocols.retrieval import Batch, Source
+from lcm.retrieval.frames import places, query_runs
 from lcm.retrieval.ranking.evidence.kept_rows import Places
 from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
 from lcm.retrieval.ranking.evidence.talk import Talk, talk_of, told_apart
 from lcm.retrieval.ranking.evidence.time_evidence import spans
-from lcm.retrieval.ranking.ordering import places, query_runs
 from lcm.retrieval.source.candidates import POOLED, asked, filled, gathered
 
 _UNRANKED = 2**31

@@ -13,6 +13,7 @@ from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.frames import query_runs
 from lcm.retrieval.ranking.evidence.kept_rows import (
     NOTHING,
     BlockSums,
@@ -25,7 +26,6 @@ from lcm.retrieval.ranking.evidence.kept_rows import (
     units,
 )
 from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, talk_of, with_evidence
-from lcm.retrieval.ranking.ordering import query_runs
 
 _log = logging.getLogger(__name__)
 COLUMNS = (

@@ -14,6 +14,7 @@ from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.models import Embedder
 from lcm.protocols.retrieval import Batch
+from lcm.retrieval.frames import query_runs
 from lcm.retrieval.ranking.evidence.kept_rows import (
     NOTHING,
     BlockSums,
@@ -25,7 +26,6 @@ from lcm.retrieval.ranking.evidence.kept_rows import (
     units,
 )
 from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, runs, talk_of, told_apart, with_evidence
-from lcm.retrieval.ranking.ordering import query_runs
 
 _log = logging.getLogger(__name__)
 COLUMNS = ("alike_session", "alike_sum")

@@ -14,7 +14,7 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.context import ContextTier
 from lcm.records.conversation import Message
 from lcm.records.document import AuthoredNode, AuthoredTier
-from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
+from lcm.retrieval.summary_expansion import ExpandableSummary, SummaryChild, SummaryExpansion
 from tests.golden.components import component
 
 

@@ -22,7 +22,7 @@ from lcm.errors import ModelError
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
-from lcm.store.lineage import depth_first
+from lcm.store.summaries import depth_first
 from lcm.token_estimator import Utf16Units
 from tests.golden.components import component, instant
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from lcm.clock import EPOCH
 from lcm.records.query import Recalled
-from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
-from lcm.retrieval.recovery.vocabulary import anchor_density
+from lcm.retrieval.recovery.fetch import RawTurnRecovery
+from lcm.retrieval.recovery.question import anchor_density
 from tests.golden.components import component, fields_of, instant
 
 FAILURE_KEYS = {"floor_score": "floor_score", "mean_confidence_thresh": "min_mean_confidence"}

@@ -17,8 +17,8 @@ from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.store.doctor import scan
 from lcm.store.documents import read_undocumented_shards
-from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
+from lcm.store.summaries import messages_beneath
 from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction import contexts
 from tests.lcm.compaction.contexts import NOW, Marked, Stub, after_turn, conversation, message

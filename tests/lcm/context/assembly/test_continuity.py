@@ -13,7 +13,7 @@ from lcm.context.assembly.memory_header import MemoryText, closing, opening, sec
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.query import Recalled
-from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
+from lcm.retrieval.recovery.fetch import RawTurnRecovery
 from lcm.token_estimator import Utf16Units
 from pipelines.config import building, composition
 from tests.lcm.context.assembly.recorded import NOW, assistant, call, message, result, summary, user

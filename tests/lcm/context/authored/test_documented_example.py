@@ -3,7 +3,7 @@
 import re
 
 from lcm.compaction.guidance.clauses import ClauseRules
-from lcm.context.authored.files import nodes_of
+from lcm.context.authored import nodes_of
 from lcm.writing.dream import diary_entries
 from tests.conftest import ROOT
 

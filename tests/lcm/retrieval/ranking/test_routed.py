@@ -8,8 +8,8 @@ import pytest
 from lcm.memory.memory import Memory
 from lcm.records.query import Query
 from lcm.retrieval.ranking.routed import LeastPools, RankingPath, RoutedRanking
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.ranking.stages.scores import RawScore
+from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.hybrid import Hybrid
 from lcm.retrieval.source.tagged import Tagged, TagPrefixes

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.ranking import turns
-from lcm.retrieval.ranking.stages import crowding
-from lcm.retrieval.ranking.stages.crowding import Crowding
-from lcm.retrieval.ranking.turns import turn_of
+from lcm.retrieval import frames as turns
+from lcm.retrieval.frames import turn_of
+from lcm.retrieval.ranking.stages import repetition as crowding
+from lcm.retrieval.ranking.stages.repetition import Crowding
 from tests.golden.components import documents_batch
 
 COLUMNS = {

@@ -15,11 +15,9 @@ from lcm.memory.memory import Memory
 from lcm.records.document import Document
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, Ranking
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.raw_score import RawScore
-from lcm.retrieval.recovery.failure import FailureRule
-from lcm.retrieval.recovery.fetch import Fetch
-from lcm.retrieval.recovery.none import NoRecovery
+from lcm.retrieval.ranking.stages.scores import RawScore
+from lcm.retrieval.ranking.stages.selection import Limit
+from lcm.retrieval.recovery.fetch import FailureRule, Fetch, NoRecovery
 from lcm.retrieval.source.dense import Dense
 from lcm.retrieval.source.lexical import Lexical
 from lcm.store.store import Store

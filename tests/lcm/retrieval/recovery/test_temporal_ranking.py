@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.recovery.semantic_slots import SemanticSlots
-from lcm.retrieval.recovery.temporal_ranking import TemporalOrder, TemporalRanking
+from lcm.retrieval.recovery.turns import SemanticSlots, TemporalOrder, TemporalRanking
 from lcm.retrieval.terms import Terms
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import NOW, read, turn, turns

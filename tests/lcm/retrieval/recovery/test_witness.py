@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lcm.retrieval.recovery.witness import Witness, Witnesses, best_pair, fewest_tokens, sides
+from lcm.retrieval.recovery.turns import Witness, Witnesses, best_pair, fewest_tokens, sides
 from lcm.retrieval.terms import Terms
 from tests.lcm.refusals import assert_refused
 
