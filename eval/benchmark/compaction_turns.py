@@ -20,7 +20,7 @@ from eval.benchmark.timing import Comparison, DisagreementError, Target, compare
 from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lockstep import run
-from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.compaction.window import StoredWindow
 from lcm.store.sqlite import connect
 from lcm.store.store import Store

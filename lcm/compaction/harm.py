@@ -9,9 +9,7 @@ from typing import NamedTuple
 from lcm.compaction.facts.done import FILES
 from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.footer import FOOTER
-from lcm.compaction.summarizer.kinds import is_user_rule, may_hold_rule
-from lcm.compaction.summarizer.passages import in_code, read_source
-from lcm.compaction.summarizer.selection import content_words
+from lcm.compaction.summarizer.passages import content_words, in_code, is_user_rule, may_hold_rule, read_source
 from lcm.records.conversation import Message
 from lcm.records.summary import DIRECTIVE_MARK, FALLBACK_MARK
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lcm.compaction.harm import SummaryHarm, rules_of_messages, rules_of_summaries, summary_harm
 from lcm.compaction.lossless.source_text import ChunkText, source_of_messages, source_of_summaries
-from lcm.compaction.summarizer.target_tokens import requested_tokens
+from lcm.compaction.summarizer.chain import requested_tokens
 from lcm.errors import StoreError
 from lcm.javascript import trim
 from lcm.protocols.compaction import Summarizer

@@ -20,7 +20,7 @@ from lcm.compaction.clustering.sanitizer import Sanitizer
 from lcm.compaction.context_totals import ContextTotals, totals_of
 from lcm.compaction.progress import CompactionProgress, report
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.compaction.summarizer.routed import Routed
+from lcm.compaction.summarizer.t5 import Routed
 from lcm.errors import LcmError
 from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
 from lcm.protocols.models import Embedder, TokenEstimator

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lcm.compaction.harm import lost_rules
-from lcm.compaction.summarizer.target_tokens import LEAF_SHARE, requested_tokens
-from lcm.compaction.summarizer.untrusted import harmless_beginning
+from lcm.compaction.summarizer.chain import LEAF_SHARE, harmless_beginning, requested_tokens
 from lcm.javascript import first_units, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules

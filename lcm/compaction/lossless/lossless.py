@@ -21,7 +21,7 @@ from lcm.compaction.lossless.passes import Passes
 from lcm.compaction.lossless.planning import CompactionTrigger, Limits, leaf_trigger, threshold_trigger
 from lcm.compaction.lossless.prompt_time import zone_named
 from lcm.compaction.progress import CompactionProgress, report
-from lcm.compaction.summarizer.target_tokens import LEAF_SHARE
+from lcm.compaction.summarizer.chain import LEAF_SHARE
 from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer, Work
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules

@@ -17,7 +17,7 @@ from lcm.compaction.clustering.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.lossless import SWEEPS, Lossless
 from lcm.compaction.none import NoCompaction
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
 from lcm.compaction.summary_documents.searchable import SearchableSummaries
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.memory import Memory

@@ -14,7 +14,7 @@ from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
 from lcm.compaction.clustering.clustering import Clustering, partition
 from lcm.compaction.clustering.prior_context import prior_context as taken
 from lcm.compaction.recent_tail import Turn
-from lcm.compaction.summarizer.t5_model import T5Model, Window
+from lcm.compaction.summarizer.t5 import T5Model, Window
 from lcm.compaction.summary_order import SummaryOrder
 from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
