@@ -34,9 +34,8 @@ from lcm.store.doctor import (
     scan,
 )
 from lcm.store.messages import write_parts_texts
-from lcm.store.migrations import MIGRATIONS, schema_version
 from lcm.store.sqlite import connect, transaction
-from lcm.store.store import Store
+from lcm.store.store import MIGRATIONS, Store, schema_version
 from pipelines.config.arguments import told_apart
 from pipelines.config.building import build
 from pipelines.config.composition import composed

@@ -23,7 +23,6 @@ READ_BY_ITS_HOLDER = {
     "LaterMention.n": "eval/questions/making/question_set.py",
     "Lossless.summarizer": "lcm/memory/conversation_compaction.py",
     "SelfRetrieval.n": "eval/questions/making/question_set.py",
-    "SessionRules.journal_max_entries": "lcm/memory/memory.py",
     "Successor.n": "eval/questions/making/question_set.py",
     "ToolResult.n": "eval/questions/making/question_set.py",
     "Written.n": "eval/questions/making/question_set.py",

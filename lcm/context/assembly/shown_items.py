@@ -6,6 +6,7 @@ one turn are joined, are ours.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -170,63 +171,30 @@ def _lenient(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
     whole: list[PairedMessage] = []
     answered: set[str] = set()
     is_changed = False
-    place = 0
-    while place < len(messages):
-        placed = messages[place]
-        place += 1
-        if _is_result(placed):
-            is_changed = True
-            continue
-        if placed.message["role"] != "assistant" or _is_broken_off(placed):
-            whole.append(placed)
-            continue
-        ordered = _reasoning_first(placed)
-        is_changed = is_changed or ordered is not placed
-        whole.append(ordered)
-        calls = calls_of(placed.message)
-        if not calls:
-            continue
-        end = _next_assistant(messages, place)
-        span = _Span.of(messages[place:end], {call_id for call_id, _ in calls}, answered)
-        place = end
-        is_changed = is_changed or span.has_dropped or bool(span.results and span.others)
-        for call_id, name in calls:
-            if call_id not in span.results:
-                is_changed = True
-            if call_id in answered:
-                is_changed = True
-                continue
-            answered.add(call_id)
-            whole.append(span.results.get(call_id) or _made_up(call_id, name))
-        whole += span.others
-    return whole if is_changed else list(messages)
-
-
-class _Span(NamedTuple):
-    """What stands between an assistant's message and the next."""
-
-    results: dict[str, PairedMessage]
-    others: list[PairedMessage]
-    has_dropped: bool
-
-    @classmethod
-    def of(cls, messages: Iterable[PairedMessage], called: set[str], answered: set[str]) -> "_Span":
+    spoken = [place for place, placed in enumerate(messages) if placed.message["role"] == "assistant"]
+    for start, end in pairwise([0, *spoken, len(messages)]):  # an assistant's message, and all up to the next
+        calls: list[tuple[str, str]] = []
         results: dict[str, PairedMessage] = {}
         others: list[PairedMessage] = []
-        has_dropped = False
-        for placed in messages:
-            if not _is_result(placed):
+        for placed in messages[start:end]:
+            if placed.message["role"] == "assistant" and not _is_broken_off(placed):
+                calls = calls_of(placed.message)
+                whole.append(_reasoning_first(placed))
+                is_changed = is_changed or whole[-1] is not placed
+            elif not _is_result(placed):
                 others.append(placed)
-            elif (call_id := result_id_of(placed.message)) in called and call_id not in answered:
+            elif (call_id := result_id_of(placed.message)) in dict(calls) and call_id not in answered:
                 results.setdefault(call_id, placed)
             else:
-                has_dropped = True
-        return cls(results, others, has_dropped)
-
-
-def _next_assistant(messages: Sequence[PairedMessage], first: int) -> int:
-    later = range(first, len(messages))
-    return next((place for place in later if messages[place].message["role"] == "assistant"), len(messages))
+                is_changed = True
+        for call_id, name in calls:
+            is_changed = is_changed or call_id in answered or call_id not in results
+            if call_id not in answered:
+                answered.add(call_id)
+                whole.append(results.get(call_id) or _made_up(call_id, name))
+        is_changed = is_changed or bool(results and others)
+        whole += others
+    return whole if is_changed else list(messages)
 
 
 def _is_result(placed: PairedMessage) -> bool:
@@ -443,6 +411,16 @@ def cleaned(kept: Sequence[PairedMessage], rules: LosslessRules) -> list[PairedM
     """Join the pieces of each turn, leave out what says nothing by the rules of 0.15.3, and pair calls with results."""
     turns = _turns(kept)
     return paired([*_saying_something(turns)] if rules == "0.15" else [*turns], rules)
+
+
+def texts(standing: Iterable[PairedMessage], kept: Iterable[PairedMessage]) -> dict[int, str]:
+    """By its place what each item says, of its messages that were kept of those that stand."""
+    pieces = {piece for placed in kept for piece in placed.pieces}
+    said: dict[int, list[str]] = {}
+    for placed in standing:
+        if placed.pieces[0] in pieces:
+            said.setdefault(placed.pieces[0][0], []).append(readable_text(placed.message))
+    return {place: "\n".join(lines) for place, lines in said.items()}
 
 
 def _with_calls_answered_behind(chosen: Sequence[PairedMessage], tail: int, shown: ShownItems) -> list[PairedMessage]:
