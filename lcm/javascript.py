@@ -119,6 +119,13 @@ def first_units(text: str, units: int, half: Half) -> str:
     return kept[: 2 * end].decode("utf-16-le", "replace" if half == "replaced" else "surrogatepass")
 
 
+def last_units(text: str, units: int) -> str:
+    """The last so many UTF-16 code units; a character that would be cut in two is left out."""
+    if utf16_length(text) <= units:
+        return text
+    return text.encode("utf-16-le", "surrogatepass")[-2 * units :].decode("utf-16-le", "ignore")
+
+
 def stringify(value: object) -> str:
     """Compact JSON in the order of the keys: non-ASCII as it is, half a surrogate pair escaped, 1.0 as 1."""
     text = _COMPACT.encode(value)

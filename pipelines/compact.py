@@ -42,7 +42,7 @@ from eval.experiment.run_folder import config_hash, write_frame
 from eval.mirror import Mirror, origin_of
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
-from lcm.memory.session.preparer import MessagePreparer
+from lcm.memory.session import MessagePreparer
 from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import without_formats

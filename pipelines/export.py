@@ -40,12 +40,9 @@ from lcm import __version__
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.given import plain_bytes
-from lcm.plugins.settings.daemon_environment import daemon_environment
-from lcm.plugins.settings.differences import differences
-from lcm.plugins.settings.environment import rendered, variables
-from lcm.plugins.settings.table import ABSENT, Table, at, check
-from lcm.plugins.settings.tables import TABLES, named_table
-from lcm.plugins.settings.writing import written
+from lcm.plugins.settings.environment import daemon_environment, rendered, variables
+from lcm.plugins.settings.tables import ABSENT, TABLES, Table, at, check, named_table
+from lcm.plugins.settings.translation import differences, written
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.config.preset_choices import Choices, RestoredConfig

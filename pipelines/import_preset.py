@@ -23,11 +23,9 @@ from omegaconf import OmegaConf
 from eval.experiment.run_folder import SUMMARY, leaves
 from lcm.errors import LcmError
 from lcm.given import read_whole
-from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import settings
-from lcm.plugins.settings.reading import ImportedSettings, read
-from lcm.plugins.settings.table import ABSENT, Table, at, misfit
-from lcm.plugins.settings.tables import TABLES, VERSIONS, named_table
+from lcm.plugins.settings.tables import ABSENT, TABLES, VERSIONS, Table, at, misfit, named_table
+from lcm.plugins.settings.translation import ImportedSettings, differences, read
 from pipelines.config import conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.config.preset_config import (

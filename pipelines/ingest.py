@@ -33,7 +33,7 @@ from eval.report.plain import counted
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
 from lcm.faults import is_of_machine
-from lcm.memory.session.preparer import MessagePreparer
+from lcm.memory.session import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.branches import is_branch

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from lcm.clock import format_instant
-from lcm.store.sessions import read_entries
+from lcm.store.conversations import read_entries
 from pipelines.steps.recall import no_words, opened_store, read_arguments
 from pipelines.views.terminal import say, show_table, tell_json
 

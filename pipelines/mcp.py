@@ -23,7 +23,7 @@ from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.files import cache_dir
 from lcm.memory.system import System
-from lcm.plugins.mcp.tools import AgentTools, OpenedMemory
+from lcm.plugins.mcp_tools import AgentTools, OpenedMemory
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.store.store import Store
 from pipelines.config import building, command_line
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     building.refuse_unused(asked.config, asked.overrides, "mcp", _BUILT)
     command = CommandArguments((), dict(asked.own), asked.overrides)
     try:
-        from lcm.plugins.mcp.server import serve
+        from lcm.plugins.mcp_server import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise
@@ -65,6 +65,6 @@ def _opened(command: CommandArguments, system: System, recall: Recall, *, may_wr
         reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
         if lent is not None:
             rows = reader.bounds(lent).conversations or ()
-            _, reader = recall.grant_access(reader, rows, now)
+            reader = recall.grant_access(reader, rows, now)
         with closing(OpenedMemory(system, path, store, may_write=may_write)) as memory:
             yield AgentTools(recall, reader, memory, asker, now)

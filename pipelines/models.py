@@ -32,8 +32,7 @@ from eval.models.getting import Manifest, Source, source_at, source_of
 from eval.models.getting import get as get_files
 from lcm.compaction.summarizer.t5_files import Checkpoint, T5Files, checkpoint_folder, checkpoints, missing_files
 from lcm.errors import LcmError, ModelError
-from lcm.retrieval.embedder.export import RECORD, Precision
-from lcm.retrieval.embedder.onnx import file_sha256
+from lcm.retrieval.embedder.export import RECORD, Precision, file_sha256
 from pipelines.config.arguments import told_apart
 from pipelines.views.downloading import downloading
 from pipelines.views.output import output

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from lcm.plugins.settings.tables import TABLES
 from pipelines.config import building, command_line, composition, conf_folder
 from tests.support import composing

@@ -50,9 +50,9 @@ OWN_NUMBERS = {
 """Nodes that are named like their target and differ from its defaults on purpose."""
 DEFAULTS_BY_OTHER_NAMES = {
     "lcm.writing.admission.amac.Amac": "balanced",
-    "lcm.retrieval.reinforcement.decay_tiers.DecayTiers": "tiers",
-    "lcm.memory.scopes.scopes.Scopes": "default",
-    "lcm.memory.session.rules.SessionRules": "default",
+    "lcm.retrieval.reinforcement.DecayTiers": "tiers",
+    "lcm.memory.scopes.Scopes": "default",
+    "lcm.memory.session.SessionRules": "default",
     "lcm.retrieval.source.indexes.TagPrefixes": "tags",
 }
 """Target -> the name of a node that holds its defaults, besides those named like the target."""

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from lcm.context.recall.reader import Reader
-from lcm.context.recall.recall import TOOLS, Recall
+from lcm.context.recall.recall import Recall
 from lcm.memory.memory import Memory
-from lcm.plugins.mcp.tools import TOOLS as AGENT_TOOLS
+from lcm.plugins.mcp_tools import TOOLS as AGENT_TOOLS
 from tests.support.doors import Asker, Attempt, attempts, told
 from tests.support.scope_graphs import World, graphs, hosts, world
 
 ANSWERS = {
     "Memory.assemble", "Memory.batches", "Memory.context", "Memory.history", "Memory.rank", "Memory.recall",
     "Memory.recalled", "Memory.search", "Memory.trace", "Reader.describe", "Reader.expand", "Reader.grep",
-    "Reader.items", "Reader.messages", "Recall.expand_query", *TOOLS, *(f"mcp {name}" for name in AGENT_TOOLS),
+    "Reader.items", "Reader.messages", "Recall.expand_query", *(f"mcp {name}" for name in AGENT_TOOLS),
 }  # fmt: skip
 COMMANDS = {"describe", "expand", "expand_query", "grep"}
 NO_ANSWERS = {
@@ -102,7 +102,7 @@ def test_every_door_is_tried() -> None:
         for name, member in vars(owner).items()
         if isinstance(member, FunctionType) and not name.startswith("_")
     }
-    found |= {*TOOLS, *(f"mcp {name}" for name in AGENT_TOOLS)}
+    found |= {f"mcp {name}" for name in AGENT_TOOLS}
     assert found == ANSWERS | set(NO_ANSWERS)
     commands = Path(__file__).parents[1].joinpath("pipelines").glob("*.py")
     assert {one.stem for one in commands if "opened(command)" in one.read_text(encoding="utf-8")} == COMMANDS

@@ -27,7 +27,7 @@ ONLY_IN = {
     },
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
-    "mcp": {"lcm.plugins.mcp.server", "eval.external.mcp"},
+    "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},
     "mlflow": {
         "eval.tracking.local_database",
         "eval.tracking.mlflow_log",
@@ -61,7 +61,6 @@ FORMATS = {"lcm.transcript.openclaw", "OpenClawReader"}
 
 LIBRARY = {
     "eval.evaluate": "docs/library.md",
-    "lcm.context.recall.tools": "docs/lossless_claw.md",
     "lcm.transcript.frame": "docs/transcripts.md",
 }
 """What a host or a notebook imports, and the page that says how: no command needs it."""

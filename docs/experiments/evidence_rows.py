@@ -19,8 +19,8 @@ from eval.replay.bulk import Bulk
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Batch, Expansion, Stage
-from lcm.retrieval.embedder.kept import kept
-from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.embedder.cache import kept
+from lcm.retrieval.frames import best_first
 from lcm.retrieval.ranking.pipeline import Ranking, passed
 from pipelines.config import building, composition
 

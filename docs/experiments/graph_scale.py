@@ -21,7 +21,7 @@ from eval.dataset.locomo import Locomo
 from lcm.files import cache_dir
 from lcm.protocols.retrieval import VectorIndexChoice
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import MiniLM
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
 

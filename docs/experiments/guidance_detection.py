@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lcm.compaction.guidance.clauses import ClauseRules
-from lcm.compaction.guidance.reading import PhraseRules
+from lcm.compaction.guidance.protected import PhraseRules
 from lcm.compaction.guidance.scanner import ByteScanner
 
 SENTENCES = Path(__file__).parents[2] / "tests/lcm/compaction/guidance/sentences"

@@ -35,11 +35,11 @@ from lcm.files import cache_dir
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import VectorIndex, VectorIndexChoice
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import MiniLM
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
-from lcm.writing.extraction.verbatim import Verbatim
+from lcm.writing.extraction.said import Verbatim
 
 K = 10
 QUERIES = 200  # of each collection at most
@@ -129,10 +129,10 @@ def work_of(index: Any, name: str, rows: int, dim: int, queries: Vectors) -> tup
         return rows * dim / 1e6 if name == "exact" else float("nan"), "-"
     candidates = max(int(name.split(", ")[1]), 5 * K)
     widths, total, exits = index.widths, 0, np.zeros(len(index.widths))
-    for found in index.descents(queries, K):
-        for step in found.steps:
+    for way in index.ways(queries, K):
+        for step in way:
             total += rows * widths[step.place] + (candidates * dim if widths[step.place] < dim else 0)
-        exits[found.steps[-1].place] += 1
+        exits[way[-1].place] += 1
     return total / len(queries) / 1e6, " ".join(
         f"{width}:{n / len(queries):.2f}" for width, n in zip(widths, exits, strict=True)
     )

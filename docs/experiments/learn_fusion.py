@@ -32,7 +32,7 @@ from evidence_rows import PLAIN, Evidence, Numbers, collected, evidence_columns
 from system_parts import COMMON, interval, place, run, shown
 
 from eval.experiment.run_folder import read_arms
-from lcm.retrieval.fusion.learnt import EVIDENCE_COLUMNS
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from pipelines.config import building, composition
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {

@@ -29,7 +29,7 @@ from eval.benchmark.ingest import encoded
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
-from lcm.store.connection import connect
+from lcm.store.sqlite import connect
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose
 from pipelines.config.building import build

@@ -25,7 +25,7 @@ from eval.replay.bulk import Bulk
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.retrieval.embedder.kept import kept
+from lcm.retrieval.embedder.cache import kept
 from pipelines.config import building, composition
 
 

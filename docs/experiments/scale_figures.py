@@ -21,7 +21,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
 import numpy as np
 
 from eval.benchmark import corpus
-from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import MiniLM
 from lcm.retrieval.vector_index.hnsw import Hnsw
 
 LENGTHS = (139, 366)

@@ -39,11 +39,11 @@ from lcm.protocols.writing import Assessment, Extraction
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
 from lcm.records.query import Query
-from lcm.retrieval.ranking.ordering import best_first, places
+from lcm.retrieval.frames import best_first, places
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import merge
 from lcm.retrieval.source.indexes import dense_branch
-from lcm.writing.admission.none import AdmitAll
+from lcm.writing.admission.amac import AdmitAll
 from pipelines.config import composition
 from pipelines.steps import reporting
 from pipelines.steps.point import experiment_of, measured

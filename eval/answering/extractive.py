@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from eval.answering.answerer import Excerpt
 from lcm.checks import check_range
-from lcm.context.answerer.extractive import counted_in, question_words, ranked_sentences, rarity, words_of
+from lcm.context.answerer import counted_in, question_words, ranked_sentences, rarity, words_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from eval.answering.prompts import JUDGE_VERSION, prompt
 from lcm.encoding import to_json
 from lcm.errors import UnansweredError
-from lcm.language_model.json_reply import only_value
+from lcm.language_model.replies import only_value
 from lcm.protocols.models import LanguageModel
 
 _SYSTEM = prompt("judge", JUDGE_VERSION)

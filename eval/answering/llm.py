@@ -10,7 +10,7 @@ from eval.answering.answerer import Excerpt
 from eval.answering.prompts import ANSWER_VERSION, prompt
 from lcm.encoding import to_json
 from lcm.errors import UnansweredError
-from lcm.language_model.json_reply import only_value
+from lcm.language_model.replies import only_value
 from lcm.protocols.models import LanguageModel
 
 _SYSTEM = prompt("answer", ANSWER_VERSION)

@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple, Self
 
 from eval.batch.reading import SourceReader
 from eval.replay.per_turn import turns
-from lcm.compaction.summarizer.routed import Routed
+from lcm.compaction.summarizer.t5 import Routed
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, StoreError
 from lcm.faults import is_of_machine
-from lcm.memory.session.preparer import MessagePreparer
+from lcm.memory.session import MessagePreparer
 from lcm.protocols.compaction import Compaction, Work
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import CompactionReport, SummaryResult

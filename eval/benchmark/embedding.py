@@ -13,9 +13,7 @@ from eval.benchmark import corpus
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
-from lcm.retrieval.embedder.minilm import MiniLM
-from lcm.retrieval.embedder.onnx import Onnx
-from lcm.retrieval.embedder.session import Session, processors
+from lcm.retrieval.embedder.onnx import MiniLM, Onnx, Session, processors
 
 TARGET = Target("at least", 0.9)
 _TOLERANCE = 1e-5  # of a value; ours pools in float64

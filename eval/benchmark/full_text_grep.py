@@ -15,8 +15,7 @@ from eval.benchmark.timing import Comparison, DisagreementError, Target, compare
 from lcm.checks import check_range
 from lcm.context.recall.grep import Grep, ReadingSettings, Search, grep
 from lcm.protocols.models import TokenEstimator
-from lcm.store.query_text import match_expression
-from lcm.store.search import Order, SearchBounds
+from lcm.store.search import Order, SearchBounds, match_expression
 from lcm.store.store import Store
 
 TARGET = Target("at most", 1.2)

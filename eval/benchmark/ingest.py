@@ -14,7 +14,7 @@ from eval.benchmark.timing import Comparison, DisagreementError, Target, compare
 from lcm.checks import check_range
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Transcript
-from lcm.store.connection import connect
+from lcm.store.sqlite import connect
 from lcm.store.store import Store
 
 TARGET = Target("at least", 0.5)

@@ -12,7 +12,7 @@ from eval.exchange.collection import CANDIDATES_SCHEMA, CORPUS_SCHEMA, JUDGED_SC
 from lcm.clock import EPOCH
 from lcm.records.conversation import Message
 from lcm.transcript.passages import SAID
-from lcm.writing.extraction.wording import words_of
+from lcm.writing.extraction.said import words_of
 
 CORPUS_ID = "corpus_id"
 """The key of an envelope that holds the id of the document which a message was made of."""

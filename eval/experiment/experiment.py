@@ -59,7 +59,7 @@ from eval.measures.retrieval import judged_queries
 from eval.measures.waiting import Waiting
 from lcm.errors import DatasetError
 from lcm.faults import counting
-from lcm.memory.session.live import heartbeat_ids
+from lcm.memory.session import heartbeat_ids
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 _NAMED = ("workspace_id", "document_id")

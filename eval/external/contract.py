@@ -14,7 +14,7 @@ from lcm.errors import LcmError
 from lcm.records.conversation import Message, Part
 from lcm.transcript.images import images_in
 from lcm.transcript.passages import SAID
-from lcm.writing.extraction.wording import words_of
+from lcm.writing.extraction.said import words_of
 
 CallName = Literal["reset", "add", "search", "compact", "context"]
 Offer = Literal["compact", "context"]

@@ -16,7 +16,7 @@ from eval.external.contract import CallName, FaultError
 from lcm.checks import check_range
 from lcm.consent import refused_data, refused_key
 from lcm.errors import LcmError
-from lcm.language_model.http_request import is_timeout, without_netrc
+from lcm.language_model.openai_compatible import is_timeout, without_netrc
 from lcm.redaction import keep_secret, redacted
 
 _MIB = 1 << 20

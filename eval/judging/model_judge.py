@@ -11,7 +11,7 @@ from eval.judging.judgement import GRADES, Judgement
 from eval.judging.judgement_file import JudgementFile
 from eval.judging.session import Places
 from lcm.errors import UnansweredError
-from lcm.language_model.json_reply import object_in
+from lcm.language_model.replies import object_in
 from lcm.protocols.models import LanguageModel
 
 _log = logging.getLogger(__name__)

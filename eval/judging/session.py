@@ -13,7 +13,7 @@ from eval.judging.judgement_file import JudgementFile
 from lcm.clock import format_instant
 from lcm.records.conversation import Message
 from lcm.transcript.passages import PASSAGE_KINDS
-from lcm.writing.extraction.wording import words_of
+from lcm.writing.extraction.said import words_of
 
 AROUND = 3
 """Messages that are shown before and after the one that is judged."""

@@ -22,9 +22,8 @@ from eval.measures.measure import REPORT_TOKENS, MemoryReading
 from lcm.memory.system import System
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import LEVELS, Summary
-from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
-from lcm.store.summaries import SUMMARY_SCHEMA
+from lcm.store.summaries import SUMMARY_SCHEMA, messages_beneath
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),

@@ -8,7 +8,7 @@ import polars as pl
 
 from eval.measures.measure import REPORT_TOKENS
 from eval.measures.shown_facts import SaidMessage
-from lcm.context.answerer.extractive import Extractive
+from lcm.context.answerer import Extractive
 from lcm.context.recall.grep import grep_text
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall

@@ -7,25 +7,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
-from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 
-from lcm.compaction.lockstep import Clock, in_lockstep, resumed, run
-from lcm.compaction.planned_window import PlannedWindow
-from lcm.compaction.scheduling.asynchronous import Asynchronous
-from lcm.compaction.scheduling.replayed_clock import ReplayedClock, ReplayedSummarizer
-from lcm.compaction.window import StoredWindow
+from lcm.compaction.scheduling import Asynchronous, ReplayedClock, ReplayedSummarizer
+from lcm.compaction.window import PlannedWindow, StoredWindow
+from lcm.compaction.work import Clock, in_lockstep, resumed, run
 from lcm.errors import StoreError
 from lcm.faults import is_of_machine
 from lcm.memory.system import System
-from lcm.protocols.compaction import Compaction, Work
+from lcm.protocols.compaction import Compaction
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import CompactionReport, ContextReading, TriggerReading
 from lcm.redaction import redacted
 from lcm.store.store import Store
 
 Job = Callable[[], CompactionReport]
-_Given = tuple[Job, Future[CompactionReport]]
 OVERTAKEN = "background compaction dropped: another writer was faster"
 ABANDONED = "background compaction dropped: it had not ended when the memory was closed"
 FAILED = "background compaction failed"
@@ -34,36 +30,22 @@ _log = logging.getLogger(__name__)
 WAITS = "tokens from which a turn waits for compaction"
 
 
-class BackgroundThread:
-    """Does jobs in the order given, each once; what a job raises is kept for whoever asks for its result.
+def _done_beside(job: Job, turn: Lock) -> Future[CompactionReport]:
+    """Do a job in a thread once it is its turn; what it raises is kept for whoever asks for its result.
 
     A daemon: a job that never ends holds up neither the end of the process nor anybody who does not wait for it.
     """
+    ended = Future[CompactionReport]()
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._jobs = SimpleQueue[_Given | None]()
-        self._thread: Thread | None = None
-
-    def submit(self, job: Job) -> Future[CompactionReport]:
-        if self._thread is None:
-            self._thread = Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
-        ended = Future[CompactionReport]()
-        self._jobs.put((job, ended))
-        return ended
-
-    def close(self) -> None:
-        """Let it end after the jobs that it was given."""
-        self._jobs.put(None)
-
-    def _work(self) -> None:
-        while (given := self._jobs.get()) is not None:
-            job, ended = given
+    def work() -> None:
+        with turn:
             try:
                 ended.set_result(job())
             except BaseException as error:  # whatever it is: a turn that waits for the job must hear of it
                 ended.set_exception(error)
+
+    Thread(target=work, name="lcm-compaction", daemon=True).start()
+    return ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +76,7 @@ class _Plan:
 class BackgroundCompaction:
     """Compacts conversations of one store as `Asynchronous` says; one plan a conversation is under way at most.
 
-    With a clock, a thread works on the plans, one after another. Without one, time is simulated: a plan is worked on at
+    With a clock, threads work on the plans, one after another. Without one, time is simulated: a plan is worked on at
     once, and what it made waits for the turn at which it would have been ready. Until then nothing is written: who is
     killed meanwhile has lost work, but no message, and plans it again.
     """
@@ -111,7 +93,7 @@ class BackgroundCompaction:
         self._store, self._incidents = store, incidents
         self._plans: dict[str, _Plan] = {}
         self._clocks: dict[str, ReplayedClock] = {}
-        self._thread = BackgroundThread("lcm-compaction")
+        self._turn = Lock()
 
     def after_turn(self, live: StoredWindow, now: datetime, live_tokens: int, clock: Clock | None) -> CompactionReport:
         """Write what is ready, plan what is due, and wait where the context is full; the report tells of all of it.
@@ -143,9 +125,7 @@ class BackgroundCompaction:
     def close(self) -> list[CompactionReport]:
         """`settle`, but for no longer than the scheduling says; what has not ended then is dropped and counted."""
         until = time.monotonic() + self._scheduling.closing_seconds
-        ended = [self._ended(name, max(0.0, until - time.monotonic())) for name in list(self._plans)]
-        self._thread.close()
-        return ended
+        return [self._ended(name, max(0.0, until - time.monotonic())) for name in list(self._plans)]
 
     def _is_full(self, live: StoredWindow, live_tokens: int) -> bool:
         return max(live.tokens, live_tokens) >= self._scheduling.hard_tokens
@@ -157,32 +137,24 @@ class BackgroundCompaction:
 
     def _begun(self, live: StoredWindow, now: datetime, live_tokens: int, clock: Clock) -> list[CompactionReport]:
         """Plan what is due; what needs no summarizer is done at once, and reported."""
-        window, survived = PlannedWindow(self._store, live), Counter[str]()
+        window, survived = PlannedWindow(live), Counter[str]()
         work = self._compaction.after_turn(window, now, live_tokens, incidents=survived)
         try:
             request = next(work)
         except StopIteration as end:
             return [self._written(window, end.value, survived)]
         window.hold()
-        work, name = resumed(work, request), live.conversation_id
-        if isinstance(clock, ReplayedClock):
-            self._plans[name] = self._replayed(window, work, survived, clock)
+        work, summarizer, name = resumed(work, request), self._compaction.summarizer, live.conversation_id
+        if isinstance(clock, ReplayedClock):  # worked on at once, by a clock of its own
+            working = ReplayedClock(clock.seconds)
+            replayed = ReplayedSummarizer(summarizer, self._scheduling.replayed, self._tokens, working)
+            ended = Future[CompactionReport]()
+            ended.set_result(run(work, replayed, working, incidents=survived))
+            self._plans[name] = _Plan(window, survived, ended, clock, working.seconds)
         else:
-            self._plans[name] = self._live(window, work, survived, clock)
+            ended = _done_beside(lambda: run(work, summarizer, clock, incidents=survived), self._turn)
+            self._plans[name] = _Plan(window, survived, ended)
         return []
-
-    def _live(self, window: PlannedWindow, work: Work, survived: Counter[str], clock: Clock) -> _Plan:
-        summarizer = self._compaction.summarizer
-        ended = self._thread.submit(lambda: run(work, summarizer, clock, incidents=survived))
-        return _Plan(window, survived, ended)
-
-    def _replayed(self, window: PlannedWindow, work: Work, survived: Counter[str], clock: ReplayedClock) -> _Plan:
-        """Worked on at once, by a clock of its own."""
-        working = ReplayedClock(clock.seconds)
-        summarizer = ReplayedSummarizer(self._compaction.summarizer, self._scheduling.replayed, self._tokens, working)
-        ended = Future[CompactionReport]()
-        ended.set_result(run(work, summarizer, working, incidents=survived))
-        return _Plan(window, survived, ended, clock, working.seconds)
 
     def _ended(self, name: str, seconds: float | None = None) -> CompactionReport:
         """Wait for a plan, at most so many seconds, and write what it made; it is no longer under way then."""

@@ -12,7 +12,7 @@ import numpy as np
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.errors import StoreError
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
-from lcm.memory.scopes.scopes import parse_agent_id
+from lcm.memory.scopes import parse_agent_id
 from lcm.memory.system import System
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
@@ -20,9 +20,8 @@ from lcm.records.document import Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard, Summary
 from lcm.retrieval.indexes import mean_vector
 from lcm.store.documents import read_undocumented_shards
-from lcm.store.lineage import messages_beneath
 from lcm.store.store import Store
-from lcm.store.summaries import count_folded, undocumented
+from lcm.store.summaries import count_folded, messages_beneath, undocumented
 from lcm.writing.admission.intake import (
     Change,
     DocumentAnnotated,
@@ -38,8 +37,9 @@ _READ_BEFORE = 256
 _log = logging.getLogger(__name__)
 
 
-class DatedMessages:
-    """The `dated` messages of the conversation that was read last: while it grows, only what is new is read.
+class DatedMessages(Sequence[Message]):
+    """The `dated` messages, from the first, of the conversation that was read last: while it grows, only what is new is
+    read.
 
     Of a long conversation that was there before, the beginning stays in the store until somebody looks at it.
     """
@@ -51,44 +51,32 @@ class DatedMessages:
                 that another process has written to it.
         """
         self._live = live
-        self._read: tuple[str, int] = ("", live.version)
-        self._messages = _LastMessages([], 0, list)
+        self._key: tuple[str, int] = ("", live.version)
+        self._before, self._last = 0, list[Message]()
+        """How many stand before the last ones, and these."""
 
-    def read(self, conversation_id: str, extracted: int) -> tuple[Sequence[Message], list[str]]:
-        """The messages of a conversation, of which documents were made of the first `extracted`.
+    def read(self, conversation_id: str, extracted: int) -> list[str]:
+        """Hold the messages of a conversation, of which documents were made of the first `extracted`.
 
         Returns:
-            The messages from the first, until the next call, and the ids of those that were read now and are dated by
-            no set clock.
+            The ids of those that were read now and are dated by no set clock.
         """
         store, key = self._live.store, (conversation_id, self._live.version)
-        messages = self._messages if key == self._read else _LastMessages([], 0, list)
-        messages.cut(extracted)
+        if key != self._key:
+            self._before, self._last = 0, []
+        self._key = key
+        del self._last[max(extracted - self._before, 0) :]
         found = store.messages(conversation_id, max(extracted, 1))
         # The last id tells whether another conversation has taken the name.
-        if messages and len(messages) == extracted and found[0].message_id == messages[-1].message_id:
-            new, unset = dated([messages[-1], *found[1:]])
-            messages.add(new[1:])
+        if self._last and len(self) == extracted and found[0].message_id == self._last[-1].message_id:
+            new, unset = dated([self._last[-1], *found[1:]])
+            self._last += new[1:]
         else:
-            before = max(extracted - _READ_BEFORE, 0)
-            latest = store.latest_instant(conversation_id, before, EPOCH, END_OF_CLOCKS) if before else None
-            last, unset = dated(store.messages(conversation_id, before + 1) if extracted else found, latest or EPOCH)
-            messages = _LastMessages(last, before, lambda: dated(store.messages(conversation_id))[0])
-        self._read, self._messages = key, messages
-        return messages, unset
-
-
-class _LastMessages(Sequence[Message]):
-    """Messages from the first, of which all but the last are read when one of them is looked at."""
-
-    def __init__(self, last: list[Message], before: int, read_all: Callable[[], list[Message]]) -> None:
-        """
-        Args:
-            last: the last ones.
-            before: how many stand before them.
-            read_all: reads the messages from the first.
-        """
-        self._last, self._before, self._read_all = last, before, read_all
+            self._before = max(extracted - _READ_BEFORE, 0)
+            latest = self._before and store.latest_instant(conversation_id, self._before, EPOCH, END_OF_CLOCKS)
+            said = store.messages(conversation_id, self._before + 1) if extracted else found
+            self._last, unset = dated(said, latest or EPOCH)
+        return unset
 
     def __len__(self) -> int:
         return self._before + len(self._last)
@@ -107,17 +95,10 @@ class _LastMessages(Sequence[Message]):
         last = self._from(min(places, default=len(self)))
         return [last[one - self._before] for one in places]
 
-    def cut(self, count: int) -> None:
-        """Keep the first `count`."""
-        del self._last[max(count - self._before, 0) :]
-
-    def add(self, messages: Sequence[Message]) -> None:
-        self._last += messages
-
     def _from(self, place: int) -> list[Message]:
         """The last messages, this one among them."""
         if place < self._before:
-            self._last, self._before = self._read_all()[: len(self)], 0
+            self._last, self._before = dated(self._live.store.messages(self._key[0]))[0][: len(self)], 0
         return self._last
 
 
@@ -224,7 +205,7 @@ class MessageDocuments:
         They are written to the scope of the agent that the conversation id names, and compared with what it may read.
         """
         system, live = self._system, self._live
-        messages, unset = self._messages.read(conversation_id, extracted)
+        messages, unset = self._messages, self._messages.read(conversation_id, extracted)
         new = {message.message_id for message in messages[extracted:]}
         if late := [message_id for message_id in unset if message_id in new]:
             _log.warning(

@@ -1,8 +1,6 @@
 """The documents of a workspace in memory: in step with its store, read as of an instant, compared with new ones."""
 
 import logging
-from array import array
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +17,7 @@ import polars as pl
 from lcm.clock import EPOCH
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import TextIndex, VectorIndex
+from lcm.protocols.retrieval import TextIndex
 from lcm.protocols.writing import DocumentSort, Neighbour, Neighbours
 from lcm.records.document import DEFAULT_RATING, TURN_KINDS, Document
 from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
@@ -39,6 +37,8 @@ _MOST_CHUNKS = 32
 _MILLISECOND = timedelta(milliseconds=1)
 _log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
+Instants = npt.NDArray[np.int64]
+"""Milliseconds since `EPOCH`, in order."""
 _MOST_KEPT = 4
 """Views whose documents and ids are kept."""
 
@@ -66,11 +66,14 @@ class ComparisonSet:
         self._dim = vectors.shape[1]
         self._ids: list[str] = []
         self._places: dict[str, int] = {}
-        self._columns = _Columns.empty(self._dim)
         self._sorts: dict[DocumentSort, int] = {}
         self._documents: dict[str, Document] = {}
-        self._asked: _Asked | None = None
-        self._expected: _Expected | None = None
+        # A row a document, with room for more; the instants are microseconds.
+        self._rows: Vectors = np.empty((0, self._dim), np.float32)
+        self._starts, self._sorts_of = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._has_ended = np.empty(0, bool)
+        self._products: dict[int, _Products] = {}
+        self._expected: list[Vectors] = []
         self._add_frame(documents, vectors)
 
     def branch(self) -> "ComparisonSet":
@@ -81,22 +84,20 @@ class ComparisonSet:
         other = copy(self)
         other._read = self.document
         other._ids, other._places, other._sorts = self._ids.copy(), self._places.copy(), self._sorts.copy()
-        other._columns = replace(self._columns, has_ended=self._columns.has_ended.copy())
-        other._documents = {}
-        other._expected = None
+        other._has_ended = self._has_ended.copy()
+        other._documents, other._products, other._expected = {}, {}, []
         return other
 
     def expect(self, vectors: Sequence[Vectors]) -> None:
         """Say what `nearest` will be asked for, in order: many products at once take a tenth of the time of each."""
-        self._expected = _Expected(vectors, to_grid(np.concatenate(vectors), self._dim)) if vectors else None
+        self._expected = list(vectors)
 
     def add_stored(self, documents: pl.DataFrame, vectors: Vectors) -> None:
         """Take in documents that were stored behind those in the set; arguments as of the constructor."""
         if self._readable is not None:
             is_readable = documents["scope"].is_in(list(self._readable))
             documents, vectors = documents.filter(is_readable), vectors[is_readable.to_numpy()]
-        if not documents.is_empty():
-            self._add_frame(documents, vectors)
+        self._add_frame(documents, vectors)
 
     def reread(self, document_ids: Sequence[str]) -> None:
         """Ask the store again for documents that have changed there, whether they have ended too."""
@@ -104,7 +105,7 @@ class ComparisonSet:
             self._documents.pop(document_id, None)
             if document_id in self._places:
                 has_ended = self.document(document_id).invalidated_at is not None
-                self._columns.has_ended[self._places[document_id]] = has_ended
+                self._has_ended[self._places[document_id]] = has_ended
 
     def known_at(self, now: datetime) -> Neighbours:
         return _ComparisonAt(self, now)
@@ -113,16 +114,15 @@ class ComparisonSet:
         self, vector: Vectors, k: int, now: datetime, active_only: bool, only: Callable[[DocumentSort], bool] | None
     ) -> list[Neighbour]:
         """The k nearest of the documents that existed then, best first, ties in the order of adding."""
-        count, asked = len(self._ids), self._products(vector)
-        compared = self._columns.starts[:count] <= _microseconds(now)
+        count, asked = len(self._ids), self._asked(vector)
+        compared = self._starts[:count] <= _microseconds(now)
         if active_only:
-            compared &= ~self._columns.has_ended[:count]
+            compared &= ~self._has_ended[:count]
         if only is not None:
-            compared &= np.array([only(sort) for sort in self._sorts], bool)[self._columns.sorts[:count]]
+            compared &= np.array([only(sort) for sort in self._sorts], bool)[self._sorts_of[:count]]
         places = np.flatnonzero(compared)
-        rough = asked.products if len(places) == count else asked.products[places]
-        places = places[contending(rough, k, self._dim)]
-        (scores,) = cosines(asked.query, self._columns.rows[places])
+        places = places[contending(asked.products[places], k, self._dim)]
+        (scores,) = cosines(asked.query, self._rows[places])
         best = best_places(scores, k)
         near = zip(places[best].tolist(), scores[best].tolist(), strict=True)
         return [Neighbour(self.document(self._ids[place]), score) for place, score in near]
@@ -135,7 +135,7 @@ class ComparisonSet:
 
     def stands(self, document_id: str) -> bool:
         place = self._places.get(document_id)
-        return place is not None and not self._columns.has_ended[place]
+        return place is not None and not self._has_ended[place]
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Make changes visible to what is compared next; storing them is another's business."""
@@ -144,7 +144,7 @@ class ComparisonSet:
                 case DocumentCreated(document, vector):
                     self._create(document, vector)
                 case DocumentEnded(document_id, at):
-                    self._columns.has_ended[self._places[document_id]] = True
+                    self._has_ended[self._places[document_id]] = True
                     self._documents[document_id] = replace(self.document(document_id), invalidated_at=at)
                 case DocumentAnnotated(document_id, metadata):
                     known = self.document(document_id)
@@ -177,79 +177,37 @@ class ComparisonSet:
         sorts: Sequence[DocumentSort],
     ) -> None:
         first, end = len(self._ids), len(self._ids) + len(ids)
-        self._columns = self._columns.with_room(end)
-        self._columns.rows[first:end] = to_grid(vectors, self._dim)
-        self._columns.starts[first:end] = [_microseconds(start) for start in starts]
-        self._columns.has_ended[first:end] = has_ended
-        self._columns.sorts[first:end] = [self._sorts.setdefault(sort, len(self._sorts)) for sort in sorts]
+        if end > len(self._rows):
+            room = max(64, 2 * end)
+            self._rows, self._starts = _grown(self._rows, room), _grown(self._starts, room)
+            self._has_ended, self._sorts_of = _grown(self._has_ended, room), _grown(self._sorts_of, room)
+        self._rows[first:end] = to_grid(vectors, self._dim)
+        self._starts[first:end] = [_microseconds(start) for start in starts]
+        self._has_ended[first:end] = has_ended
+        self._sorts_of[first:end] = [self._sorts.setdefault(sort, len(self._sorts)) for sort in sorts]
         self._ids.extend(ids)
         self._places.update(zip(ids, range(first, end), strict=True))
-        self._asked = None
 
-    def _products(self, vector: Vectors) -> "_Asked":
-        """With all documents, rounded; a rule may ask several times about one candidate."""
-        if self._asked is None or self._asked.vector is not vector:
-            rows = self._columns.rows[: len(self._ids)]
-            found = None if self._expected is None else self._expected.products(vector, rows)
-            if found is None:
-                query = to_grid(vector, self._dim)
-                found = query, rows @ query[0]
-            self._asked = _Asked(vector, *found)
-        return self._asked
+    def _asked(self, vector: Vectors) -> "_Products":
+        """A vector's products with all documents, rounded: made with those of the vectors that are expected next."""
+        rows = self._rows[: len(self._ids)]
+        if id(vector) not in self._products:
+            place = next((place for place, one in enumerate(self._expected) if one is vector), None)
+            at_once = min(_QUERIES, max(1, _PRODUCTS // max(1, len(rows))))
+            some = [vector] if place is None else self._expected[place : place + at_once]
+            queries = to_grid(np.concatenate(some), self._dim)
+            made = zip(some, queries, queries @ rows.T, strict=True)
+            self._products = {id(one): _Products(one, query[np.newaxis], known) for one, query, known in made}
+        held, query, known = self._products[id(vector)]
+        return _Products(held, query, np.concatenate([known, rows[len(known) :] @ query[0]]))
 
 
-class _Asked(NamedTuple):
-    """A vector as it is compared, and its products with all documents."""
+class _Products(NamedTuple):
+    """A vector, held so that no other has its identity; as it is compared; and its products with documents."""
 
     vector: Vectors
     query: Vectors
     products: npt.NDArray[np.float32]
-
-
-class _Expected:
-    """Vectors that will be asked for, and the products of the next of them with the documents that were there."""
-
-    def __init__(self, vectors: Sequence[Vectors], queries: Vectors) -> None:
-        self._places = {id(vector): place for place, vector in enumerate(vectors)}
-        self._vectors, self._queries = vectors, queries  # held, so that no other has their identity
-        self._first, self._known = 0, np.empty((0, 0), np.float32)
-
-    def products(self, vector: Vectors, rows: Vectors) -> tuple[Vectors, npt.NDArray[np.float32]] | None:
-        """The vector as it is compared, and its products with rows; None of one that is not expected.
-
-        Args:
-            rows: of the documents, those that were there at the last call before all others.
-        """
-        place = self._places.get(id(vector))
-        if place is None:
-            return None
-        if not self._first <= place < self._first + len(self._known):
-            some = self._queries[place : place + min(_QUERIES, max(1, _PRODUCTS // max(1, len(rows))))]
-            self._first, self._known = place, some @ rows.T
-        query, known = self._queries[place : place + 1], self._known[place - self._first]
-        return query, np.concatenate([known, rows[len(known) :] @ query[0]])
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """What is compared of documents, a row each, with room for more."""
-
-    rows: Vectors
-    starts: npt.NDArray[np.int64]
-    """Microseconds."""
-    has_ended: npt.NDArray[np.bool_]
-    sorts: npt.NDArray[np.int64]
-    """The place of each document's sort among all sorts."""
-
-    @classmethod
-    def empty(cls, dim: int) -> "_Columns":
-        return cls(np.empty((0, dim), np.float32), np.empty(0, np.int64), np.empty(0, bool), np.empty(0, np.int64))
-
-    def with_room(self, count: int) -> "_Columns":
-        if count <= len(self.rows):
-            return self
-        room = max(64, 2 * count)
-        return _Columns(*(_grown(column, room) for column in (self.rows, self.starts, self.has_ended, self.sorts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,35 +234,15 @@ def _microseconds(at: datetime) -> int:
 
 
 class DocumentTimeline:
-    """The rows of documents by `valid_from`, ties in the order of adding.
-
-    What is taken in waits until somebody reads: then it is put among the others, once for many changes.
-    """
+    """The rows of documents by `valid_from`, ties in the order of adding."""
 
     def __init__(self, documents: pl.DataFrame) -> None:
         """Begin with these; ratings that are no number, which only a foreign hand can store, are replaced."""
-        self._settled, self.sanitised = _sanitised(documents)
-        self._waiting: list[pl.DataFrame] = []
-        self._is_sorted = True
-        """Whether what waits stands behind what is settled, and in order."""
+        self.frame, self.sanitised = _sanitised(documents)
+        """Every row, and how many had such ratings."""
         self.ids: set[str] = set(documents["document_id"])
         self.scopes: set[str] = set(documents["scope"].unique())
-        self._starts = _milliseconds(documents["valid_from"])
-        self._latest = self._starts[-1] if self._starts else None
-        self._ends = self._ended(documents)
-
-    @property
-    def frame(self) -> pl.DataFrame:
-        """Every row."""
-        if self._waiting:
-            frame = pl.concat([self._settled, *self._waiting])
-            self._waiting.clear()
-            if not self._is_sorted:
-                frame = frame.sort("valid_from", maintain_order=True)
-                self._starts = array("q", sorted(self._starts))
-                self._is_sorted = True
-            self._settled = frame.rechunk() if frame.n_chunks() > _MOST_CHUNKS else frame
-        return self._settled
+        self._counted: tuple[pl.DataFrame | None, Instants, Instants] = None, np.empty(0, int), np.empty(0, int)
 
     def take_in(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
         """Take in rows that were stored or have ended since: the result is what the whole store would give.
@@ -314,30 +252,31 @@ class DocumentTimeline:
         Returns:
             The rows that are new, and whether all of them came to stand behind those that were there.
         """
-        changed, _ = _sanitised(changed)
-        new = changed
-        if not self.ids.isdisjoint(changed["document_id"]):
-            is_new = pl.Series([document_id not in self.ids for document_id in changed["document_id"]])
-            new, ended = changed.filter(is_new), changed.filter(~is_new).select("document_id", "invalidated_at")
-            self._settled = self.frame.update(ended, on="document_id", include_nulls=True)
-        starts = _milliseconds(new["valid_from"])
-        is_behind = not starts or self._latest is None or starts[0] >= self._latest
-        if starts:
-            self._waiting.append(new)
-            self._starts += starts
-            self._latest = starts[-1] if self._latest is None else max(self._latest, starts[-1])
-        self._is_sorted = self._is_sorted and is_behind
+        new, _ = _sanitised(changed)
+        if not self.ids.isdisjoint(new["document_id"]):
+            is_new = pl.Series([document_id not in self.ids for document_id in new["document_id"]])
+            new, ended = new.filter(is_new), new.filter(~is_new).select("document_id", "invalidated_at")
+            self.frame = self.frame.update(ended, on="document_id", include_nulls=True)
+        if new.is_empty():
+            return new, True
+        is_behind = self.frame.is_empty() or new.item(0, "valid_from") >= self.frame.item(-1, "valid_from")
+        frame = pl.concat([self.frame, new])
+        if not is_behind:
+            frame = frame.sort("valid_from", maintain_order=True)
+        self.frame = frame.rechunk() if frame.n_chunks() > _MOST_CHUNKS else frame
         self.ids.update(new["document_id"])
         self.scopes.update(new["scope"])
-        if changed["invalidated_at"].null_count() < len(changed):
-            self._ends = self._ended(self.frame)
         return new, is_behind
 
     def moment(self, at: datetime) -> tuple[int, int]:
         """How many documents had begun and how many had ended then: what is visible at equal moments is the same."""
-        _ = self.frame  # else the starts may not be in order
+        counted, starts, ends = self._counted
+        if counted is not self.frame:
+            instants = (self.frame[name].drop_nulls().sort() for name in ("valid_from", "invalidated_at"))
+            starts, ends = (one.to_physical().to_numpy() for one in instants)
+            self._counted = self.frame, starts, ends
         instant = (at - EPOCH) // _MILLISECOND
-        return bisect_right(self._starts, instant), bisect_right(self._ends, instant)
+        return int(np.searchsorted(starts, instant, "right")), int(np.searchsorted(ends, instant, "right"))
 
     def of(self, scopes: Sequence[str] | None) -> pl.DataFrame:
         """Every document of these scopes, None = all: those that have ended too."""
@@ -365,16 +304,7 @@ class DocumentTimeline:
 
     def note_use(self, use: pl.DataFrame) -> None:
         """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
-        self._settled = self.frame.update(use, on="document_id", include_nulls=True)
-
-    @staticmethod
-    def _ended(documents: pl.DataFrame) -> "array[int]":
-        return _milliseconds(documents["invalidated_at"].drop_nulls().sort())
-
-
-def _milliseconds(instants: pl.Series) -> "array[int]":
-    """Instants since EPOCH: eight bytes each, of half a million."""
-    return array("q", instants.to_physical().to_numpy().tobytes())
+        self.frame = self.frame.update(use, on="document_id", include_nulls=True)
 
 
 def _of_scopes(documents: pl.DataFrame, scopes: Sequence[str] | None) -> pl.DataFrame:
@@ -401,34 +331,6 @@ class DocumentChange:
     """The vectors of each new document, by its id: one row a window."""
     changed_ids: Sequence[str] = ()
     """Ids of the older documents that have ended or were annotated."""
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentView:
-    """The documents of a workspace as of one instant, and for one set of scopes."""
-
-    visible: pl.DataFrame
-    """Those that stood then, oldest first; columns as the store names them."""
-    folded: pl.DataFrame
-    """Those of messages that had ended by then without another in their place: they stand behind a summary."""
-    scopes: Sequence[str] | None
-    """Which scopes are read; None = all."""
-    live: "LiveDocuments"
-
-    @property
-    def vector_index(self) -> VectorIndex:
-        return self.live.indexes.vector_index
-
-    def allowed_ids(self, documents: pl.DataFrame) -> tuple[str, ...] | None:
-        """The ids of some of the view's documents as a filter for the indexes; None where these hold nothing else."""
-        return None if self._is_everything(documents) else tuple(documents["document_id"].to_list())
-
-    def text_index(self, documents: pl.DataFrame) -> TextIndex:
-        """The text index that may be asked for some of the view's documents: over no words but those of its scopes."""
-        return self.live.text_index(None if self._is_everything(documents) else self.scopes)
-
-    def _is_everything(self, documents: pl.DataFrame) -> bool:
-        return len(documents) == len(self.live.frame)
 
 
 class LiveDocuments:
@@ -480,11 +382,17 @@ class LiveDocuments:
         """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
         return None if scopes is None or self._timeline.scopes.issubset(scopes) else scopes
 
-    def view(self, asked_at: datetime, scopes: Sequence[str] | None) -> DocumentView:
-        """The documents as of an instant, of the scopes that may be read; None = all."""
-        scopes = self.told_apart(scopes)
-        visible, folded = self._timeline.visible(asked_at, scopes), self._timeline.folded(asked_at, scopes)
-        return DocumentView(visible, folded, scopes, self)
+    def visible(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
+        """The documents that stood then, of the scopes that may be read (None = all), oldest first."""
+        return self._timeline.visible(asked_at, self.told_apart(scopes))
+
+    def folded(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
+        """Those of messages that had ended by then without another in their place: they stand behind a summary."""
+        return self._timeline.folded(asked_at, self.told_apart(scopes))
+
+    def is_all(self, documents: pl.DataFrame) -> bool:
+        """Whether some of the documents are all that there are, so that the indexes hold nothing else."""
+        return len(documents) == len(self.frame)
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What `make` makes of the documents: made once for a key, while no document changes and few others are asked

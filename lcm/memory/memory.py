@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 
 from lcm.clock import EPOCH
-from lcm.compaction.lockstep import Clock
+from lcm.compaction.work import Clock
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
 from lcm.memory.conversation_compaction import ConversationCompaction
 from lcm.memory.documents import FoldedDocuments, MessageDocuments
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
-from lcm.memory.scopes.scopes import Identity, identified
-from lcm.memory.session import live as live_session
-from lcm.memory.session.preparer import MessagePreparer
+from lcm.memory.scopes import Identity, identified
+from lcm.memory.session import MessagePreparer, follow_host, hide_heartbeats
 from lcm.memory.system import System
 from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention, ShowsTail
 from lcm.protocols.models import Vectors
@@ -33,17 +32,16 @@ from lcm.records.query import Query, Recalled
 from lcm.records.summary import CompactionReport
 from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
-from lcm.store.conversations import active_conversation
+from lcm.store.conversations import active_conversation, add_entry, read_entries
 from lcm.store.documents import drop_documents, put_nodes, read_nodes
-from lcm.store.lineage import messages_by_number
 from lcm.store.search import WORDS, SearchBounds, find
-from lcm.store.sessions import add_entry, read_entries
 from lcm.store.store import Store
-from lcm.writing.dream.promotion import Promotion, promote
+from lcm.store.summaries import messages_by_number
+from lcm.writing.dream import Promotion, promote
 from lcm.writing.new_document import document_of_node
 
 if TYPE_CHECKING:
-    from lcm.memory.session.bootstrap import BootstrapReport
+    from lcm.memory.session_bootstrap import BootstrapReport
 
 _COLUMNS = (
     "query_id", "document_id", "text", "kind", "source_message_ids", "created_at", "score", "cosine", "role",
@@ -245,7 +243,7 @@ class Memory:
         return total
 
     def dream(self, diary: str, source: str, user_id: str, promoted_at: datetime, scope: str) -> Promotion:
-        """Keep what a dream diary holds, in the place of what it held before; see `lcm.writing.dream.promotion`."""
+        """Keep what a dream diary holds, in the place of what it held before; see `lcm.writing.dream`."""
         with self.live.writing() as changes:
             made = promote(self.store, self.system.token_estimator, diary, source, user_id, scope, promoted_at)
             windows = self.live.indexes.embed([document.text for document in made.documents])
@@ -275,7 +273,7 @@ class Memory:
         with self.store.serialised(conversation_id):
             stored = self._preparer.append(self.store, conversation_id, messages)
             if system.session.prune_heartbeat_turns:
-                live_session.hide_heartbeats(self.store, conversation_id, stored)
+                hide_heartbeats(self.store, conversation_id, stored)
             if system.compaction.reads_admission:
                 self.catch_up()
             return self.compaction.after_turn(conversation_id, live_tokens, clock)
@@ -339,7 +337,7 @@ class Memory:
             TranscriptError: if the file is not there, or of no known format.
             StoreError: if the store refuses; nothing is changed.
         """
-        from lcm.memory.session.bootstrap import bootstrap  # brings in every format
+        from lcm.memory.session_bootstrap import bootstrap  # brings in every format
 
         return bootstrap(self.store, path, self._preparer, now, session_id, session_key)
 
@@ -357,8 +355,7 @@ class Memory:
             session_key: of the conversation; else it goes by the session's id.
             said: JSON: what else the host tells (message_count, session_file, workspace ...).
         """
-        self._note(now, "before_reset", session_id, {"reason": reason, "session_key": session_key} | said)
-        live_session.before_reset(self.store, self.system.session, now, reason, session_id, session_key)
+        self._hear(now, "before_reset", session_id, {"reason": reason, "session_key": session_key} | said)
 
     def session_end(
         self,
@@ -373,17 +370,17 @@ class Memory:
         """Note likewise that a session has ended, archive its conversation and begin the next one, unless the reason is
         `deleted`, or one after which it carries on."""
         following = {"next_session_id": next_session_id, "next_session_key": next_session_key}
-        self._note(now, "session_end", session_id, {"reason": reason, "session_key": session_key} | following | said)
-        live_session.session_end(
-            self.store, self.system.session, now, reason, session_id, session_key, next_session_id, next_session_key
-        )
+        self._hear(now, "session_end", session_id, {"reason": reason, "session_key": session_key} | following | said)
 
-    def _note(self, now: datetime, hook: str, session_id: str, fields: Mapping[str, Any]) -> None:
+    def _hear(self, now: datetime, hook: str, session_id: str, fields: Mapping[str, Any]) -> None:
         known = {entry.entry_id for entry in self.journal(session_id)}
         base = f"{hook}:{session_id}:{(now - EPOCH) // timedelta(milliseconds=1)}"
-        numbered = (base if not number else f"{base}#{number}" for number in range(len(known) + 1))
-        entry_id = next(one for one in numbered if one not in known)
+        entry_id, number = base, 0
+        while entry_id in known:
+            number += 1
+            entry_id = f"{base}#{number}"
         self.note_lifecycle(JournalEntry(entry_id, now, hook, session_id, {k: v for k, v in fields.items() if v != ""}))
+        follow_host(self.store, self.system.session, now, hook, session_id, fields)
 
     def note_lifecycle(self, entry: JournalEntry) -> None:
         """Keep what the host says of a session. It is advice: where it cannot be kept, nothing else fails."""
@@ -483,7 +480,7 @@ class Memory:
         for query in queries:
             answers.append(self.rank([query], acted=acted))
             used = answers[-1]["document_id"].head(reinforcement.recalled).to_list()
-            readable = self.live.view(query.asked_at, readable_scopes(query, self.system.scopes)).visible
+            readable = self.live.visible(query.asked_at, readable_scopes(query, self.system.scopes))
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
             self.live.note_use(use)
@@ -519,7 +516,7 @@ class Memory:
         session_id: str | None = None,
         scopes: Sequence[str] | None = None,
     ) -> Identity:
-        """Who asks, by the host's word: `lcm.memory.scopes.scopes.identified` by the rules of this system."""
+        """Who asks, by the host's word: `lcm.memory.scopes.identified` by the rules of this system."""
         return identified(self.system.scopes, agent_id, user_id=user_id, session_id=session_id, scopes=scopes)
 
     def history(self, document_id: str, scopes: Sequence[str] | None = None) -> list[Document]:

@@ -2,24 +2,23 @@
 
 from dataclasses import dataclass, field
 
-from lcm.compaction.none import NoCompaction
-from lcm.compaction.scheduling.asynchronous import Asynchronous
-from lcm.compaction.scheduling.synchronous import Synchronous
-from lcm.compaction.summary_documents.none import NoSummaryDocuments
+from lcm.compaction.scheduling import Asynchronous, Synchronous
+from lcm.compaction.summary_documents import NoSummaryDocuments
+from lcm.compaction.work import NoCompaction
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
-from lcm.context.authored.none import NothingAuthored
-from lcm.memory.scopes.scopes import Scopes
-from lcm.memory.session.rules import SessionRules
+from lcm.context.authored import NothingAuthored
+from lcm.memory.scopes import Scopes
+from lcm.memory.session import SessionRules
 from lcm.protocols.compaction import Compaction, SummaryDocuments
 from lcm.protocols.context import Assembly, Authored
 from lcm.protocols.models import Embedder, TokenEstimator
 from lcm.protocols.reinforcement import Reinforcement
 from lcm.protocols.retrieval import Ranker, TextIndexChoice, VectorIndexChoice
 from lcm.protocols.writing import Admission, Deduplication, Extraction
-from lcm.retrieval.reinforcement.none import NoReinforcement
+from lcm.retrieval.reinforcement import NoReinforcement
 from lcm.token_estimator import ScriptAware
-from lcm.writing.admission.none import AdmitAll
-from lcm.writing.deduplication.none import KeepAll
+from lcm.writing.admission.amac import AdmitAll
+from lcm.writing.deduplication import KeepAll
 
 _PART_METHODS = {
     "embedder": "embed",

@@ -16,7 +16,7 @@ import polars as pl
 
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.ordering import query_runs
+from lcm.retrieval.frames import query_runs
 
 _Held = TypeVar("_Held")
 _Made = TypeVar("_Made")

@@ -33,9 +33,17 @@ import numpy.typing as npt
 from lcm.checks import check_range
 from lcm.protocols.columns import Numbers, Places
 from lcm.retrieval import bm25
-from lcm.retrieval.indexing import Ranked, best_places, refuse_known, refuse_negative, refuse_unequal, refuse_unknown
-from lcm.retrieval.saved_file import read_index, write_index
-from lcm.store.connection import TEMPORARY, spill
+from lcm.retrieval.indexing import (
+    Ranked,
+    best_places,
+    read_index,
+    refuse_known,
+    refuse_negative,
+    refuse_unequal,
+    refuse_unknown,
+    write_index,
+)
+from lcm.store.sqlite import TEMPORARY, spill
 from lcm.text import WORDS, check_stemmer, load_stop_words, pairs, query_words, split_words, stems, windows
 
 _SCHEMA = """

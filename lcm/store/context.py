@@ -1,7 +1,8 @@
 """The context of a conversation: the ordered list of messages and summaries that stands for all that was said."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from operator import eq
 from typing import Generic, TypeVar, overload
 
@@ -11,8 +12,8 @@ from lcm.encoding import to_json
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
-from lcm.store.messages import messages_by_key
-from lcm.store.rows import LISTED
+from lcm.store.messages import ORDINAL_STEP, last_ordinal, messages_by_key
+from lcm.store.sqlite import LISTED, add_row, column, value
 from lcm.store.summaries import add_compaction, insert_summary, summaries_by_id
 
 Record = TypeVar("Record", Message, Summary, Message | Summary)
@@ -39,14 +40,11 @@ def read_context(connection: sqlite3.Connection, conversation: int, after: int =
 
 def read_standing(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> set[str]:
     """Read the ids of the messages that stand at these places of a context."""
-    rows = connection.execute(
-        f"""
+    sql = f"""
         SELECT m.message_key FROM context_items i JOIN messages m USING (message_id)
         WHERE i.conversation_id = ? AND i.ordinal {LISTED}
-        """,  # noqa: S608 (our own constants)
-        (conversation, to_json(list(ordinals))),
-    )
-    return {message_id for (message_id,) in rows}
+    """  # noqa: S608 (our own constants)
+    return set(column(connection, sql, conversation, to_json(list(ordinals))))
 
 
 def read_records(connection: sqlite3.Connection, entries: Sequence[ContextEntry]) -> list[Message | Summary]:
@@ -81,16 +79,11 @@ def replace_range(
     Raises:
         StoreError: if the items are not the summary's sources, or its id is taken.
     """
-    found = tuple(
-        key
-        for (key,) in connection.execute(
-            """
-            SELECT coalesce(m.message_key, i.summary_id) FROM context_items i LEFT JOIN messages m USING (message_id)
-            WHERE i.conversation_id = ? AND i.ordinal BETWEEN ? AND ? ORDER BY i.ordinal
-            """,
-            (conversation, first, last),
-        )
-    )
+    sql = """
+        SELECT coalesce(m.message_key, i.summary_id) FROM context_items i LEFT JOIN messages m USING (message_id)
+        WHERE i.conversation_id = ? AND i.ordinal BETWEEN ? AND ? ORDER BY i.ordinal
+    """
+    found = tuple(column(connection, sql, conversation, first, last))
     if not found or found != summary.source_ids:
         raise StoreError(
             f"conversation {summary.conversation_id!r}: the context from {first} to {last} is no longer what the "
@@ -100,42 +93,69 @@ def replace_range(
     connection.execute(
         "DELETE FROM context_items WHERE conversation_id = ? AND ordinal BETWEEN ? AND ?", (conversation, first, last)
     )
-    connection.execute(
-        """
-        INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, created_at)
-        VALUES (?, ?, 'summary', ?, ?)
-        """,
-        (conversation, first, summary.summary_id, format_instant(summary.created_at)),
-    )
+    row = {"conversation_id": conversation, "ordinal": first, "item_type": "summary", "summary_id": summary.summary_id}
+    add_row(connection, "context_items", row | {"created_at": format_instant(summary.created_at)})
     add_compaction(connection, conversation, summary.created_at, summary.kind, "", summary, tokens_before, tokens_after)
 
 
 def remove_from_context(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> None:
     """Take items out of the context; their messages and summaries stay, and recall finds them."""
-    connection.executemany(
+    for sql in (
         """
         INSERT INTO retired_items (conversation_id, ordinal, item_type, message_id, summary_id)
         SELECT conversation_id, ordinal, item_type, message_id, summary_id FROM context_items
         WHERE conversation_id = ? AND ordinal = ?
         """,
-        [(conversation, ordinal) for ordinal in ordinals],
-    )
-    connection.executemany(
         "DELETE FROM context_items WHERE conversation_id = ? AND ordinal = ?",
-        [(conversation, ordinal) for ordinal in ordinals],
-    )
+    ):
+        connection.executemany(sql, [(conversation, ordinal) for ordinal in ordinals])
 
 
 def read_retired(connection: sqlite3.Connection, conversation: int) -> list[str]:
     """Read the ids of the messages and summaries that were taken out of the context."""
-    rows = connection.execute(
-        """
+    sql = """
         SELECT coalesce(m.message_key, r.summary_id) FROM retired_items r LEFT JOIN messages m USING (message_id)
         WHERE r.conversation_id = ? ORDER BY r.ordinal
-        """,
-        (conversation,),
+    """
+    return column(connection, sql, conversation)
+
+
+def hidden_ids(connection: sqlite3.Connection, conversation: int) -> set[str]:
+    """The ids of the messages that were taken out of the context unless they are shown again."""
+    sql = "SELECT message_key FROM messages WHERE conversation_id = ? AND hidden_at IS NOT NULL"
+    return set(column(connection, sql, conversation))
+
+
+def hide(connection: sqlite3.Connection, conversation: int, message_ids: Iterable[str], now: datetime) -> int:
+    """Take messages out of the context, unless a summary stands for them; the store keeps them.
+
+    Returns:
+        How many were hidden.
+    """
+    ordinals = {entry.item_id: entry.ordinal for entry in read_context(connection, conversation) if entry.is_message}
+    there = [message_id for message_id in dict.fromkeys(message_ids) if message_id in ordinals]
+    connection.executemany(
+        "UPDATE messages SET hidden_at = ? WHERE message_key = ? AND hidden_at IS NULL",
+        [(format_instant(now), message_id) for message_id in there],
     )
-    return [item_id for (item_id,) in rows]
+    remove_from_context(connection, conversation, [ordinals[message_id] for message_id in there])
+    return len(there)
+
+
+def show(connection: sqlite3.Connection, conversation: int, message_ids: Sequence[str]) -> None:
+    """Put hidden messages back, at the end of the context: what followed them is hidden in their turn."""
+    last = last_ordinal(connection, conversation)
+    for place, message_id in enumerate(message_ids, start=1):
+        row = value(connection, "SELECT message_id FROM messages WHERE message_key = ?", message_id)
+        connection.execute("DELETE FROM retired_items WHERE message_id = ?", (row,))
+        connection.execute("UPDATE messages SET hidden_at = NULL WHERE message_id = ?", (row,))
+        connection.execute(
+            """
+            INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, created_at)
+            SELECT conversation_id, ?, 'message', message_id, created_at FROM messages WHERE message_id = ?
+            """,
+            (last + place * ORDINAL_STEP, row),
+        )
 
 
 class ContextRecords(Sequence[Record], Generic[Record]):

@@ -1,5 +1,5 @@
-"""Conversations as rows: by what id they go, how far they are stored and extracted, what was recorded beside them; and
-the transcript files that they came from."""
+"""Conversations as rows: by what id they go, how far they are stored and extracted, what was recorded beside them, and
+the transcript files that they came from; whose live session each is, and what a host said of that."""
 
 import json
 import sqlite3
@@ -10,10 +10,10 @@ from typing import NamedTuple
 import polars as pl
 
 from lcm.clock import EPOCH, format_instant, parse_instant
-from lcm.encoding import to_json, well_formed
+from lcm.encoding import mapping_json, require_id, to_json, well_formed
 from lcm.errors import StoreError
-from lcm.records.conversation import Event
-from lcm.store.rows import INSTANT, frame
+from lcm.records.conversation import Event, JournalEntry
+from lcm.store.sqlite import INSTANT, add_row, column, frame, insertion, value
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),
@@ -100,12 +100,10 @@ def conversation_rows(connection: sqlite3.Connection, conversation_id: str) -> l
     Raises:
         StoreError: if there is none.
     """
-    rows = connection.execute(
-        "SELECT conversation_id FROM conversations WHERE session_key = ? ORDER BY conversation_id", (conversation_id,)
-    ).fetchall()
-    if not rows:
-        raise StoreError(f"there is no conversation {conversation_id!r} in the store")
-    return [row for (row,) in rows]
+    sql = "SELECT conversation_id FROM conversations WHERE session_key = ? ORDER BY conversation_id"
+    if rows := column(connection, sql, conversation_id):
+        return rows
+    raise StoreError(f"there is no conversation {conversation_id!r} in the store")
 
 
 def conversation_names(connection: sqlite3.Connection) -> dict[int, str]:
@@ -116,22 +114,19 @@ def conversation_names(connection: sqlite3.Connection) -> dict[int, str]:
 
 def number_of(connection: sqlite3.Connection, named: str) -> str | int:
     """A conversation's id where one has it, else the integer key that it spells; the name again where it is neither."""
-    found: tuple[str | int] | None = connection.execute(
-        """
+    sql = """
         SELECT session_key FROM conversations WHERE session_key = ?1
         UNION ALL SELECT conversation_id FROM conversations WHERE conversation_id = CAST(?1 AS INTEGER) LIMIT 1
-        """,
-        (named,),
-    ).fetchone()
-    return found[0] if found else named
+    """
+    found: str | int | None = value(connection, sql, named)
+    return named if found is None else found
 
 
 def active_conversation(connection: sqlite3.Connection, conversation_id: str) -> int | None:
     """The integer key of the active conversation of an id."""
-    found: tuple[int] | None = connection.execute(
-        "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1", (conversation_id,)
-    ).fetchone()
-    return found[0] if found else None
+    sql = "SELECT conversation_id FROM conversations WHERE session_key = ? AND active = 1"
+    found: int | None = value(connection, sql, conversation_id)
+    return found
 
 
 def make_conversation(
@@ -139,25 +134,9 @@ def make_conversation(
 ) -> int:
     """Add a conversation that nothing was said in yet, inside the caller's transaction; gives its integer key."""
     at = format_instant(made_at)  # until the first message is there
-    cursor = connection.execute(
-        "INSERT INTO conversations (session_id, session_key, created_at, updated_at) VALUES (?, ?, ?, ?)",
-        (conversation_id if session_id is None else session_id, conversation_id, at, at),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
-
-
-def touch(
-    connection: sqlite3.Connection, conversation: int, session_id: str, updated_at: str, created_at: str | None
-) -> None:
-    """Bring a conversation's own row up to its newest message; `created_at` is that of its first, where that is new."""
-    connection.execute(
-        """
-        UPDATE conversations SET session_id = ?, updated_at = ?, created_at = coalesce(?, created_at)
-        WHERE conversation_id = ?
-        """,
-        (session_id, updated_at, created_at, conversation),
-    )
+    session = conversation_id if session_id is None else session_id
+    row = {"session_id": session, "session_key": conversation_id, "created_at": at, "updated_at": at}
+    return add_row(connection, "conversations", row)
 
 
 def set_title(connection: sqlite3.Connection, conversation: int, title: str | None) -> None:
@@ -199,11 +178,11 @@ def latest_instant(
     connection: sqlite3.Connection, conversation: int, messages: int, since: datetime, until: datetime
 ) -> datetime | None:
     """The latest instant of the first so many messages of a conversation, of those in [since, until)."""
-    (found,) = connection.execute(
-        "SELECT max(created_at) FROM messages WHERE conversation_id = ? AND seq <= ? AND created_at >= ? "
-        "AND created_at < ?",
-        (conversation, messages, format_instant(since), format_instant(until)),
-    ).fetchone()
+    sql = """
+        SELECT max(created_at) FROM messages
+        WHERE conversation_id = ? AND seq <= ? AND created_at >= ? AND created_at < ?
+    """
+    found = value(connection, sql, conversation, messages, format_instant(since), format_instant(until))
     return None if found is None else parse_instant(found)
 
 
@@ -212,14 +191,11 @@ def conversation_totals(connection: sqlite3.Connection, conversation: int) -> Co
     messages, before = connection.execute(
         "SELECT count(*), coalesce(sum(token_count), 0) FROM messages WHERE conversation_id = ?", (conversation,)
     ).fetchone()
-    (after,) = connection.execute(
-        """
+    in_context = """
         SELECT coalesce(sum(coalesce(m.token_count, s.token_count)), 0)
         FROM context_items i LEFT JOIN messages m USING (message_id) LEFT JOIN summaries s USING (summary_id)
         WHERE i.conversation_id = ?
-        """,
-        (conversation,),
-    ).fetchone()
+    """
     summaries = connection.execute(
         """
         SELECT depth, level, method, count(*) FROM summaries WHERE conversation_id = ?
@@ -227,18 +203,17 @@ def conversation_totals(connection: sqlite3.Connection, conversation: int) -> Co
         """,
         (conversation,),
     ).fetchall()
-    return ConversationTotals(messages, before, after, summaries)
+    return ConversationTotals(messages, before, value(connection, in_context, conversation), summaries)
 
 
 def add_events(connection: sqlite3.Connection, conversation: int, before: int, events: Sequence[Event]) -> None:
     """Put events behind the first `before` of a conversation's, which are all that it has."""
-    connection.executemany(
-        "INSERT INTO conversation_events (conversation_id, ordinal, after_seq, kind, native) VALUES (?, ?, ?, ?, ?)",
-        (
-            (conversation, before + i, event.after, well_formed(event.kind), to_json(event.native))
-            for i, event in enumerate(events, start=1)
-        ),
+    rows = (
+        (conversation, before + i, event.after, well_formed(event.kind), to_json(event.native))
+        for i, event in enumerate(events, start=1)
     )
+    columns = ("conversation_id", "ordinal", "after_seq", "kind", "native")
+    connection.executemany(insertion("conversation_events", columns), rows)
 
 
 def set_events_aside(connection: sqlite3.Connection, conversation: int) -> None:
@@ -289,16 +264,15 @@ def read_extracted(connection: sqlite3.Connection, conversation_id: str | None =
     Args:
         conversation_id: the only one that is looked at; None = all are.
     """
-    one = "TRUE" if conversation_id is None else "c.session_key = ?"
     rows = connection.execute(
         f"""
         SELECT c.session_key, coalesce(e.extracted_seq, 0) AS extracted
         FROM conversations c LEFT JOIN extraction_state e USING (conversation_id)
-        WHERE {one}
+        WHERE {"?1 IS NULL" if conversation_id is None else "c.session_key = ?1"}
           AND extracted < (SELECT max(m.seq) FROM messages m WHERE m.conversation_id = c.conversation_id)
         ORDER BY c.conversation_id
         """,  # noqa: S608 (our own constants)
-        () if conversation_id is None else (conversation_id,),
+        (conversation_id,),
     )
     return dict(rows.fetchall())
 
@@ -317,10 +291,8 @@ def put_extracted(connection: sqlite3.Connection, conversation_id: str, seq: int
 
 def is_done(connection: sqlite3.Connection, digest: str) -> bool:
     """Whether a transcript file of that sha256 has been taken in and compacted."""
-    found = connection.execute(
-        "SELECT 1 FROM transcript_files WHERE digest = ? AND state = 'compacted'", (digest,)
-    ).fetchone()
-    return found is not None
+    sql = "SELECT count(*) FROM transcript_files WHERE digest = ? AND state = 'compacted'"
+    return bool(value(connection, sql, digest))
 
 
 def note_done(connection: sqlite3.Connection, digest: str, path: str, messages: int, finished_at: datetime) -> None:
@@ -333,3 +305,167 @@ def note_done(connection: sqlite3.Connection, digest: str, path: str, messages: 
         """,
         (digest, well_formed(path), messages, format_instant(finished_at)),
     )
+
+
+class Checkpoint(NamedTuple):
+    """How far a session file has been read."""
+
+    path: str
+    size: int
+    mtime_ms: int
+    offset: int
+    entry_hash: str | None
+    """sha256 of role and content of the last message before the offset."""
+
+
+class SessionRow(NamedTuple):
+    """The row of a conversation, with what a live session needs of it."""
+
+    conversation: int
+    conversation_id: str
+    is_bootstrapped: bool
+
+
+def find_session(connection: sqlite3.Connection, session_id: str, session_key: str) -> SessionRow | None:
+    """The active conversation of the key, if there is one, else of the session id; the newest first."""
+    rows = connection.execute(
+        """
+        SELECT conversation_id, session_key, bootstrapped_at IS NOT NULL FROM conversations
+        WHERE active = 1 AND (session_key = ?1 OR session_id = ?2)
+        ORDER BY session_key = ?1 DESC, conversation_id DESC
+        """,
+        (session_key or session_id, session_id),
+    ).fetchall()
+    found = [SessionRow(row, key, bool(done)) for row, key, done in rows]
+    # A row that goes by its session id has no key yet; one with another key is another session's.
+    mine = [row for row in found if not session_key or row.conversation_id in (session_key, session_id)]
+    return mine[0] if mine else None
+
+
+def open_session(connection: sqlite3.Connection, session_id: str, session_key: str, now: datetime) -> SessionRow:
+    """Find the conversation of a session or make it; it follows the session id, and takes a key that it lacked."""
+    found = find_session(connection, session_id, session_key)
+    if found is None:
+        key = session_key or session_id
+        return SessionRow(make_conversation(connection, key, session_id, now), key, is_bootstrapped=False)
+    key = session_key or found.conversation_id
+    connection.execute(
+        "UPDATE conversations SET session_id = ?, session_key = ? WHERE conversation_id = ?",
+        (session_id, key, found.conversation),
+    )
+    return found._replace(conversation_id=key)
+
+
+def is_fresh(connection: sqlite3.Connection, session: SessionRow) -> bool:
+    """Whether nothing has happened in it yet."""
+    sql = """
+        SELECT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ?1)
+            OR EXISTS (SELECT 1 FROM context_items WHERE conversation_id = ?1)
+    """
+    return not session.is_bootstrapped and not value(connection, sql, session.conversation)
+
+
+def archive(connection: sqlite3.Connection, session: SessionRow, now: datetime) -> str:
+    """Let another conversation take its id: it goes by a numbered one from now on, and stays readable by that.
+
+    Returns:
+        The id that it goes by.
+    """
+    base = f"{session.conversation_id}#"
+    sql = "SELECT session_key FROM conversations WHERE substr(session_key, 1, ?) = ?"
+    taken = set(column(connection, sql, len(base), base))
+    name = next(one for number in range(1, len(taken) + 2) if (one := f"{base}{number}") not in taken)
+    connection.execute(
+        """
+        UPDATE conversations SET active = 0, session_key = ?, archived_at = coalesce(archived_at, ?)
+        WHERE conversation_id = ?
+        """,
+        (name, format_instant(now), session.conversation),
+    )
+    return name
+
+
+def read_checkpoint(connection: sqlite3.Connection, conversation: int) -> Checkpoint | None:
+    row = connection.execute(
+        """
+        SELECT session_file_path, last_seen_size, last_seen_mtime_ms, last_processed_offset, last_processed_entry_hash
+        FROM conversation_bootstrap_state WHERE conversation_id = ?
+        """,
+        (conversation,),
+    ).fetchone()
+    return None if row is None else Checkpoint._make(row)
+
+
+def put_checkpoint(connection: sqlite3.Connection, conversation: int, checkpoint: Checkpoint, now: datetime) -> None:
+    connection.execute(
+        """
+        INSERT OR REPLACE INTO conversation_bootstrap_state
+            (conversation_id, session_file_path, last_seen_size, last_seen_mtime_ms, last_processed_offset,
+             last_processed_entry_hash, updated_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
+        """,
+        (conversation, *checkpoint, format_instant(now)),
+    )
+
+
+def mark_bootstrapped(connection: sqlite3.Connection, conversation: int, now: datetime) -> None:
+    """Note it once."""
+    connection.execute(
+        "UPDATE conversations SET bootstrapped_at = coalesce(bootstrapped_at, ?) WHERE conversation_id = ?",
+        (format_instant(now), conversation),
+    )
+
+
+def free_ids(connection: sqlite3.Connection, wanted: Sequence[str]) -> list[str]:
+    """Number those message ids that are taken in the store, or by one before them."""
+    free: dict[str, None] = {}
+    for message_id in wanted:
+        name, number = message_id, 1
+        while name in free or value(connection, "SELECT 1 FROM messages WHERE message_key = ?", name):
+            number += 1
+            name = f"{message_id}#{number}"
+        free[name] = None
+    return list(free)
+
+
+def add_entry(connection: sqlite3.Connection, entry: JournalEntry, max_entries: int) -> None:
+    """Keep an entry; of too many the oldest go, by instant and id. `max_entries` 0 or less: all are kept.
+
+    An entry whose id is taken takes its place.
+    """
+    row = (
+        require_id(entry.entry_id, "entry id"),
+        format_instant(entry.happened_at),
+        well_formed(entry.hook),
+        well_formed(entry.session_id),
+        mapping_json(entry.fields),
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO lifecycle_journal (entry_id, happened_at, hook, session_id, fields) VALUES (?,?,?,?,?)",
+        row,
+    )
+    if max_entries > 0:
+        connection.execute(
+            """
+            DELETE FROM lifecycle_journal WHERE entry_id IN (
+              SELECT entry_id FROM lifecycle_journal ORDER BY happened_at DESC, entry_id DESC LIMIT -1 OFFSET ?)
+            """,
+            (max_entries,),
+        )
+
+
+def read_entries(connection: sqlite3.Connection, session_id: str | None = None, limit: int = -1) -> list[JournalEntry]:
+    """The newest entries, oldest first: of one session, or of all; at most `limit`, -1 = all."""
+    rows = connection.execute(
+        """
+        SELECT * FROM (
+          SELECT entry_id, happened_at, hook, session_id, fields FROM lifecycle_journal
+          WHERE ?1 IS NULL OR session_id = ?1 ORDER BY happened_at DESC, entry_id DESC LIMIT ?2)
+        ORDER BY happened_at, entry_id
+        """,
+        (session_id, limit),
+    )
+    return [
+        JournalEntry(entry_id, parse_instant(at), hook, session, json.loads(fields))
+        for entry_id, at, hook, session, fields in rows
+    ]

@@ -1,4 +1,5 @@
-"""What a store holds, counted, and whether it is what its rules say; nothing is changed.
+"""What a store holds, counted, whether it is what its rules say, and what follows from the rest, worked out anew:
+full-text tables, admission's scores by message, the totals of summaries.
 
 The rules are the checks of `checks.sql`, in its order; those that no query can tell are functions here.
 
@@ -8,7 +9,7 @@ ours.
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,9 +22,8 @@ from lcm.errors import LcmError
 from lcm.javascript import utf16_length
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import FALLBACK_MARK, LEVELS, SUMMARY_KINDS
-from lcm.store.derived import FULL_TEXT, misstated, parts_texts, words_out_of_step
-from lcm.store.messages import messages_by_key
-from lcm.store.migrations import schema_version
+from lcm.store.messages import messages_by_key, parts_texts
+from lcm.store.store import schema_version
 from lcm.transcript.large_files import compacted
 from lcm.transcript.parts import DecomposedMessage, decompose, read_whole, rebuild
 
@@ -48,6 +48,42 @@ class DoctorCheck(NamedTuple):
     """What is wrong can be worked out anew from what is not."""
 
 
+class FullTextTable(NamedTuple):
+    """A full-text table: the table that it follows, that one's key, the column that holds it here, and the columns
+    that both have; a row without words in `text` stands in none."""
+
+    base: str
+    key: str
+    own: str
+    columns: str
+    text: str
+
+    @property
+    def worded(self) -> str:
+        """The rows that it holds, as they should be."""
+        return (
+            f"SELECT {self.key}, {self.columns} FROM {self.base} "  # noqa: S608 (our own constants)
+            f"WHERE trim({self.text}, char(9, 10, 11, 12, 13, 32)) <> ''"
+        )
+
+
+FULL_TEXT = {
+    "messages_fts": FullTextTable("messages", "message_id", "rowid", "content, parts_text", "full_text"),
+    "summaries_fts": FullTextTable("summaries", "summary_id", "summary_id", "content", "content"),
+    "summaries_fts_cjk": FullTextTable("summaries", "summary_id", "summary_id", "content", "content"),
+}
+
+
+class SummaryTotals(NamedTuple):
+    """The totals of a summary, worked out from its sources."""
+
+    earliest_at: str | None
+    latest_at: str | None
+    descendant_count: int
+    descendant_token_count: int
+    source_message_token_count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Numbering:
     """How messages and context items are counted."""
@@ -60,7 +96,8 @@ class Numbering:
 
 class _Rule(NamedTuple):
     name: str
-    flags: frozenset[str]
+    flags: Mapping[str, str]
+    """Each with what it names; empty: nothing."""
     sql: str
     """Empty: the check is a function."""
 
@@ -89,8 +126,8 @@ def scan(
         if "of_file" in flags and conversation is not None:
             continue
         bad: Status = "warn" if "warns" in flags else "fail"
-        rests_on = (checks[other] for other in _derived_from().get(name, ()) if other in checks)
-        is_derived = name in _derived_from() and all(check.status == "pass" for check in rests_on)
+        basis = {one.name for one in _rules() if flags.get("derived") in (one.name, *one.flags)}
+        is_derived = "derived" in flags and all(checks[one].status == "pass" for one in basis & checks.keys())
         try:
             found = _queried(connection, sql, asked) if sql else _FUNCTIONS[name](connection, conversation)
             findings = tuple(found)
@@ -103,7 +140,8 @@ def scan(
 def broken_lineage(checks: Sequence[DoctorCheck]) -> list[str]:
     """The checks that found something in what the totals of summaries are added up from: totals worked out anew
     would agree with it, and hide it."""
-    return [check.name for check in checks if check.status != "pass" and check.name in _lineage()]
+    lineage = {rule.name for rule in _rules() if "lineage" in rule.flags}
+    return [check.name for check in checks if check.status != "pass" and check.name in lineage]
 
 
 def mark_of(content: str) -> Literal["old", "new", "fallback"] | None:
@@ -139,21 +177,9 @@ def _rules() -> tuple[_Rule, ...]:
     rules = []
     for heading, text in _sections("checks.sql"):
         name, *flags = heading.split()
-        rules.append(_Rule(name, frozenset(flags), text.partition("\n")[2].strip()))
+        told = {flag: names for flag, _, names in (one.partition("=") for one in flags)}
+        rules.append(_Rule(name, told, text.partition("\n")[2].strip()))
     return tuple(rules)
-
-
-@cache
-def _lineage() -> frozenset[str]:
-    return frozenset(rule.name for rule in _rules() if "lineage" in rule.flags)
-
-
-@cache
-def _derived_from() -> Mapping[str, Iterable[str]]:
-    """Of each check of what follows from the rest, those that must pass before it may be worked out anew."""
-    independent: dict[str, Iterable[str]] = dict.fromkeys(("admission_scores", *FULL_TEXT), ())
-    totals = dict.fromkeys(("summary_spans", "summary_totals"), _lineage())
-    return {**independent, "parts_searchable": ("messages_as_recorded",), **totals}
 
 
 def _queried(connection: sqlite3.Connection, sql: str, asked: Mapping[str, Any]) -> Iterator[str]:
@@ -280,6 +306,121 @@ def _marked_summaries(connection: sqlite3.Connection, conversation: int | None) 
     for summary_id, content in rows:
         if kind := mark_of(content):
             yield f"summary {summary_id} was cut ({kind})"
+
+
+def words_out_of_step(table: str, connection: sqlite3.Connection, _conversation: int | None = None) -> Iterator[str]:
+    """Tell which rows a full-text table lacks, has too many, or has with other words; and whether it is damaged."""
+    follows = FULL_TEXT[table]
+    connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")  # noqa: S608 (our own constants)
+    # By a key of text each look-up would read the whole full-text table.
+    found = connection.execute(f"SELECT {follows.own}, {follows.columns} FROM {table}")  # noqa: S608
+    kept: dict[object, list[int]] = {}
+    for item_id, *words in found:
+        kept.setdefault(item_id, []).append(hash(tuple(words)))
+    for item_id, *words in connection.execute(follows.worded):
+        held = kept.pop(item_id, [])
+        if held != [hash(tuple(words))]:
+            yield f"{table}: {_named(table, item_id)} {'has other words' if held else 'is missing'}"
+    for item_id in kept:
+        yield f"{table}: {_named(table, item_id)} is not in {follows.base}"
+
+
+def _named(table: str, item_id: object) -> str:
+    """An item by the id that `lcm grep` and `describe` know it by."""
+    return f"msg#{item_id}" if FULL_TEXT[table].base == "messages" else str(item_id)
+
+
+def rebuild_words(connection: sqlite3.Connection, table: str) -> None:
+    """Make a full-text table anew, inside the caller's transaction."""
+    follows = FULL_TEXT[table]
+    (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    connection.execute(f"DROP TABLE {table}")
+    connection.execute(sql)
+    connection.execute(f"INSERT INTO {table} ({follows.own}, {follows.columns}) {follows.worded}")
+
+
+def rebuild_scores(connection: sqlite3.Connection) -> None:
+    """Make the scores by message anew, inside the caller's transaction."""
+    connection.execute("DELETE FROM admission_scores")
+    connection.execute(
+        """
+        INSERT INTO admission_scores (message_key, decision_id, score)
+        SELECT DISTINCT s.value, d.decision_id, d.score
+        FROM decisions d, json_each(d.candidate, '$.source_message_ids') s WHERE d.score IS NOT NULL
+        """
+    )
+
+
+def misstated(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[str]:
+    """Tell which summaries' totals are not those of their sources."""
+    for summary_id, is_now, right in _compared(connection, conversation):
+        wrong = [name for name, old, new in zip(SummaryTotals._fields, is_now, right, strict=True) if old != new]
+        yield f"summary {summary_id}: {', '.join(wrong)}"
+
+
+def recompute_totals(connection: sqlite3.Connection) -> int:
+    """Work the totals of summaries out anew, inside the caller's transaction; returns how many were wrong."""
+    wrong = list(_compared(connection, None))
+    connection.executemany(
+        """
+        UPDATE summaries SET earliest_at = ?, latest_at = ?, descendant_count = ?, descendant_token_count = ?,
+                             source_message_token_count = ? WHERE summary_id = ?
+        """,
+        [(*right, summary_id) for summary_id, _, right in wrong],
+    )
+    return len(wrong)
+
+
+def _compared(
+    connection: sqlite3.Connection, conversation: int | None
+) -> Iterator[tuple[str, SummaryTotals, SummaryTotals]]:
+    """Summaries with totals that are wrong, and the right ones; one without sources is left alone."""
+    leaves = {
+        row[0]: SummaryTotals(row[1], row[2], 0, 0, row[3])
+        for row in connection.execute(
+            """
+            SELECT l.summary_id, min(m.created_at), max(m.created_at), sum(max(m.token_count, 0))
+            FROM summary_messages l JOIN messages m USING (message_id) JOIN summaries s USING (summary_id)
+            WHERE ?1 IS NULL OR s.conversation_id = ?1 GROUP BY l.summary_id
+            """,
+            (conversation,),
+        )
+    }
+    sources: dict[str, list[str]] = {}
+    for summary_id, source in connection.execute(
+        """
+        SELECT p.summary_id, p.parent_summary_id FROM summary_parents p JOIN summaries s USING (summary_id)
+        WHERE ?1 IS NULL OR s.conversation_id = ?1
+        """,
+        (conversation,),
+    ):
+        sources.setdefault(summary_id, []).append(source)
+    rows = connection.execute(
+        """
+        SELECT summary_id, token_count, created_at, earliest_at, latest_at, descendant_count, descendant_token_count,
+               source_message_token_count
+        FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY depth, rowid
+        """,
+        (conversation,),
+    )
+    known: dict[str, tuple[int, str, SummaryTotals]] = {}
+    for summary_id, tokens, created_at, *stored in rows:
+        is_now = SummaryTotals(*stored)
+        below = [known[source] for source in sources.get(summary_id, ()) if source in known]
+        right = leaves.get(summary_id) or (_added_up(below) if below else is_now)
+        known[summary_id] = (tokens, created_at, right)
+        if is_now != right:
+            yield summary_id, is_now, right
+
+
+def _added_up(sources: list[tuple[int, str, SummaryTotals]]) -> SummaryTotals:
+    return SummaryTotals(
+        min(totals.earliest_at or created_at for _, created_at, totals in sources),
+        max(totals.latest_at or created_at for _, created_at, totals in sources),
+        sum(totals.descendant_count + 1 for *_, totals in sources),
+        sum(tokens + totals.descendant_token_count for tokens, _, totals in sources),
+        sum(totals.source_message_token_count for *_, totals in sources),
+    )
 
 
 _FUNCTIONS: Mapping[str, Callable[[sqlite3.Connection, int | None], Iterator[str]]] = {

@@ -4,10 +4,9 @@ audit rows that keep every candidate, whatever became of it; protected messages,
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +18,7 @@ from lcm.errors import StoreError
 from lcm.records.document import DEFAULT_RATING, GLOBAL_SCOPE, AuthoredNode, Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard
 from lcm.store.conversations import active_conversation
-from lcm.store.rows import INSTANT, LISTED, frame, insertion, listed
+from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
@@ -75,22 +74,16 @@ DECISION_SCHEMA: dict[str, pl.DataType] = {
 _NAMES_DOCUMENTS = ("$.admission.matched_existing_memory_ids", "$.admission.compared_existing_memory_ids")
 """What of an audit names documents that a writer could read, and a reader of the audit perhaps not."""
 
-_KNOWN_FROM = "coalesce(d.valid_from, d.created_at)"
-
-_SOURCES = """(SELECT json_group_array(message_key) FROM (
-          SELECT m.message_key FROM document_messages s JOIN messages m USING (message_id)
-          WHERE s.document_id = d.document_id ORDER BY s.ordinal))"""
-_FIRST_SOURCE = """(SELECT m.{column} FROM document_messages s JOIN messages m USING (message_id)
-        WHERE s.document_id = d.document_id ORDER BY s.ordinal LIMIT 1)"""
+_LINKS = "document_messages s JOIN messages m USING (message_id)"
+_OF_DOCUMENT = f"FROM {_LINKS} WHERE s.document_id = d.document_id ORDER BY s.ordinal"
 _OF_SOURCES = {
-    "source_message_ids": _SOURCES,
-    "seq": _FIRST_SOURCE.format(column="seq"),
-    "role": _FIRST_SOURCE.format(column="role"),
+    "source_message_ids": f"(SELECT json_group_array(message_key) FROM (SELECT m.message_key {_OF_DOCUMENT}))",  # noqa: S608 (our own constants)
+    "seq": f"(SELECT m.seq {_OF_DOCUMENT} LIMIT 1)",
+    "role": f"(SELECT m.role {_OF_DOCUMENT} LIMIT 1)",
 }
-_CONVERSATION = "coalesce(c.session_key, '')"
 _OTHERS = {
-    "conversation_id": _CONVERSATION,
-    "valid_from": _KNOWN_FROM,
+    "conversation_id": "coalesce(c.session_key, '')",
+    "valid_from": "coalesce(d.valid_from, d.created_at)",
     **_OF_SOURCES,
 }
 """Columns that are more than one of `documents`."""
@@ -102,17 +95,6 @@ _WHOLE = [
 ]
 """`DOCUMENT_SCHEMA` of what is stored: SQLite counts no code units, and a function of ours would swallow Ctrl-C."""
 _JOINED = "FROM documents d LEFT JOIN conversations c USING (conversation_id)"
-_LINKS = """
-SELECT s.document_id, s.ordinal, m.message_key, m.seq, m.role
-FROM document_messages s JOIN messages m USING (message_id)
-"""
-_LINK_SCHEMA = {
-    "document_id": pl.String(),
-    "ordinal": pl.Int64(),
-    "source_message_ids": pl.String(),
-    "seq": pl.Int64(),
-    "role": pl.String(),
-}
 _INSTANTS = ("created_at", "valid_from", "valid_until", "invalidated_at", "last_accessed_at")
 _OWN = (
     "document_id", "session_id", "kind", "text", "overview", "content", "category", "scope", "importance",
@@ -145,57 +127,72 @@ def add_documents(connection: sqlite3.Connection, documents: Iterable[Document])
             document names an unknown conversation or message; none is written.
     """
     documents, new = list(documents), dict[str, Document]()
-    stored = _stored_ids(connection, [document.document_id for document in documents])
+    ids = [require_id(document.document_id, "document id") for document in documents]
+    stored = {found for (found,) in _by_ids(connection, "document_id", "documents", "document_id", ids)}
     for document in documents:
-        known = None
-        if (twin := new.get(document.document_id)) is not None:
-            known = _statement(twin)
-        elif document.document_id in stored:
-            known = _stored_statement(connection, document.document_id)
+        known = new.get(document.document_id)
+        if known is None and document.document_id in stored:
+            known = read_document(connection, document.document_id)
         if known is None:
             new[document.document_id] = document
-        elif known != (statement := _statement(document)):
-            changed = ", ".join(name for name in known if known[name] != statement[name])
+        elif (said := _statement(known)) != (statement := _statement(document)):
+            changed = ", ".join(name for name in said if said[name] != statement[name])
             raise StoreError(
                 f"document {document.document_id!r} is stored with another {changed};"
                 " what a document says never changes: give the other one its own id"
             )
-    conversations = _conversation_rows(connection, new.values())
+    named = {require_id(document.conversation_id, "conversation id") for document in new.values()}
+    conversations = {name: active_conversation(connection, name) for name in named}
+    sources = {require_id(one, "message id") for document in new.values() for one in document.source_message_ids}
+    messages = dict(_by_ids(connection, "message_key, message_id", "messages", "message_key", sorted(sources)))
     rows = [_encode(conversations, document) for document in new.values()]
-    messages = _message_rows(connection, new.values())
     links = [link for document in new.values() for link in _links(messages, document)]
     try:
         connection.executemany(insertion("documents", ("conversation_id", *_OWN)), rows)
     except sqlite3.IntegrityError as err:
         raise StoreError(f"a document has a value that its column does not take: {err}") from err
-    connection.executemany("INSERT INTO document_messages (document_id, message_id, ordinal) VALUES (?, ?, ?)", links)
+    connection.executemany(insertion("document_messages", ("document_id", "message_id", "ordinal")), links)
     return len(new)
 
 
 def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] | None = None) -> pl.DataFrame:
     """Read `DOCUMENT_SCHEMA` by `valid_from`, ties in the order of adding; of these documents, None = of all."""
     if document_ids is None:
-        return _every_document(connection)
-    select = "SELECT rowid FROM documents WHERE document_id"
-    parts = (connection.execute(f"{select} {among}", some) for among, some in listed(list(document_ids)))
-    numbers = [number for (number,) in chain.from_iterable(parts)]
-    read = connection.execute(
-        f"SELECT {_selected(_STORED)} {_JOINED} WHERE d.rowid {LISTED} ORDER BY {_KNOWN_FROM}, d.rowid",
-        (to_json(numbers),),
-    )
-    return frame(read, _STORED).select(_WHOLE)
+        documents = _every_document(connection)
+    else:
+        select = f"SELECT {_selected(_STORED)} {_JOINED} WHERE d.rowid {LISTED} ORDER BY d.rowid"
+        numbers = [number for (number,) in _by_ids(connection, "rowid", "documents", "document_id", document_ids)]
+        documents = frame(connection.execute(select, (to_json(numbers),)), _STORED)
+    whole = documents.select(_WHOLE)
+    # Of one talk they come in order: sorting would copy all that was said.
+    return whole if whole["valid_from"].is_sorted() else whole.sort("valid_from", maintain_order=True)
 
 
 def _every_document(connection: sqlite3.Connection) -> pl.DataFrame:
     """As one by one, but the messages of all documents are read at once: to look them up takes most of the time."""
     own = {name: kind for name, kind in _STORED.items() if name not in _OF_SOURCES}
     documents = frame(connection.execute(f"SELECT {_selected(own)} {_JOINED} ORDER BY d.rowid"), own)
-    links = frame(connection.execute(_LINKS), _LINK_SCHEMA).sort("ordinal", maintain_order=True)
-    sources = links.group_by("document_id").agg("source_message_ids", pl.col("seq", "role").first())
+    linked = {"document_id": pl.String(), "ordinal": pl.Int64(), **{name: _STORED[name] for name in _OF_SOURCES}}
+    linked["source_message_ids"] = pl.String()
+    links = frame(
+        connection.execute(f"SELECT s.document_id, s.ordinal, m.message_key, m.seq, m.role FROM {_LINKS}"),  # noqa: S608
+        linked,
+    )
+    sources = (
+        links.sort("ordinal", maintain_order=True)
+        .group_by("document_id")
+        .agg("source_message_ids", pl.col("seq", "role").first())
+    )
     described = documents.join(sources, on="document_id", how="left", maintain_order="left")
-    whole = described.with_columns(pl.col("source_message_ids").fill_null([])).select(_WHOLE)
-    # Of one talk they come in order: sorting would copy all that was said.
-    return whole if whole["valid_from"].is_sorted() else whole.sort("valid_from", maintain_order=True)
+    return described.with_columns(pl.col("source_message_ids").fill_null([]))
+
+
+def _by_ids(
+    connection: sqlite3.Connection, columns: str, table: str, key: str, ids: Collection[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Columns of the rows of a table that have these ids."""
+    for among, some in listed(list(ids)):
+        yield from connection.execute(f"SELECT {columns} FROM {table} WHERE {key} {among}", some)  # noqa: S608
 
 
 def _selected(names: Iterable[str]) -> str:
@@ -208,9 +205,12 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
     Raises:
         StoreError: if there is none of that id in the scopes that may be read (None = all).
     """
-    columns = ", ".join(f"d.{name}" for name in _OWN)
+    of_others, own = (
+        _selected(("conversation_id", "source_message_ids", "role")),
+        ", ".join(f"d.{name}" for name in _OWN),
+    )
     row = connection.execute(
-        f"SELECT {_CONVERSATION}, {_SOURCES}, {_OF_SOURCES['role']}, {columns} {_JOINED} "  # noqa: S608 (our own constants)
+        f"SELECT {of_others}, {own} {_JOINED} "  # noqa: S608 (our own constants)
         "WHERE d.document_id = ?1 AND (?2 IS NULL OR d.scope IN (SELECT value FROM json_each(?2)))",
         (document_id, None if scopes is None else to_json(list(scopes))),
     ).fetchone()
@@ -311,70 +311,26 @@ def _statement(document: Document) -> dict[str, Any]:
     return {**stated, **texts, **instants}
 
 
-def _stored_ids(connection: sqlite3.Connection, document_ids: Sequence[str]) -> set[str]:
-    """Those of these ids that are taken."""
-    wanted = [require_id(document_id, "document id") for document_id in document_ids]
-    select = "SELECT document_id FROM documents WHERE document_id"
-    return {found for among, some in listed(wanted) for (found,) in connection.execute(f"{select} {among}", some)}
-
-
-def _stored_statement(connection: sqlite3.Connection, document_id: str) -> dict[str, Any]:
-    columns = ", ".join(_CONVERSATION if name == "conversation_id" else f"d.{name}" for name in _STATED)
-    sought = f"SELECT {columns} {_JOINED} WHERE d.document_id = ?"
-    stored = connection.execute(sought, (document_id,)).fetchone()
-    sources = connection.execute(
-        """
-        SELECT m.message_key FROM document_messages s JOIN messages m USING (message_id)
-        WHERE s.document_id = ? ORDER BY s.ordinal
-        """,
-        (document_id,),
-    )
-    return dict(zip(_STATED, stored, strict=True)) | {"source_message_ids": tuple(key for (key,) in sources)}
-
-
 def _encode(conversations: Mapping[str, int | None], document: Document) -> tuple[object, ...]:
-    conversation = _conversation_row(conversations, document)
-    if document.access_count < 0:
+    name, conversation = document.document_id, conversations[document.conversation_id]
+    is_said = bool(document.conversation_id or document.session_id or document.source_message_ids)
+    if is_said and conversation is None:  # else it was authored or dreamt
         raise StoreError(
-            f"document {document.document_id!r} has access_count {document.access_count}; it counts from 0"
+            f"document {name!r} names the unknown conversation {document.conversation_id!r}; ingest it first"
         )
-    for name in ("importance", "confidence", "authority", "decay_rate"):
-        if not 0 <= getattr(document, name) <= 1:
-            raise StoreError(
-                f"document {document.document_id!r} has {name} {getattr(document, name)}; give a number in [0, 1]"
-            )
+    if document.access_count < 0:
+        raise StoreError(f"document {name!r} has access_count {document.access_count}; it counts from 0")
+    for rating in ("importance", "confidence", "authority", "decay_rate"):
+        if not 0 <= (value := getattr(document, rating)) <= 1:
+            raise StoreError(f"document {name!r} has {rating} {value}; give a number in [0, 1]")
     require_id(document.scope, "scope")
-    if conversation is not None:
+    if is_said:
         require_id(document.session_id, "session id")
     own = zip(_ENCODED, _own(document), strict=True)
-    return (conversation, *(value if encode is None else encode(value) for encode, value in own))
-
-
-def _conversation_rows(connection: sqlite3.Connection, documents: Iterable[Document]) -> dict[str, int | None]:
-    """The keys of the active conversations that documents name, by their ids; None where there is none."""
-    named = dict.fromkeys(require_id(document.conversation_id, "conversation id") for document in documents)
-    return {conversation_id: active_conversation(connection, conversation_id) for conversation_id in named}
-
-
-def _conversation_row(conversations: Mapping[str, int | None], document: Document) -> int | None:
-    """The key of a document's conversation; None of what no message says: it was authored or dreamt."""
-    if not (document.conversation_id or document.session_id or document.source_message_ids):
-        return None
-    found = conversations[document.conversation_id]
-    if found is None:
-        raise StoreError(
-            f"document {document.document_id!r} names the unknown conversation {document.conversation_id!r};"
-            " ingest it first"
-        )
-    return found
-
-
-def _message_rows(connection: sqlite3.Connection, documents: Iterable[Document]) -> dict[str, int]:
-    """The keys of the messages that documents name, by their ids; of an unknown one none."""
-    named = {require_id(one, "message id") for document in documents for one in document.source_message_ids}
-    select = "SELECT message_key, message_id FROM messages WHERE message_key"
-    parts = (connection.execute(f"{select} {among}", some) for among, some in listed(sorted(named)))
-    return dict(chain.from_iterable(parts))
+    return (
+        conversation if is_said else None,
+        *(value if encode is None else encode(value) for encode, value in own),
+    )
 
 
 def _links(messages: Mapping[str, int], document: Document) -> Iterator[tuple[str, int, int]]:
@@ -516,6 +472,8 @@ def drop_documents(connection: sqlite3.Connection, kind: str) -> None:
 
 def admission_scores(connection: sqlite3.Connection, message_ids: Sequence[str]) -> dict[str, float]:
     """What admission scored the candidates of messages, by message id; one without a score is left out."""
-    select = "SELECT message_key, max(score) FROM admission_scores WHERE message_key"
-    parts = (connection.execute(f"{select} {among} GROUP BY message_key", some) for among, some in listed(message_ids))
-    return dict(chain.from_iterable(parts))
+    scored = _by_ids(connection, "message_key, score", "admission_scores", "message_key", message_ids)
+    best: dict[str, float] = {}
+    for key, score in scored:
+        best[key] = max(score, best.get(key, score))
+    return best

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -25,9 +25,8 @@ from lcm.store.conversations import (
     make_conversation,
     set_events_aside,
     set_title,
-    touch,
 )
-from lcm.store.rows import LISTED, insertion, listed
+from lcm.store.sqlite import LISTED, column, insertion, listed, value
 from lcm.transcript.images import without_images
 from lcm.transcript.message_tokens import Rendering, message_tokens
 from lcm.transcript.passages import parts_text
@@ -42,6 +41,7 @@ _ROWS_AT_ONCE = 256
 _ROWS_A_STATEMENT = 80
 """Of messages: older builds of SQLite take 999 values at most."""
 _said: Rendering = attrgetter("content")
+_PART = attrgetter(*(field.name for field in fields(Part)))
 
 
 class MessageRow(NamedTuple):
@@ -164,10 +164,12 @@ def add_pieces(
         if growing.refusal is None and growing.messages < growing.stored:
             missing = next(_read_seqs(connection, growing.conversation, growing.messages + 1))
             growing.refusal = _changed(key, growing.messages, missing, None)
-        _end(connection, growing)
-        if growing.refusal is not None:
-            if refused is None:
-                raise StoreError(growing.refusal)
+        end_events(connection, growing.conversation, is_refused=growing.refusal is not None)
+        if growing.refusal is None:
+            set_title(connection, growing.conversation, growing.title)
+        elif refused is None:
+            raise StoreError(growing.refusal)
+        else:
             refused[key] = growing.refusal
     return added
 
@@ -218,24 +220,20 @@ def messages_have_words(connection: sqlite3.Connection) -> bool:
 
 def contents(connection: sqlite3.Connection, conversation: int) -> list[str]:
     """Read the words of a conversation's messages, in order."""
-    rows = connection.execute("SELECT content FROM messages WHERE conversation_id = ? ORDER BY seq", (conversation,))
-    return [content for (content,) in rows]
+    return column(connection, "SELECT content FROM messages WHERE conversation_id = ? ORDER BY seq", conversation)
 
 
 def image_counts(connection: sqlite3.Connection, conversation: int) -> dict[str, int]:
     """Count the images of each message of a conversation that holds some, by its id."""
-    rows = connection.execute(
-        """
+    sql = """
         SELECT message_key FROM messages m WHERE conversation_id = ? AND (
             instr(envelope, 'image') OR instr(content, 'image') OR EXISTS (
                 SELECT 1 FROM message_parts p
                 WHERE p.message_id = m.message_id AND (instr(metadata, 'image') OR instr(text_content, 'image'))
             )
         )
-        """,
-        (conversation,),
-    )
-    told = messages_by_key(connection, [key for (key,) in rows])
+    """
+    told = messages_by_key(connection, column(connection, sql, conversation))
     return {key: images for key, message in told.items() if (images := without_images(message)[1])}
 
 
@@ -272,13 +270,6 @@ def _begin(connection: sqlite3.Connection, piece: Transcript, key: str) -> _Grow
     return _Growing(make_conversation(connection, key), 0)
 
 
-def _end(connection: sqlite3.Connection, growing: _Growing) -> None:
-    """Give a conversation what was read beside its messages; a refused one has what it had."""
-    end_events(connection, growing.conversation, is_refused=growing.refusal is not None)
-    if growing.refusal is None:
-        set_title(connection, growing.conversation, growing.title)
-
-
 def _insert(
     connection: sqlite3.Connection,
     conversation: int,
@@ -288,25 +279,28 @@ def _insert(
     token_counts: Sequence[int],
     said: Sequence[Message],
 ) -> None:
+    """Put messages behind those of a conversation and of its context, from the seq `first_seq` on."""
     try:
         _insert_rows(connection, conversation, first_seq, rows, token_counts, said)
     except sqlite3.IntegrityError as err:
         raise StoreError(_refusal(connection, conversation, key, first_seq, rows, err)) from err
-    began_at = rows[0].created_at if first_seq == 1 else None
-    touch(connection, conversation, rows[-1].session_id, rows[-1].created_at, began_at)
+    connection.execute(
+        """
+        UPDATE conversations SET session_id = ?, updated_at = ?, created_at = iif(?, ?, created_at)
+        WHERE conversation_id = ?
+        """,
+        (rows[-1].session_id, rows[-1].created_at, first_seq == 1, rows[0].created_at, conversation),
+    )
 
 
 def _difference(connection: sqlite3.Connection, growing: _Growing, rows: Sequence[MessageRow], key: str) -> str | None:
     """Which stored message is not what it was in a piece; None where none is."""
     before = growing.messages
-    last = min(before + len(rows), growing.stored)
-    if last <= before:
+    if min(before + len(rows), growing.stored) <= before:
         return None
-    stored = _read_seqs(connection, growing.conversation, before + 1, last)
-    for seq, (old, new) in enumerate(zip(stored, rows, strict=False), start=before):
-        if old != new:
-            return _changed(key, seq, old, new)
-    return None
+    stored = _read_seqs(connection, growing.conversation, before + 1, before + len(rows))
+    wrong = (one for one in enumerate(zip(stored, rows, strict=False), start=before) if one[1][0] != one[1][1])
+    return next((_changed(key, seq, *pair) for seq, pair in wrong), None)
 
 
 def _changed(key: str, before: int, old: MessageRow, new: MessageRow | None) -> str:
@@ -371,15 +365,8 @@ def _encode_message(message: Message, created_at: datetime) -> MessageRow:
 
 
 def _encode_part(part: Part) -> tuple[Any, ...]:
-    return (
-        part.part_type,
-        optional_text(part.text),
-        optional_text(part.tool_call_id),
-        optional_text(part.tool_name),
-        optional_text(part.tool_input),
-        optional_text(part.tool_output),
-        mapping_json(part.metadata),
-    )
+    kind, *texts, metadata = _PART(part)
+    return (kind, *map(optional_text, texts), mapping_json(metadata))
 
 
 def _encode_file(file: LargeFile) -> tuple[Any, ...]:
@@ -447,8 +434,7 @@ def _insert_rows(
 ) -> None:
     """Put messages behind those of a conversation and of its context, from the seq `first_seq` on."""
     # Row ids are dealt out here, so that parts and context items need no look-up; the write lock is ours.
-    newest = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
-    first = newest[0] + 1 if newest else 1
+    first = 1 + (value(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'messages'") or 0)
     columns = ("message_id", "conversation_id", "seq", "token_count", "parts_text", *_OWN_COLUMNS)
     values = [
         (first + i, conversation, first_seq + i, count, parts_text(message), *row[: len(_OWN_COLUMNS)])
@@ -474,14 +460,43 @@ def _insert_rows(
             for file in row.files
         ),
     )
-    (last_ordinal,) = connection.execute(
-        "SELECT coalesce(max(ordinal), 0) FROM context_items WHERE conversation_id = ?", (conversation,)
-    ).fetchone()
+    behind = last_ordinal(connection, conversation)
     connection.executemany(
-        "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, created_at) "
-        "VALUES (?, ?, 'message', ?, ?)",
+        insertion("context_items", ("conversation_id", "ordinal", "item_type", "message_id", "created_at")),
         (
-            (conversation, last_ordinal + (i + 1) * ORDINAL_STEP, first + i, row.created_at)
+            (conversation, behind + (i + 1) * ORDINAL_STEP, "message", first + i, row.created_at)
             for i, row in enumerate(rows)
         ),
     )
+
+
+def last_ordinal(connection: sqlite3.Connection, conversation: int) -> int:
+    """The ordinal of the last item of a context; 0 where it is empty."""
+    sql = "SELECT coalesce(max(ordinal), 0) FROM context_items WHERE conversation_id = ?"
+    return int(value(connection, sql, conversation))
+
+
+def parts_texts(connection: sqlite3.Connection, conversation: int | None = None) -> Iterator[tuple[str, str]]:
+    """Each message's id with what its parts say, worked out anew; conversation: None = all.
+
+    A message that cannot be read is left out: another check of the doctor names it.
+    """
+    for row in read_rows(connection, "?1 IS NULL OR conversation_id = ?1", conversation):
+        try:
+            text = parts_text(decode_message(row))
+        except (AttributeError, RecursionError, TypeError, ValueError):
+            continue
+        yield row.message_key, text
+
+
+def write_parts_texts(connection: sqlite3.Connection) -> None:
+    """Keep them with their messages, inside the caller's transaction; those that are right already stay untouched."""
+    connection.execute("CREATE TEMP TABLE told (message_key TEXT PRIMARY KEY, parts_text TEXT NOT NULL)")
+    connection.executemany("INSERT INTO told VALUES (?, ?)", parts_texts(connection))
+    connection.execute(
+        """
+        UPDATE messages SET parts_text = told.parts_text FROM told
+        WHERE told.message_key = messages.message_key AND told.parts_text <> messages.parts_text
+        """
+    )
+    connection.execute("DROP TABLE told")

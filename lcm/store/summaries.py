@@ -1,23 +1,22 @@
-"""The summary DAG as rows."""
+"""The summary DAG as rows, and who is made of whom: read upwards and downwards, without its words."""
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
 from lcm.clock import format_instant, parse_instant
 from lcm.encoding import optional_instant, to_json, well_formed
 from lcm.errors import StoreError
+from lcm.records.conversation import LargeFile
 from lcm.records.summary import Summary
 from lcm.store.conversations import conversation_row
-from lcm.store.rows import INSTANT, LISTED, add_row, frame
-
-R = TypeVar("R")
+from lcm.store.sqlite import INSTANT, LISTED, add_row, column, frame, value
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "summary_id": pl.String(),
@@ -86,25 +85,22 @@ def insert_summary(connection: sqlite3.Connection, conversation: int, summary: S
         add_row(connection, "summaries", row)
     except sqlite3.IntegrityError as error:
         raise StoreError(f"summary {summary.summary_id!r} cannot be stored: {error}") from error
-    table, source = (
-        ("summary_messages (summary_id, message_id, ordinal) SELECT ?1, message_id, ?3 FROM messages", "message_key")
-        if summary.kind == "leaf"
-        else (
-            "summary_parents (summary_id, parent_summary_id, ordinal) SELECT ?1, summary_id, ?3 FROM summaries",
-            "summary_id",
-        )
-    )
-    added = connection.executemany(
-        f"INSERT INTO {table} WHERE {source} = ?2",
-        [(summary.summary_id, source_id, i) for i, source_id in enumerate(summary.source_ids)],
-    ).rowcount
-    if added != len(summary.source_ids):
+    of_leaf = """
+        INSERT INTO summary_messages (summary_id, message_id, ordinal)
+        SELECT ?1, message_id, ?3 FROM messages WHERE message_key = ?2
+    """
+    of_condensed = """
+        INSERT INTO summary_parents (summary_id, parent_summary_id, ordinal)
+        SELECT ?1, summary_id, ?3 FROM summaries WHERE summary_id = ?2
+    """
+    edges = [(summary.summary_id, source_id, i) for i, source_id in enumerate(summary.source_ids)]
+    if connection.executemany(of_leaf if summary.kind == "leaf" else of_condensed, edges).rowcount != len(edges):
         raise StoreError(f"summary {summary.summary_id!r} names a source that is not in the store")
 
 
 def is_summary(connection: sqlite3.Connection, summary_id: str) -> bool:
     """Whether a summary of that id is stored."""
-    return connection.execute("SELECT 1 FROM summaries WHERE summary_id = ?", (summary_id,)).fetchone() is not None
+    return bool(value(connection, "SELECT count(*) FROM summaries WHERE summary_id = ?", summary_id))
 
 
 def summaries_by_id(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> dict[str, Summary]:
@@ -140,31 +136,25 @@ def summaries_by_id(connection: sqlite3.Connection, summary_ids: Sequence[str]) 
 def read_summaries(connection: sqlite3.Connection, conversation_id: str | None = None) -> list[Summary]:
     """Read the summaries of one conversation, or of all, in the order of making."""
     conversation = None if conversation_id is None else conversation_row(connection, conversation_id)
-    rows = connection.execute(
-        "SELECT summary_id FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY rowid", (conversation,)
-    )
-    ids = [summary_id for (summary_id,) in rows]
+    sql = "SELECT summary_id FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY rowid"
+    ids = column(connection, sql, conversation)
     found = summaries_by_id(connection, ids)
     return [found[summary_id] for summary_id in ids]
 
 
 def count_folded(connection: sqlite3.Connection) -> tuple[int, int]:
     """How many summaries and how many protected messages there are: neither is ever taken away."""
-    found: tuple[int, int] = connection.execute(
-        "SELECT (SELECT count(*) FROM summaries), (SELECT count(*) FROM guidance_shards)"
-    ).fetchone()
-    return found
+    summaries, shards = "SELECT count(*) FROM summaries", "SELECT count(*) FROM guidance_shards"
+    return value(connection, summaries), value(connection, shards)
 
 
 def undocumented(connection: sqlite3.Connection) -> list[str]:
     """The ids of the summaries of which there is no document, in the order of making."""
-    rows = connection.execute(
-        """
+    sql = """
         SELECT summary_id FROM summaries s
         WHERE NOT EXISTS (SELECT 1 FROM documents d WHERE d.document_id = s.summary_id) ORDER BY rowid
-        """
-    )
-    return [summary_id for (summary_id,) in rows]
+    """
+    return column(connection, sql)
 
 
 def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
@@ -196,8 +186,7 @@ def edge_frame(connection: sqlite3.Connection, conversation: int) -> pl.DataFram
         """,
         (conversation,),
     )
-    edges = frame(read, {**EDGE_SCHEMA, "is_message": pl.Int64()})
-    return edges.with_columns(pl.col("is_message").cast(pl.Boolean))
+    return frame(read, EDGE_SCHEMA)
 
 
 def add_compaction(
@@ -227,13 +216,9 @@ def add_compaction(
 
 def last_detail(connection: sqlite3.Connection, conversation: int, event: str) -> str | None:
     """Read the detail of the newest compaction event of that name."""
-    row: tuple[str] | None = connection.execute(
-        """
-        SELECT detail FROM compaction_events WHERE conversation_id = ? AND event = ? ORDER BY event_id DESC LIMIT 1
-        """,
-        (conversation, event),
-    ).fetchone()
-    return row and row[0]
+    sql = "SELECT detail FROM compaction_events WHERE conversation_id = ? AND event = ? ORDER BY event_id DESC LIMIT 1"
+    found: str | None = value(connection, sql, conversation, event)
+    return found
 
 
 def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
@@ -249,24 +234,228 @@ def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
 
 
 def _decoded(conversation_id: str, row: dict[str, Any], sources: Mapping[str, tuple[str, ...]]) -> Summary:
-    summary_id = row["summary_id"]
-    for column in ("created_at", "earliest_at", "latest_at"):
-        if column == "created_at" or row[column] is not None:
-            row[column] = _read(parse_instant, summary_id, column, row[column])
-    files = _read(json.loads, summary_id, "file_ids", row["file_ids"])
-    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
-        raise _unreadable(summary_id, "file_ids", row["file_ids"])
-    return Summary(
-        **{**row, "file_ids": tuple(files)}, conversation_id=conversation_id, source_ids=sources.get(summary_id, ())
+    for name, read in _READ.items():
+        try:
+            row[name] = None if row[name] is None else read(str(row[name]))
+        except (RecursionError, ValueError) as error:
+            broken = f"summary {row['summary_id']!r} is damaged: its {name} is {row[name]!r:.80}"
+            raise StoreError(f"{broken}; `lcm doctor` names all such") from error
+    return Summary(**row, conversation_id=conversation_id, source_ids=sources.get(row["summary_id"], ()))
+
+
+def _read_ids(text: str) -> tuple[str, ...]:
+    ids = json.loads(text)
+    if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+        raise ValueError("no list of ids")
+    return tuple(ids)
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(("created_at", "earliest_at", "latest_at"), parse_instant),
+    "file_ids": _read_ids,
+}
+
+
+Direction = Literal["sources", "derived"]
+
+
+class SourceMessage(NamedTuple):
+    """A message as recall reads it."""
+
+    number: int
+    message_id: str
+    conversation: int
+    role: str
+    text: str
+    """Its words, and what its parts say besides."""
+    tokens: int
+    """Of the text, as counted when it was stored; 0 where its parts say more than was counted."""
+    created_at: datetime
+
+
+class LineagePlace(NamedTuple):
+    """A summary at its place in a walk over the summary DAG."""
+
+    summary_id: str
+    steps: int
+    path: str
+    """Four digits a step, joined by dots: the position among the sources of the condensed summary of that step."""
+    next_ids: tuple[str, ...]
+    """The summaries that follow it in the direction of the walk, in order; none where the walk ends."""
+
+
+class StoredFile(NamedTuple):
+    """A large file, and the message that holds its words."""
+
+    file: LargeFile
+    conversation: int
+    message: int | None
+    """The integer key of the message."""
+    message_id: str | None
+    created_at: datetime
+
+
+def conversations_of(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> dict[str, int]:
+    """The integer keys of the conversations that summaries belong to; an unknown one is left out."""
+    rows = connection.execute(
+        "SELECT summary_id, conversation_id FROM json_each(?) k JOIN summaries s ON s.summary_id = k.value",
+        (to_json(list(summary_ids)),),
     )
+    return dict(rows.fetchall())
 
 
-def _read(reading: Callable[[str], R], summary_id: str, column: str, value: object) -> R:
-    try:
-        return reading(str(value))
-    except (RecursionError, ValueError) as error:
-        raise _unreadable(summary_id, column, value) from error
+def derived_ids(connection: sqlite3.Connection, summary_id: str) -> list[str]:
+    """The summaries that this one is a source of."""
+    sql = "SELECT summary_id FROM summary_parents WHERE parent_summary_id = ? ORDER BY ordinal, summary_id"
+    return column(connection, sql, summary_id)
 
 
-def _unreadable(summary_id: str, column: str, value: object) -> StoreError:
-    return StoreError(f"summary {summary_id!r} is damaged: its {column} is {value!r:.80}; `lcm doctor` names all such")
+def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[SourceMessage]:
+    """The messages that a leaf summary stands for, in order."""
+    of = "summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ? ORDER BY l.ordinal"
+    return _source_messages(connection, of, summary_id)
+
+
+def messages_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[SourceMessage]:
+    """Messages by their integer keys, in that order; an unknown one is left out."""
+    of = "json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key"
+    return _source_messages(connection, of, to_json(list(numbers)))
+
+
+def _source_messages(connection: sqlite3.Connection, of: str, chosen: str) -> list[SourceMessage]:
+    rows = connection.execute(
+        f"""
+        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
+               iif(m.parts_text = '', m.token_count, 0), m.created_at
+        FROM {of}
+        """,  # noqa: S608 (our own constants)
+        (chosen,),
+    )
+    return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
+
+
+def leaves_of(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """The leaf summaries that messages, named by their integer keys, went into; one that went into none is left out."""
+    rows = connection.execute(
+        """
+        SELECT l.message_id, l.summary_id FROM json_each(?) k JOIN summary_messages l ON l.message_id = k.value
+        ORDER BY l.summary_id DESC
+        """,
+        (to_json(list(numbers)),),
+    )
+    return dict(rows.fetchall())
+
+
+def deepest(connection: sqlite3.Connection, conversations: Sequence[int] | None) -> int:
+    """The greatest depth of a summary of the conversations; -1 where there is none."""
+    sql = """
+        SELECT coalesce(max(depth), -1) FROM summaries
+        WHERE ?1 IS NULL OR conversation_id IN (SELECT value FROM json_each(?1))
+    """
+    return int(value(connection, sql, None if conversations is None else to_json(list(conversations))))
+
+
+def walk(
+    connection: sqlite3.Connection,
+    summary_ids: Sequence[str],
+    direction: Direction = "sources",
+    kept: Callable[[list[str]], Collection[str]] = list,
+    depth: int | None = None,
+) -> list[LineagePlace]:
+    """Summaries and what lies in one direction of them, by steps and path; each once, at its first place.
+
+    It is the one way in which the edges between summaries are followed.
+
+    Args:
+        connection: where they are stored.
+        summary_ids: where to begin.
+        direction: to what they were made of, or to what was made of them.
+        kept: those of some summaries to go on with.
+        depth: how many steps to go; None = to the ends.
+    """
+    near, far = ("summary_id", "parent_summary_id") if direction == "sources" else ("parent_summary_id", "summary_id")
+    paths = dict.fromkeys(summary_ids, "")
+    level, found, steps = list(paths), [], 0
+    while level:
+        edges: dict[str, dict[str, int]] = {one: {} for one in level}
+        if depth is None or steps < depth:
+            read = connection.execute(
+                f"""
+                SELECT {near}, {far}, ordinal FROM json_each(?) k JOIN summary_parents p ON p.{near} = k.value
+                ORDER BY ordinal, {far}
+                """,  # noqa: S608 (our own constants)
+                (to_json(level),),
+            ).fetchall()
+            allowed = set(kept([other for _, other, _ in read]))
+            for one, other, ordinal in read:
+                if other in allowed:
+                    edges[one][other] = ordinal
+        found += [LineagePlace(one, steps, paths[one], tuple(edges[one])) for one in level]
+        next_level = []
+        for one in level:
+            for other, ordinal in edges[one].items():
+                if other not in paths:
+                    paths[other] = f"{paths[one]}.{ordinal:04d}" if paths[one] else f"{ordinal:04d}"
+                    next_level.append(other)
+        level, steps = sorted(next_level, key=paths.__getitem__), steps + 1
+    return found
+
+
+def beneath(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> set[str]:
+    """Summaries and all summaries that they were made of."""
+    return {place.summary_id for place in walk(connection, summary_ids)}
+
+
+def depth_first(
+    start: str, sources: Callable[[str], Sequence[str]], depth: int | None = None
+) -> Iterator[tuple[str, int]]:
+    """Something and what it was made of, each followed by its own sources, with the steps down to it.
+
+    What two were made of comes twice. Nothing comes beneath itself, so that it ends even where lineage is no DAG.
+
+    Args:
+        start: comes first, 0 steps down.
+        sources: of one, in order.
+        depth: how many steps to go down; None = to the ends.
+    """
+    waiting = [(start, frozenset[str]())]
+    while waiting:
+        one, above = waiting.pop()
+        yield one, len(above)
+        if depth is None or len(above) < depth:
+            here = above | {one}
+            waiting += [(source, here) for source in reversed(sources(one)) if source not in here]
+
+
+def messages_beneath(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> list[str]:
+    """The ids of the messages that summaries stand for, each once, in the order of their sources."""
+    sources = {place.summary_id: place.next_ids for place in walk(connection, summary_ids)}
+    ordered = [one for root in summary_ids for one, _ in depth_first(root, sources.__getitem__)]
+    sql = """
+        SELECT m.message_key FROM json_each(?) k JOIN summary_messages l ON l.summary_id = k.value
+        JOIN messages m USING (message_id) ORDER BY k.key, l.ordinal
+    """
+    return list(dict.fromkeys(column(connection, sql, to_json(ordered))))
+
+
+def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dict[str, StoredFile]:
+    """Large files by their ids; an unknown one is left out."""
+    rows = connection.execute(
+        """
+        SELECT f.file_id, f.ordinal, f.position, f.file_name, f.mime_type, f.byte_size, f.exploration_summary,
+               f.conversation_id, f.message_id, m.message_key, f.created_at
+        FROM json_each(?) k JOIN large_files f ON f.file_id = k.value LEFT JOIN messages m USING (message_id)
+        """,
+        (to_json(list(file_ids)),),
+    )
+    found = {}
+    for file_id, ordinal, position, name, mime_type, size, exploration, *of, at in rows:
+        file = LargeFile(file_id, ordinal, position, name, mime_type, size or 0, exploration or "")
+        found[file_id] = StoredFile._make((file, *of, parse_instant(at)))
+    return found
+
+
+def files_of(connection: sqlite3.Connection, number: int) -> tuple[str, ...]:
+    """The ids of the large files that a message, named by its integer key, holds."""
+    sql = "SELECT file_id FROM large_files WHERE message_id = ? ORDER BY ordinal, position"
+    return tuple(column(connection, sql, number))

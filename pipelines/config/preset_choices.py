@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from lcm.plugins.settings.table import ABSENT, at
+from lcm.plugins.settings.tables import ABSENT, at
 
 _WHOLE = re.compile(r"\$\{(\.*)([\w.]+)\}")
 

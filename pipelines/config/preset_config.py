@@ -10,9 +10,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from eval.experiment.run_folder import config_hash
-from lcm.plugins.settings.reading import ImportedSettings, applied
-from lcm.plugins.settings.table import Table
-from lcm.plugins.settings.tables import VERSIONS
+from lcm.plugins.settings.tables import VERSIONS, Table
+from lcm.plugins.settings.translation import ImportedSettings, applied
 from pipelines.config import building, composition, conf_folder
 from pipelines.config.building import identity
 from pipelines.config.preset_choices import Choices, RestoredConfig, restored

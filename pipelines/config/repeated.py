@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from lcm.plugins.settings.table import ABSENT
+from lcm.plugins.settings.tables import ABSENT
 from pipelines.config import building, composition
 from pipelines.config.preset_config import choices_like
 

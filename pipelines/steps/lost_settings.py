@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.plugins.settings.differences import differences, reachable
-from lcm.plugins.settings.table import Table
+from lcm.plugins.settings.tables import Table
+from lcm.plugins.settings.translation import differences, reachable
 from pipelines.config.preset_config import restored_choices
 from pipelines.steps.plugin_reach import is_of
 

@@ -3,10 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from lcm.plugins.settings.differences import differences, reachable
-from lcm.plugins.settings.reading import read
-from lcm.plugins.settings.table import Table
-from lcm.plugins.settings.writing import ExportedSettings, written
+from lcm.plugins.settings.tables import Table
+from lcm.plugins.settings.translation import ExportedSettings, differences, reachable, read, written
 from pipelines.config.preset_choices import RestoredConfig
 from pipelines.config.preset_config import RECALL, plugin_default, restored_choices, system_groups
 

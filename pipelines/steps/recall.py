@@ -12,7 +12,7 @@ from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.faults import told
-from lcm.memory.scopes.scopes import Identity, Scopes, identified
+from lcm.memory.scopes import Identity, Scopes, identified
 from lcm.store.store import Store
 from pipelines.config import building, command_line, conf_folder
 from pipelines.config.arguments import CommandArguments

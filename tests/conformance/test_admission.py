@@ -15,7 +15,7 @@ from tests.support.composing import composed
 from tests.support.workspaces import minute
 
 MODELS = {
-    "none": {"_target_": "lcm.language_model.none.NoModel"},
+    "none": {"_target_": "lcm.language_model.replies.NoModel"},
     "replying": {"_target_": "tests.support.language_models.Replying", "text": '{"utility": 0.9, "reason": "lasts"}'},
     "babbling": {"_target_": "tests.support.language_models.Replying", "text": "I do not know what you mean"},
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig
 
-from lcm.context.authored.files import in_authored_order
+from lcm.context.authored import in_authored_order
 from lcm.protocols.context import Authored
 from pipelines.config import building, composition
 from tests.support.authored_results import FILES, write_files

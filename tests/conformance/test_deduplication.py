@@ -15,7 +15,7 @@ from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candid
 from tests.support.composing import composed
 
 MODELS = {
-    "none": {"_target_": "lcm.language_model.none.NoModel"},
+    "none": {"_target_": "lcm.language_model.replies.NoModel"},
     **{
         f"{decision}-{index}": {
             "_target_": "tests.support.language_models.Replying",

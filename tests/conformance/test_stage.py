@@ -20,8 +20,8 @@ import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
-from lcm.retrieval.fusion.learnt import EVIDENCE_COLUMNS
-from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
+from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
@@ -29,7 +29,7 @@ from tests.support.composing import composed
 from tests.support.richest import richest
 from tests.support.workspaces import lived_in, questions
 
-CROSS_ENCODER = "lcm.retrieval.reranker.cross_encoder.CrossEncoder"
+CROSS_ENCODER = "lcm.retrieval.reranker.CrossEncoder"
 
 
 def stage_nodes() -> dict[str, Any]:

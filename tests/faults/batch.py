@@ -17,11 +17,10 @@ from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, TranscriptSource, digest_of
 from eval.benchmark.corpus import native_messages
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.summarizer.truncate import Truncate
-from lcm.memory.session.preparer import MessagePreparer
-from lcm.memory.session.rules import SessionRules
-from lcm.store.connection import connect
+from lcm.compaction.summarizer.chain import Truncate
+from lcm.memory.session import MessagePreparer, SessionRules
 from lcm.store.doctor import DoctorCheck, scan
+from lcm.store.sqlite import connect
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from tests.faults.forking import Tell, serve

@@ -20,7 +20,7 @@ from eval.cache import stage_cache
 from eval.judging.judgement import Judgement
 from eval.judging.judgement_file import JudgementFile
 from eval.report.column import columns_of_run
-from lcm.language_model.recorded import Recorded
+from lcm.language_model.replies import Recorded
 from lcm.memory.memory import Memory
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing

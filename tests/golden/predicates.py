@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 from lcm.javascript import clamp_int, utf16_length
-from lcm.memory.scopes.scopes import is_bypass_id
-from lcm.memory.session.preparer import live_message
+from lcm.memory.scopes import is_bypass_id
+from lcm.memory.session import live_message
 from lcm.records.conversation import Message
-from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.ranking.stages.scores import TimeDecay
 from lcm.transcript.plain_text import MEDIA_TYPES, block_type
 from lcm.transcript.rendering.shown_form import stored_content
 from lcm.writing.lifecycle import fact_key

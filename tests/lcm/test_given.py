@@ -22,7 +22,7 @@ from eval.judging.judgement_file import JudgementFile
 from eval.questions.files import read_questions
 from lcm import given
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.context.authored.files import AuthoredFiles
+from lcm.context.authored import AuthoredFiles
 from lcm.derived import read_derived
 from lcm.errors import DatasetError, LcmError, TranscriptError
 from lcm.given_parquet import rows

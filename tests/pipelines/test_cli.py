@@ -132,7 +132,7 @@ def test_choices_are_found_in_folders_of_ones_own(lcm: Lcm, tmp_path: Path) -> N
 
 def test_a_configuration_is_shown_as_written_or_worked_out_and_nothing_runs(lcm: Lcm) -> None:
     written = lcm("evaluate", "--cfg", "job", "fusion=reciprocal_rank")
-    assert "_target_: lcm.retrieval.fusion.reciprocal_rank.ReciprocalRank" in written.stdout
+    assert "_target_: lcm.retrieval.fusion.ReciprocalRank" in written.stdout
     assert "embedder: ${embedder}" in written.stdout
     assert "${" not in lcm("evaluate", "--cfg", "job", "--resolve").stdout
     assert written.summaries == []
@@ -202,7 +202,7 @@ def test_a_warning_of_compaction_passes_once_for_each_reason() -> None:
     def record(name: str, *arguments: str) -> logging.LogRecord:
         return logging.LogRecord(name, logging.WARNING, "", 0, "%s failed: %s", arguments, None)
 
-    assert passes(record("lcm.compaction.progress", "one", "no model"))
-    assert not passes(record("lcm.compaction.progress", "another", "no model"))
-    assert passes(record("lcm.compaction.progress", "one", "too late"))
+    assert passes(record("lcm.compaction.work", "one", "no model"))
+    assert not passes(record("lcm.compaction.work", "another", "no model"))
+    assert passes(record("lcm.compaction.work", "one", "too late"))
     assert all(passes(record("lcm.memory.memory", "one", "no model")) for _ in range(2))

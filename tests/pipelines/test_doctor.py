@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lcm.records.summary import Summary
-from lcm.store.connection import connect
+from lcm.store.sqlite import connect
 from lcm.store.store import Store
 from pipelines.cli import BAD_INPUT
 from tests.lcm.store.contents import TOKENS, talk

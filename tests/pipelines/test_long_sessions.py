@@ -11,8 +11,8 @@ from eval.measures.names import SYSTEM_ARM
 from eval.replay.per_turn import PerTurn
 from lcm.memory.memory import Memory
 from lcm.protocols.context import ContextRequest
-from lcm.retrieval.summary_expansion.opened_summaries import OpenedSummaries
-from lcm.store.lineage import messages_beneath
+from lcm.retrieval.summary_expansion import OpenedSummaries
+from lcm.store.summaries import messages_beneath
 from pipelines.config import building, composition, conf_folder
 from pipelines.steps.point import experiment_of
 

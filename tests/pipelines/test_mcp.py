@@ -136,7 +136,7 @@ def test_what_is_no_request_is_survived_and_sigterm_ends_it_in_one_line(store: P
 
 
 def test_without_the_sdk_one_line_says_what_to_install(lcm: Lcm, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "lcm.plugins.mcp.server", raising=False)
+    monkeypatch.delitem(sys.modules, "lcm.plugins.mcp_server", raising=False)
     for name in ("mcp", "mcp.server", "mcp_types"):
         monkeypatch.setitem(sys.modules, name, None)
     done = lcm("mcp", f"store={store}", "embedder=hashing")

@@ -123,7 +123,7 @@ def test_a_preset_brings_its_choices_along_though_a_choice_of_ours_has_its_name(
     (here / "preset" / "fusion").mkdir()
     chosen = "# @package _global_\ndefaults:\n  - override /embedder: hashing\n  - override /fusion: mine\n"
     (here / "preset" / "system" / "neighbours.yaml").write_text(chosen)
-    fusion = "_target_: lcm.retrieval.fusion.weighted_sum.WeightedSum\ndense_weight: 0.125\n"
+    fusion = "_target_: lcm.retrieval.fusion.WeightedSum\ndense_weight: 0.125\n"
     (here / "preset" / "fusion" / "mine.yaml").write_text(fusion)
     assert regress.main([sample, "preset", "into=out", "report=false", *FAST]) in (0, 1, 3)
     config = (here / "out" / "candidate" / "config.yaml").read_text()

@@ -10,7 +10,7 @@ from lcm.compaction.window import StoredWindow
 from lcm.memory.memory import Memory
 from lcm.records.conversation import JournalEntry
 from lcm.records.summary import GuidanceShard
-from lcm.store.sessions import read_entries
+from lcm.store.conversations import read_entries
 from tests.pipelines.conftest import Lcm
 from tests.support.workspaces import LINES, minute, queries, system, transcript
 

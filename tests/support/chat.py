@@ -3,7 +3,7 @@
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from tests.support.workspaces import minute, system
 
 ANSWER = """\

@@ -1,7 +1,7 @@
 """Every door by which somebody is answered, tried with all that a stranger could ask of it."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -11,11 +11,10 @@ import polars as pl
 
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
-from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError, LcmError
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Identity
-from lcm.plugins.mcp.tools import AgentTools
+from lcm.memory.scopes import Identity
+from lcm.plugins.mcp_tools import AgentTools
 from lcm.protocols.context import ContextRequest
 from lcm.records.query import Query
 from tests.lcm.context.recall.dags import START, recall
@@ -108,16 +107,13 @@ def _recall(asker: Asker) -> Iterator[Attempt]:
 
 
 def _tools(asker: Asker) -> Iterator[Attempt]:
-    """The tools of recall, and those that an agent has over MCP, in the hands of the asker and of whom it lends to."""
+    """The tools that an agent has over MCP, in the hands of the asker and of whom it lends to."""
     world, scopes = asker.world, asker.scopes
     configured = recall(max_expand_tokens=_MOST)
     reader = configured.on(world.memory.store, asker.host.reads_conversation)
     summaries = [one for one in world.ids if one.startswith("sum_")]
     numbers = range(1, len(world.talks) + 1)
     for one_reader in (reader, *_lent(world, configured, reader, summaries)):
-        tools = Tools(configured, one_reader, lambda: START, world.talks[0])
-        for tool, given, asked in _calls_of_recall(numbers, summaries):
-            yield Attempt(tool, scopes, partial(_reply, tools, tool, given), asked)
         agents = AgentTools(configured, one_reader, _Open(world.memory), asker.host, lambda: ASKED_AT)
         for tool, given, asked in _calls_of_agents((*world.talks, *map(str, (*numbers, len(numbers) + 1))), summaries):
             user = asker.host.user_id if tool == "search" else None
@@ -130,18 +126,6 @@ def _tools(asker: Asker) -> Iterator[Attempt]:
 Call = tuple[str, dict[str, Any], str]
 """A tool, its arguments, and what these name."""
 _ASKED = {"prompt": EVERYWHERE, "query": EVERYWHERE}
-
-
-def _calls_of_recall(conversations: Sequence[int], summaries: Sequence[str]) -> Iterator[Call]:
-    everywhere = {"allConversations": True}
-    for place in (everywhere, *({"conversationId": number} for number in conversations)):
-        yield "lcm_grep", {"pattern": EVERYWHERE, "mode": "full_text", **place}, ""
-        yield "lcm_expand", {"query": EVERYWHERE, "includeMessages": True, **place}, ""
-        yield "lcm_expand_query", {**_ASKED, **place}, ""
-    for one in (*summaries, "msg#1", "msg#4"):
-        yield "lcm_describe", {"id": one, **everywhere}, one
-        yield "lcm_expand", {"summaryIds": [one], "includeMessages": True, **everywhere}, one
-        yield "lcm_expand_query", {"prompt": EVERYWHERE, "summaryIds": [one], **everywhere}, one
 
 
 def _calls_of_agents(places: Sequence[str], summaries: Sequence[str]) -> Iterator[Call]:
@@ -167,32 +151,26 @@ class _Open:
         return self.memory
 
 
-def _reply(tools: Tools, name: str, given: Mapping[str, Any]) -> str:
-    reply = tools.call(name, given)
-    return f"{reply.text}\n{json.dumps(reply.details, default=str)}"
-
-
 def _lent(world: World, configured: Recall, reader: Reader, summaries: Sequence[str]) -> Iterator[Reader]:
-    """Readers of sub-agents: of a conversation, of summaries, lent on, with few tokens, after the end of their grant.
+    """Readers of sub-agents: of a conversation, of summaries, with few tokens, after the end of their grant.
 
     Of what the asker may not read nothing is lent.
     """
     for number in range(1, len(world.talks) + 1):
         try:
-            _, lent = configured.grant_access(reader, [number], lambda: START)
+            lent = configured.grant_access(reader, [number], lambda: START)
         except GrantError as refusal:
             assert not any(word in str(refusal) for word in (*world.words, *world.talks))
             continue
         yield lent
-        yield configured.grant_access(lent, [number], lambda: START)[1]
-        yield configured.grant_access(reader, [number], lambda: START, summary_ids=summaries)[1]
-        yield replace(configured, max_expand_tokens=9).grant_access(reader, [number], lambda: START)[1]
+        yield configured.grant_access(reader, [number], lambda: START, summary_ids=summaries)
+        yield replace(configured, max_expand_tokens=9).grant_access(reader, [number], lambda: START)
         yield _ended(configured, reader, number)
 
 
 def _ended(configured: Recall, reader: Reader, number: int) -> Reader:
     now = [START]
-    _, lent = configured.grant_access(reader, [number], lambda: now[0])
+    lent = configured.grant_access(reader, [number], lambda: now[0])
     now[0] += timedelta(hours=1)
     return lent
 

@@ -131,9 +131,9 @@ _NESTED = [
 _SPECIAL = [
     f"_target_: os.system\n_args_: ['{_TOUCH}']\n",
     f"_target_: lcm.retrieval.embedder.export.os.system\n_args_: ['{_TOUCH}']\n",
-    f"_target_: lcm.retrieval.decay.none.NoDecay\n_args_: [{_CALL}]\n",
-    f"_target_: lcm.retrieval.decay.none.NoDecay\n_partial_: {_ALIAS}\n",
-    f"_target_: lcm.retrieval.decay.none.NoDecay\n_recursive_: {_ALIAS}\n",
+    f"_target_: lcm.retrieval.decay.NoDecay\n_args_: [{_CALL}]\n",
+    f"_target_: lcm.retrieval.decay.NoDecay\n_partial_: {_ALIAS}\n",
+    f"_target_: lcm.retrieval.decay.NoDecay\n_recursive_: {_ALIAS}\n",
     f"_target_: functools.partial\n_args_: [{_CALL}]\n",
     f"_target_: builtins.map\n_args_: [{{_target_: os.system, _partial_: true}}, ['{_TOUCH}']]\n",
 ]
@@ -190,14 +190,14 @@ _MODULES = ["evil.Evil", "evil.none", "evil.Evil.__init__", "experiment.evil.Evi
 _PLACES = ["pkg://evil", "pkg://evil/conf", "structured://evil", "evil://x"]
 _TAGS = [
     f"!!python/object/apply:os.system ['{_TOUCH}']\n",
-    f"_target_: lcm.retrieval.decay.none.NoDecay\nevil: !!python/object/apply:os.system ['{_TOUCH}']\n",
+    f"_target_: lcm.retrieval.decay.NoDecay\nevil: !!python/object/apply:os.system ['{_TOUCH}']\n",
     f"_target_: !!python/name:os.system\ncommand: {_TOUCH}\n",
     f"evil: !!python/object/new:subprocess.Popen [[touch, {CANARY}]]\n",
 ]
 _NO_PATHS = [
     "os", "''", "[os.system]", "{_target_: os.system}", "7", "null", "'os.system '", "'os..system'", "os/system",
-    "lcm.retrieval.decay", "lcm.retrieval.decay.none", "lcm.retrieval.decay.none.NoDecay.__init__",
-    "lcm.retrieval.decay.none.NoDecay.__class__", "eval.tracking.mlflow_log.Mlflow", "lcm.retrieval.decay.none.nodecay",
+    "lcm.retrieval.decay", "lcm.retrieval.decay", "lcm.retrieval.decay.NoDecay.__init__",
+    "lcm.retrieval.decay.NoDecay.__class__", "eval.tracking.mlflow_log.Mlflow", "lcm.retrieval.decay.nodecay",
 ]  # fmt: skip
 _HEADERS = [
     ("hydra.launcher", "hydra.launcher.command"), ("hydra.callbacks.evil", "hydra.callbacks.evil"), ("trust", "trust"),

@@ -99,7 +99,7 @@ def _save_tokenizer(path: Path) -> int:
 EXPORT = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, stream=sys.stdout)
-from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import MiniLM
 print(MiniLM(threads=1).name)
 """
 

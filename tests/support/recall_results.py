@@ -2,15 +2,16 @@
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import timedelta
 from itertools import count
-from typing import Any
 
 from omegaconf import DictConfig
 
+from lcm.context.recall.expansion import distilled_text
+from lcm.context.recall.grep import grep_text
+from lcm.context.recall.reader import described_text
 from lcm.context.recall.recall import Recall
-from lcm.context.recall.tools import Tools
+from lcm.errors import LcmError
 from lcm.store.store import Store
 from pipelines.config import building
 from tests.lcm.context.recall.dags import START, fold, talk
@@ -36,26 +37,26 @@ def recalled(config: DictConfig) -> object:
     with Store() as store:
         leaves, top = _folded(store)
         reader = recall.on(store)
-        tools = Tools(recall, reader, lambda: START, "talk")
         seconds = count(0, 5)
-        slow = Tools(recall, reader, lambda: START + timedelta(seconds=next(seconds)), "talk")
-        grant, lent = recall.grant_access(reader, [1], lambda: START)
-        borrowed = Tools(recall, lent, lambda: START, "talk")
-        calls: tuple[tuple[Tools, str, Mapping[str, Any]], ...] = (
-            (tools, "lcm_grep", {"pattern": '"blue kettle" garden', "mode": "full_text"}),
-            (tools, "lcm_grep", {"pattern": "kettle blue", "mode": "full_text", "scope": "messages", "limit": 5}),
-            (tools, "lcm_grep", {"pattern": "kettle.*"}),
-            (tools, "lcm_grep", {"pattern": "quokka|" + "x" * 300}),
-            (tools, "lcm_grep", {"pattern": "(k+)+"}),
-            (tools, "lcm_describe", {"id": leaves[0]}),
-            (borrowed, "lcm_expand", {"summaryIds": [top]}),
-            (tools, "lcm_expand_query", {"prompt": QUESTION, "query": "crew"}),
-            (tools, "lcm_expand_query", {"prompt": "Where is a quokka?", "query": "quokka"}),
-            (slow, "lcm_expand_query", {"prompt": QUESTION, "summaryIds": leaves[:1]}),
+        lent = recall.grant_access(reader, [1], lambda: START)
+        found = (
+            reader.grep('"blue kettle" garden', mode="full_text"),
+            reader.grep("kettle blue", mode="full_text", scope="messages", limit=5),
+            *(reader.grep(pattern) for pattern in ("kettle.*", "quokka|" + "x" * 300, "(k+)+")),
         )
-        replies = [tool.call(name, parameters) for tool, name, parameters in calls]
-        told = [(reply.text, reply.details) for reply in replies]
-        return told, grant.expires_at, grant.token_cap, grant.max_depth
+        told = [
+            *(grep_text(one, recall.max_result_chars) for one in found),
+            described_text(reader.describe(leaves[0])),
+            distilled_text(lent.expand([top]), recall.rules),
+            recall.expand_query(reader, QUESTION, lambda: START, query="crew"),
+            recall.expand_query(reader, "Where is a quokka?", lambda: START, query="quokka"),
+        ]
+        try:
+            slow = lambda: START + timedelta(seconds=next(seconds))  # noqa: E731
+            told.append(recall.expand_query(reader, QUESTION, slow, summary_ids=leaves[:1]))
+        except LcmError as error:
+            told.append(str(error))
+        return told, lent.grant
 
 
 def answered(config: DictConfig) -> object:

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.compaction.summary_documents import SearchableSummaries
 from lcm.context.assembly.continuity import Continuity
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Scopes
+from lcm.memory.scopes import Scopes
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.document import Document

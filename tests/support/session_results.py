@@ -9,10 +9,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from lcm.memory.memory import Memory
-from lcm.memory.session.bootstrap import bootstrap
-from lcm.memory.session.live import before_reset
-from lcm.memory.session.preparer import MessagePreparer, live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import MessagePreparer, SessionRules, follow_host, live_message
+from lcm.memory.session_bootstrap import bootstrap
 from lcm.records.conversation import JournalEntry, Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
@@ -147,5 +145,5 @@ def _rolled_over(rules: SessionRules) -> object:
             kind = "condensed" if depth else "leaf"
             folded = replace(made, summary_id=name, kind=kind, depth=depth, source_ids=(at.item_id,))
             store.replace_range("key", at.ordinal, at.ordinal, folded)
-        before_reset(store, rules, NOW, "new", "s", "key")
+        follow_host(store, rules, NOW, "before_reset", "s", {"reason": "new", "session_key": "key"})
         return [item.item_id for item in store.context("key")]

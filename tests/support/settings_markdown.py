@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lcm.plugins.settings.table import ABSENT, Row, Table
+from lcm.plugins.settings.tables import ABSENT, Row, Table
 
 
 def settings_table(table: Table, first: Table | None = None) -> str:

@@ -10,17 +10,16 @@ from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.document import Document
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
+from lcm.retrieval.ranking.stages.scores import InverseDistance, Sigmoid
+from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.retrieval.source.indexes import Hybrid
 from lcm.retrieval.text_index import Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.writing.extraction.verbatim import Verbatim
+from lcm.writing.extraction.said import Verbatim
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

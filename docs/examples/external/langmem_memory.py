@@ -15,7 +15,7 @@ os.environ |= {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"}
 from langgraph.store.memory import InMemoryStore
 from langmem import create_manage_memory_tool, create_search_memory_tool
 
-from lcm.retrieval.embedder.minilm import MiniLM
+from lcm.retrieval.embedder.onnx import MiniLM
 
 MINILM = MiniLM()
 

@@ -17,7 +17,7 @@ from mem0 import Memory, __version__  # noqa: E402
 from mem0.embeddings.base import EmbeddingBase  # noqa: E402
 from mem0.utils.factory import EmbedderFactory  # noqa: E402
 
-from lcm.retrieval.embedder.minilm import MiniLM  # noqa: E402
+from lcm.retrieval.embedder.onnx import MiniLM  # noqa: E402
 
 MINILM = MiniLM()
 

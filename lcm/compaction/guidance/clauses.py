@@ -5,202 +5,117 @@ and rules about third persons and things.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
 
-from lcm.compaction.guidance.cues import SentenceCues, finding
-from lcm.compaction.guidance.grammar import Rule
-from lcm.compaction.guidance.reading import GuidanceMatches, Modality, RuleMatch
-from lcm.compaction.guidance.segments import HARD_BREAKS, Segment, segments
-from lcm.compaction.guidance.sentences import Word, sentences
+import yaml
 
-_BUILDERS = frozenset(("create",))
+from lcm.compaction.guidance.protected import GuidanceMatches, Modality, RuleMatch
+from lcm.compaction.guidance.sentences import Sentence, Word, sentences
 
-
-def starts_as_imperative(cues: SentenceCues, segment: Segment) -> bool:
-    """Whether a part is an imperative by its first words, whatever stands before it."""
-    return bool(
-        cues.known.shapes["insistence"].match(
-            segment.text + " ",
-        )
-    )
-
-
-def command(cues: SentenceCues, segment: Segment) -> RuleMatch | None:
-    """An imperative that holds on and on."""
-    words = segment.words
-    wanted = cues.known.shapes["wanted"].match(segment.text + " ")
-    is_wanted = wanted is not None
-    i = wanted.group().count(" ") if wanted else 0
-    texts = segment.texts
-    while i < len(texts) and texts[i] in cues.known.words["fillers"]:
-        i += 1
-    rest = texts[i:]
-    if len(rest) == 1 and cues.holds and cues.is_verb(rest[0]):
-        return finding(words, i, i, "forbidden" if rest[0] in ("refuse", "stop") else "obligation", "imperative")
-    if len(rest) < 2:
-        return None
-    said = " ".join(rest)
-    once = cues.on_sentence("one_off") and not cues.is_strong
-    if match := cues.known.shapes["negated_reminder"].match(said):
-        modality: Modality = "permitted" if match[1] == "hesitate" else "obligation"
-        return None if once else finding(words, i, i + 3, modality, "do_not_forget")
-    if match := cues.known.shapes["reminder"].match(
-        said,
-    ):
-        is_trying = said.startswith(("try", "be careful", "mind")) and not (
-            cues.is_strong or cues.holds or cues.known.shapes["earnest_try"].match(said)
-        )
-        if once or is_trying:
-            return None
-        modality = "forbidden" if match[1] in ("not to", "never to", "no") else "obligation"
-        return finding(words, i, i + match.group().count(" "), modality, "reminder")
-    if rest[0] == "never" or rest[:2] == ["do", "not"] or (is_wanted and rest[0] == "not"):
-        return _negative(cues, words, i, texts, once)
-    if (
-        texts[:i].count("always")
-        and rest[0] not in cues.known.words["never_commands"]
-        and (
-            cues.is_verb(rest[0])
-            or bool(
-                cues.known.shapes["follower"].match(rest[1])
-                and not cues.known.shapes["follower"].match(rest[0])
-                and rest[0] not in cues.known.words["prepositions"]
-            )
-        )
-    ):
-        return finding(words, max(0, i - 1), i, "obligation", "always")
-    return _positive(cues, words, i, once, is_wanted)
-
-
-def imperative_after_condition(cues: SentenceCues, segment: Segment, is_followed: bool) -> RuleMatch | None:
-    """An imperative behind a condition that no comma ends."""
-    texts = segment.texts
-    for i in range(3, len(texts) - 1):
-        is_verb = cues.is_verb(texts[i]) and texts[0] != "to" and not is_followed
-        starts = (
-            is_verb
-            and cues.known.shapes["follower"].match(texts[i + 1])
-            and texts[i + 1] not in ("to", "and", "or", "as", "at")
-        ) or (
-            texts[i] in ("never", "always", "just", "please") or texts[i : i + 2] in (["do", "not"], ["make", "sure"])
-        )
-        before = texts[i - 1]
-        if starts and before not in cues.known.words["subjects"] and not before.endswith("'s"):
-            cues.holds = True
-            return command(cues, Segment("", segment.words[i:]))
-    return None
-
-
-def _negative(cues: SentenceCues, words: Sequence[Word], i: int, texts: list[str], once: bool) -> RuleMatch | None:
-    j = i + (2 if texts[i] == "do" else 1)
-    while j < len(texts) and texts[j] in ("ever", "even", "just", "simply", "also", "under", "to", "always", "please"):
-        j += 1
-    if j >= len(texts):
-        return None
-    verb = texts[j]
-    is_verb = cues.is_verb(verb)
-    if texts[i] == "never" and not is_verb:
-        is_past = verb.endswith(("ed", "ing")) or verb in cues.known.words["never_commands"]
-        if is_past or j + 1 >= len(texts):
-            return None
-    if texts[i] == "do" and verb in ("you", "i", "we", "they", "worry", "bother", "panic"):
-        return None
-    if once or re.search(r"\b(?:yet|this one|that one|now)$", " ".join(texts)):
-        return None
-    return finding(words, i, j, "forbidden", "negative_imperative")
-
-
-def _positive(cues: SentenceCues, words: Sequence[Word], i: int, once: bool, is_wanted: bool) -> RuleMatch | None:
-    rest = [word.text for word in words[i:]]
-    said = " ".join(rest)
-    if match := cues.known.shapes["avoidance_phrase"].match(
-        said,
-    ):
-        return None if once else finding(words, i, i + match.group().count(" "), "forbidden", "avoidance")
-    if rest[0] in cues.known.verbs["avoidance"]:
-        if rest[0] in ("stop", "quit", "cease") and not rest[1].endswith("ing"):
-            return None
-        is_noun = rest[1].endswith("ing") and len(rest) == 2 and not cues.is_strong
-        is_deictic = bool(cues.known.on_segment["deictic"].match(said)) and not cues.is_strong
-        if once or is_deictic or (is_noun and rest[0] == "stop") or not _is_command(cues, rest):
-            return None
-        return finding(words, i, i, "forbidden", "avoidance")
-    if rest[0] == "be":
-        is_there = bool(cues.known.shapes["being_somewhere"].match(said))
-        return None if once or is_there else finding(words, i, i + 1, "obligation", "imperative")
-    if cues.is_verb(rest[0]) and cues.known.shapes["negative_object"].match(said):
-        return None if once else finding(words, i, i + 1, "forbidden", "imperative_without")
-    if not (cues.is_verb(rest[0]) or _looks_like_verb(cues, rest)) or not _is_command(cues, rest):
-        return None
-    is_general = any(word.text in ("only", "always", "strictly", "generally", "usually") for word in words[:i])
-    lasts = cues.is_strong or cues.holds or is_general
-    is_deictic = bool(cues.known.on_segment["deictic"].match(said))
-    is_conduct = rest[0] in cues.known.verbs["conduct"]
-    if once or (is_deictic and not lasts and not (is_conduct and cues.known.shapes["trailing_condition"].search(said))):
-        return None
-    if not is_conduct and not lasts:
-        if (
-            rest[0] in cues.known.verbs["request"]
-            and not cues.is_item
-            and not cues.is_labelled
-            and rest[0] not in _BUILDERS
-        ):
-            return None
-        is_definite = rest[1] in ("the", "my", "a", "an", "me", "him", "her", "your")
-        is_general = (
-            bool(cues.known.shapes["plural_object"].match(" ".join(rest[1:]))) or cues.is_item or cues.is_labelled
-        )
-        is_one = rest[1] in ("a", "an") and cues.on_sentence("weak")
-        if is_definite and not (cues.is_item or cues.is_labelled or is_one):
-            return None
-        if not is_general and not cues.on_sentence("weak"):
-            return None
-    return finding(words, i, i, "obligation", "imperative")
-
-
-def _looks_like_verb(cues: SentenceCues, rest: list[str]) -> bool:
-    """Any word may be an imperative behind a condition, or before "every" and "all"."""
-    is_base = rest[0].replace("-", "").isalpha() and not rest[0].endswith(("s", "ed", "ing", "ly"))
-    is_told = cues.holds or rest[1] in ("every", "each", "all", "any")
-    return (
-        is_told
-        and is_base
-        and not cues.known.shapes["closed_class"].match(rest[0])
-        and bool(cues.known.shapes["follower"].match(rest[1]))
-    )
-
-
-def _is_command(cues: SentenceCues, rest: list[str]) -> bool:
-    """Whether a word that can be a verb is one here, and no noun with its own verb behind it."""
-    if rest[1] == "not" or rest[1] in ("of", ",", "is", "was", "are", "were", "has", "had", "ahead"):
-        return False
-    if cues.known.shapes["follower"].match(rest[1]) and rest[1] not in (
-        "at",
-        "for",
-        "by",
-        "from",
-        "and",
-        "or",
-        "out",
-        "up",
-    ):
-        return True
-    if rest[0] in cues.known.words["clause_taking"]:
-        return True
-    for place, word in enumerate(rest[1:], 1):
-        if word in cues.known.words["subordinators"]:
-            return True
-        behind = rest[place + 1] if place + 1 < len(rest) else "."
-        is_participle = word.endswith("ed") and behind in (
-            cues.known.words["prepositions"] if place == 1 else cues.known.words["past_marks"]
-        )
-        if cues.known.shapes["finite"].match(word) or is_participle:
-            return False
-    return True
-
-
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BREAKS = frozenset(",;:()–—-….!?") | {"..."}
+_CONNECTORS = frozenset(("so", "but", "because", "although", "though"))
+_HARD_BREAKS = frozenset(";:–—-(…") | {"...", "so", "but"}
 _LONGEST_LABEL = 4
+
+
+class _Rule(NamedTuple):
+    """A pattern, what it says, and which cues it needs or cannot bear; modality None = no rule at all."""
+
+    name: str
+    modality: Modality | None
+    pattern: re.Pattern[str]
+    needs: tuple[str, ...]
+    unless: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """What stands in `clause_rules.yaml`."""
+
+    idiom: _Rule
+    rules: tuple[_Rule, ...]
+    patterns: Mapping[str, re.Pattern[str]]
+    sentence_cues: frozenset[str]
+    """Those that are looked for in the whole sentence, not in its part."""
+    words: Mapping[str, frozenset[str]]
+
+
+@cache
+def _grammar() -> _Grammar:
+    text = resources.files("lcm.compaction.guidance").joinpath("clause_rules.yaml").read_text("utf-8")
+    given = yaml.load(text, _LOADER)  # noqa: S506 - either is a safe one
+    words = {name: frozenset(listed.split()) for name, listed in (given["verbs"] | given["words"]).items()}
+    words["verb"] = words["conduct"] | words["work"]
+    parts = given["parts"] | {name: f"(?:{'|'.join(sorted(words[name]))})" for name in (*given["verbs"], "verb")}
+
+    def compiled(pattern: str) -> re.Pattern[str]:
+        while (filled := re.sub(r"<(\w+)>", lambda found: parts[found[1]], pattern)) != pattern:
+            pattern = filled
+        return re.compile(pattern)
+
+    idiom, *rules = (
+        _Rule(
+            rule["rule"],
+            None if rule["modality"] == "none" else rule["modality"],
+            compiled(rule["pattern"]),
+            tuple(rule.get("needs", ())),
+            tuple(rule.get("unless", ())),
+        )
+        for rule in given["rules"]
+    )
+    shapes = given["guards"] | given["leads"] | given["label"] | given["shapes"]
+    shapes |= given["sentence_cues"] | given["part_cues"]
+    return _Grammar(
+        idiom,
+        tuple(rules),
+        {name: compiled(pattern) for name, pattern in shapes.items()},
+        frozenset(given["sentence_cues"]),
+        words | {"verb": words["verb"] | {"be"}},
+    )
+
+
+def _at(shape: str, said: str) -> re.Match[str] | None:
+    """How words begin."""
+    return _grammar().patterns[shape].match(said)
+
+
+def _in(shape: str, said: str) -> bool:
+    return _grammar().patterns[shape].search(said) is not None
+
+
+def _is(kind: str, word: str) -> bool:
+    return word in _grammar().words[kind]
+
+
+class _Part(NamedTuple):
+    """One part of a sentence."""
+
+    connector: str
+    """The mark or word before it."""
+    words: tuple[Word, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        return [word.text for word in self.words]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.texts)
+
+    def finding(self, first: int, last: int, modality: Modality, rule: str) -> RuleMatch:
+        """What the words from the first to the last say, in code points."""
+        return RuleMatch(self.words[first].start, self.words[min(last, len(self.words) - 1)].end, modality, rule)
+
+    def matched(self, span: tuple[int, int], rule: _Rule) -> RuleMatch:
+        assert rule.modality is not None
+        first = self.text[: span[0]].count(" ")
+        last = first + self.text[span[0] : span[1]].strip().count(" ")
+        return self.finding(first, last, rule.modality, rule.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +130,14 @@ class ClauseRules:
 
     def read(self, text: str) -> GuidanceMatches:
         return GuidanceMatches(
-            tuple(_in_bytes(text, found) for one in sentences(text) for found in _findings(SentenceCues(one)))
+            tuple(_in_bytes(text, found) for sentence in sentences(text) for found in _Reading(sentence).findings())
         )
+
+
+@lru_cache(maxsize=20_000)
+def modalities(sentence: str) -> tuple[Modality, ...]:
+    """What each rule of a sentence says, in order: what a summary keeps and which facts it states both depend on it."""
+    return tuple(found.modality for found in ClauseRules().read(sentence).findings)
 
 
 def _in_bytes(text: str, finding: RuleMatch) -> RuleMatch:
@@ -227,76 +148,253 @@ def _in_bytes(text: str, finding: RuleMatch) -> RuleMatch:
     return finding._replace(start=start, end=start + width(text[finding.start : finding.end]))
 
 
-def _findings(cues: SentenceCues) -> Iterator[RuleMatch]:
-    if not cues.words or cues.on_sentence("hypothetical"):
-        return
-    is_condition = bool(re.match(r"should (?!i\b|we\b)[^?]* ,", cues.text))
-    if cues.text.endswith("?") or (cues.known.shapes["interrogative"].match(cues.text) and not is_condition):
-        polite = cues.known.shapes["polite_request"].match(cues.text)
-        if not (polite and cues.is_strong):
+class _Reading:
+    """A sentence, and what is known of it while its parts are read from left to right."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self.is_item = sentence.is_item
+        self.whole = _Part("", _without_asides(sentence.words))
+        self.text = self.whole.text
+        self.is_strong = _in("strong", self.text)
+        self.is_once = _in("one_off", self.text) and not self.is_strong
+        self.holds = False
+        """A condition stood before the part that is read now."""
+        self.is_labelled = False
+        """The part stands behind a label and a colon."""
+
+    def findings(self) -> Iterator[RuleMatch]:
+        if not self.text or _in("hypothetical", self.text):
             return
-        cues.words = cues.words[polite.group().count(" ") :]
-        cues.text = " ".join(word.text for word in cues.words)
-    whole = Segment("", cues.words)
-    for rule in cues.known.rules:
-        if rule.name in ("event_arrow", "labelled_command") and (found := rule.pattern.search(cues.text)):
-            yield _matched(whole, found.span(), rule)
-            return
-    is_open = True
-    for place, segment in enumerate(parts := segments(cues.words)):
-        if place == 1 and segment.connector == ":" and len(parts[0].words) <= _LONGEST_LABEL:
-            cues.is_labelled = not cues.known.label["plain"].match(parts[0].text)
-        is_metatext = segment.connector == ":" and bool(re.search(r"\b(?:is|are|was|goal)$", parts[place - 1].text))
-        is_open = not is_metatext and (
-            is_open or segment.connector in HARD_BREAKS or starts_as_imperative(cues, segment)
-        )
-        is_followed = place + 1 < len(parts) and parts[place + 1].connector == ","
-        found_here = _read(cues, segment, is_open, is_followed)
-        if found_here is not None:
-            yield found_here
-        is_condition = bool(cues.known.leads["condition"].match(segment.text))
-        cues.holds = cues.holds or (is_condition and not cues.on_segment("past", segment))
-        is_open = is_condition or found_here is not None or bool(cues.known.leads["setting"].match(segment.text))
+        is_condition = bool(re.match(r"should (?!i\b|we\b)[^?]* ,", self.text))
+        if self.text.endswith("?") or (_at("interrogative", self.text) and not is_condition):
+            polite = _at("polite_request", self.text)
+            if not (polite and self.is_strong):
+                return
+            self.whole = _Part("", self.whole.words[polite.group().count(" ") :])
+            self.text = self.whole.text
+        for rule in _grammar().rules:
+            if rule.name in ("event_arrow", "labelled_command") and (found := rule.pattern.search(self.text)):
+                yield self.whole.matched(found.span(), rule)
+                return
+        is_open = True
+        for place, part in enumerate(parts := _parts(self.whole.words)):
+            if place == 1 and part.connector == ":" and len(parts[0].words) <= _LONGEST_LABEL:
+                self.is_labelled = not _at("plain", parts[0].text)
+            is_metatext = part.connector == ":" and bool(re.search(r"\b(?:is|are|was|goal)$", parts[place - 1].text))
+            is_open = not is_metatext and (
+                is_open or part.connector in _HARD_BREAKS or _at("insistence", f"{part.text} ") is not None
+            )
+            is_followed = place + 1 < len(parts) and parts[place + 1].connector == ","
+            found_here = self._rule(part, is_open, is_followed)
+            if found_here is not None:
+                yield found_here
+            is_condition = _at("condition", part.text) is not None
+            self.holds = self.holds or (is_condition and not _in("past", part.text))
+            is_open = is_condition or found_here is not None or _at("setting", part.text) is not None
 
+    def _rule(self, part: _Part, is_open: bool, is_followed: bool) -> RuleMatch | None:
+        """The first thing that fits a part.
 
-def _read(cues: SentenceCues, segment: Segment, is_open: bool, is_followed: bool) -> RuleMatch | None:
-    idiom, *rules = cues.known.rules
-    if segment.connector != ":" and idiom.pattern.match(segment.text):
+        Args:
+            is_open: an imperative may begin here.
+            is_followed: a comma stands behind the part.
+        """
+        if part.connector != ":" and _grammar().idiom.pattern.match(part.text):
+            return None
+        if is_open and (told := self._imperative(part)) is not None:
+            return told
+        is_condition = _at("condition", part.text) is not None
+        if (is_condition or part.texts[0] == "to") and (told := self._behind_condition(part, is_followed)) is not None:
+            return told
+        for rule in _grammar().rules:
+            found = rule.pattern.search(part.text)
+            if found is None or (is_condition and found.start() == 0):
+                continue
+            if rule.needs and not any(self._has(cue, part) for cue in rule.needs):
+                continue
+            if not any(self._has(cue, part) for cue in rule.unless):
+                return part.matched(found.span(), rule)
+        modality: Modality | None = None
+        if self.is_labelled:
+            modality = "forbidden" if _in("forbids", part.text) else "obligation" if _in("obliges", self.text) else None
+        return part.finding(0, len(part.words) - 1, modality, "labelled") if modality else None
+
+    def _has(self, cue: str, part: _Part) -> bool:
+        known = {"condition": self.holds, "item": self.is_item, "labelled": self.is_labelled, "one_off": self.is_once}
+        if cue in known:
+            return known[cue]
+        return _in(cue, self.text if cue in _grammar().sentence_cues else part.text)
+
+    def _imperative(self, part: _Part) -> RuleMatch | None:
+        """An imperative that holds on and on."""
+        texts = part.texts
+        wanted = _at("wanted", f"{part.text} ")
+        i = wanted.group().count(" ") if wanted else 0
+        while i < len(texts) and _is("fillers", texts[i]):
+            i += 1
+        rest = texts[i:]
+        if len(rest) == 1 and self.holds and _is("verb", rest[0]):
+            return part.finding(i, i, "forbidden" if rest[0] in ("refuse", "stop") else "obligation", "imperative")
+        if len(rest) < 2:
+            return None
+        said = " ".join(rest)
+        if match := _at("negated_reminder", said):
+            modality: Modality = "permitted" if match[1] == "hesitate" else "obligation"
+            return None if self.is_once else part.finding(i, i + 3, modality, "do_not_forget")
+        if match := _at("reminder", said):
+            is_trying = said.startswith(("try", "be careful", "mind")) and not (
+                self.is_strong or self.holds or _at("earnest_try", said)
+            )
+            modality = "forbidden" if match[1] in ("not to", "never to", "no") else "obligation"
+            last = i + match.group().count(" ")
+            return None if self.is_once or is_trying else part.finding(i, last, modality, "reminder")
+        if rest[0] == "never" or rest[:2] == ["do", "not"] or (wanted and rest[0] == "not"):
+            return self._negative(part, i)
+        if "always" in texts[:i] and not _is("never_commands", rest[0]):
+            is_followed = _at("follower", rest[1]) and not _at("follower", rest[0]) and not _is("prepositions", rest[0])
+            if _is("verb", rest[0]) or is_followed:
+                return part.finding(max(0, i - 1), i, "obligation", "always")
+        return self._positive(part, i, rest, said)
+
+    def _behind_condition(self, part: _Part, is_followed: bool) -> RuleMatch | None:
+        """An imperative behind a condition that no comma ends."""
+        texts = part.texts
+        for i in range(3, len(texts) - 1):
+            is_verb = _is("verb", texts[i]) and texts[0] != "to" and not is_followed
+            is_object = _at("follower", texts[i + 1]) and texts[i + 1] not in ("to", "and", "or", "as", "at")
+            starts = (is_verb and is_object) or (
+                texts[i] in ("never", "always", "just", "please")
+                or texts[i : i + 2] in (["do", "not"], ["make", "sure"])
+            )
+            if starts and not _is("subjects", texts[i - 1]) and not texts[i - 1].endswith("'s"):
+                self.holds = True
+                return self._imperative(_Part("", part.words[i:]))
         return None
-    if is_open and (told := command(cues, segment)) is not None:
-        return told
-    is_condition = bool(cues.known.leads["condition"].match(segment.text))
-    if (is_condition or segment.texts[0] == "to") and (
-        told := imperative_after_condition(cues, segment, is_followed)
-    ) is not None:
-        return told
-    for rule in rules:
-        found = rule.pattern.search(segment.text)
-        if found is None or (rule.needs and not any(cues.has(need, segment) for need in rule.needs)):
-            continue
-        if any(cues.has(cue, segment) for cue in rule.unless):
-            continue
-        if is_condition and found.start() == 0:
-            continue
-        return _matched(segment, found.span(), rule)
-    return _labelled(cues, segment)
 
+    def _negative(self, part: _Part, i: int) -> RuleMatch | None:
+        texts = part.texts
+        j = i + (2 if texts[i] == "do" else 1)
+        while j < len(texts) and texts[j] in (
+            "ever",
+            "even",
+            "just",
+            "simply",
+            "also",
+            "under",
+            "to",
+            "always",
+            "please",
+        ):
+            j += 1
+        if j >= len(texts):
+            return None
+        verb = texts[j]
+        if texts[i] == "never" and not _is("verb", verb):
+            is_past = verb.endswith(("ed", "ing")) or _is("never_commands", verb)
+            if is_past or j + 1 >= len(texts):
+                return None
+        if texts[i] == "do" and verb in ("you", "i", "we", "they", "worry", "bother", "panic"):
+            return None
+        if self.is_once or re.search(r"\b(?:yet|this one|that one|now)$", part.text):
+            return None
+        return part.finding(i, j, "forbidden", "negative_imperative")
 
-def _labelled(cues: SentenceCues, segment: Segment) -> RuleMatch | None:
-    if not cues.is_labelled:
+    def _positive(self, part: _Part, i: int, rest: list[str], said: str) -> RuleMatch | None:
+        if self.is_once:
+            return None
+        if match := _at("avoidance_phrase", said):
+            return part.finding(i, i + match.group().count(" "), "forbidden", "avoidance")
+        is_deictic = _at("deictic", said) is not None
+        if _is("avoidance", rest[0]):
+            if rest[0] in ("stop", "quit", "cease") and not rest[1].endswith("ing"):
+                return None
+            is_noun = rest[0] == "stop" and len(rest) == 2
+            if ((is_noun or is_deictic) and not self.is_strong) or not _is_command(rest):
+                return None
+            return part.finding(i, i, "forbidden", "avoidance")
+        if rest[0] == "be":
+            return None if _at("being_somewhere", said) else part.finding(i, i + 1, "obligation", "imperative")
+        if _is("verb", rest[0]) and _at("negative_object", said):
+            return part.finding(i, i + 1, "forbidden", "imperative_without")
+        if not (_is("verb", rest[0]) or self._looks_like_verb(rest)) or not _is_command(rest):
+            return None
+        is_general = any(word in ("only", "always", "strictly", "generally", "usually") for word in part.texts[:i])
+        lasts = self.is_strong or self.holds or is_general
+        is_conduct = _is("conduct", rest[0])
+        if is_deictic and not lasts and not (is_conduct and _in("trailing_condition", said)):
+            return None
+        if is_conduct or lasts or self._is_standing(rest):
+            return part.finding(i, i, "obligation", "imperative")
         return None
-    modality: Modality | None = None
-    if cues.known.label["forbids"].search(segment.text):
-        modality = "forbidden"
-    elif cues.known.label["obliges"].search(cues.text):
-        modality = "obligation"
-    if modality is None:
-        return None
-    return finding(segment.words, 0, len(segment.words) - 1, modality, "labelled")
+
+    def _is_standing(self, rest: list[str]) -> bool:
+        """Whether an imperative of work holds on and on by what it is said of."""
+        if self.is_item or self.is_labelled:
+            return True
+        is_weak = _in("weak", self.text)
+        is_one = rest[1] in ("a", "an") and is_weak
+        is_definite = rest[1] in ("the", "my", "a", "an", "me", "him", "her", "your")
+        if _is("request", rest[0]) or (is_definite and not is_one):
+            return False
+        return is_weak or _at("plural_object", " ".join(rest[1:])) is not None
+
+    def _looks_like_verb(self, rest: list[str]) -> bool:
+        """Any word may be an imperative behind a condition, or before "every" and "all"."""
+        is_base = rest[0].replace("-", "").isalpha() and not rest[0].endswith(("s", "ed", "ing", "ly"))
+        is_told = self.holds or rest[1] in ("every", "each", "all", "any")
+        return is_told and is_base and not _at("closed_class", rest[0]) and _at("follower", rest[1]) is not None
 
 
-def _matched(segment: Segment, span: tuple[int, int], rule: Rule) -> RuleMatch:
-    assert rule.modality is not None
-    first = segment.text[: span[0]].count(" ")
-    last = first + segment.text[span[0] : span[1]].strip().count(" ")
-    return finding(segment.words, first, last, rule.modality, rule.name)
+def _is_command(rest: list[str]) -> bool:
+    """Whether a word that can be a verb is one here, and no noun with its own verb behind it."""
+    if rest[1] in ("not", "of", ",", "is", "was", "are", "were", "has", "had", "ahead"):
+        return False
+    if _at("follower", rest[1]) and rest[1] not in ("at", "for", "by", "from", "and", "or", "out", "up"):
+        return True
+    if _is("clause_taking", rest[0]):
+        return True
+    for place, word in enumerate(rest[1:], 1):
+        if _is("subordinators", word):
+            return True
+        behind = rest[place + 1] if place + 1 < len(rest) else "."
+        is_participle = word.endswith("ed") and _is("prepositions" if place == 1 else "past_marks", behind)
+        if _at("finite_word", word) or is_participle:
+            return False
+    return True
+
+
+def _without_asides(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Words without what stands between two commas and says nothing of its own ("as a rule")."""
+    words = tuple(
+        word
+        for i, word in enumerate(words)
+        if not (word.text == "," and [w.text for w in words[i - 1 : i + 2 : 2]] == ["never", "ever"])
+    )
+    text = _Part("", words).text
+    while found := _grammar().patterns["aside"].search(text):
+        first = text[: found.start()].count(" ") + 1
+        words = words[:first] + words[first + found.group().count(" ") :]
+        text = _Part("", words).text
+    return words
+
+
+def _parts(words: tuple[Word, ...]) -> list[_Part]:
+    """The parts of a sentence, in order, without the marks between them."""
+    parts: list[_Part] = []
+    connector, begin = "", 0
+    for i, word in enumerate(words):
+        if word.text in _BREAKS or _connects(words, i):
+            if i > begin:
+                parts.append(_Part(connector, words[begin:i]))
+            begin, connector = i + 1, word.text
+    if begin < len(words):
+        parts.append(_Part(connector, words[begin:]))
+    return parts
+
+
+def _connects(words: Sequence[Word], i: int) -> bool:
+    """Whether a word joins two clauses: "so" does, in "say so" and "so that" it does not."""
+    if words[i].text not in _CONNECTORS or i + 1 == len(words) or words[i + 1].text in _BREAKS:
+        return False
+    is_other = words[i + 1].text in ("that", "much", "many", "far", "long", "as", "to", "on", "of")
+    return not (words[i].text in ("so", "because") and is_other)

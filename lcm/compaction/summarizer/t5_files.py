@@ -23,13 +23,13 @@ from lcm.files import cache_dir
 from lcm.retrieval.embedder.export import (
     Precision,
     export,
+    file_sha256,
     find_export,
     graphs_of,
     hub_snapshot,
     quantize,
     with_these_alone,
 )
-from lcm.retrieval.embedder.onnx import file_sha256
 
 _PROGRAM = "lcm.compaction.summarizer.t5_files"
 _GRAPHS = ("encoder_model", "decoder_model", "decoder_with_past_model")

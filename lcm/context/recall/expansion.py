@@ -13,7 +13,9 @@ from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.lineage import (
+from lcm.store.messages import messages_by_key
+from lcm.store.search import SearchBounds
+from lcm.store.summaries import (
     SourceMessage,
     StoredFile,
     beneath,
@@ -23,11 +25,9 @@ from lcm.store.lineage import (
     messages_by_number,
     source_messages,
     stored_files,
+    summaries_by_id,
     walk,
 )
-from lcm.store.messages import messages_by_key
-from lcm.store.search import SearchBounds
-from lcm.store.summaries import summaries_by_id
 from lcm.transcript.passages import passages
 
 _NUMBERED = re.compile(r"msg#(\d{1,18})")

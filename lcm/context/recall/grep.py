@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import regex
 
@@ -44,9 +44,6 @@ _PIECE = re.compile(
 )
 Mode = Literal["regex", "full_text"]
 Scope = Literal["messages", "summaries", "both"]
-
-SORTS: dict[Order, str] = {"time": "recency", "relevance": "relevance", "hybrid": "hybrid"}
-"""What hosts call the orders."""
 
 _CALL = re.compile(r"\(\?(?:R|&|P>|[+-]?\d)")
 """A group within which the pattern, or a group of it, is matched again."""
@@ -145,86 +142,67 @@ def grep(
     bounds: SearchBounds,
     how: ReadingSettings,
     incidents: Counter[str],
-    order: Order | None = None,
 ) -> Grep:
-    """Search messages, summaries or both; the limit counts for each. `order` is of words: None = that of `how`."""
-    order = how.order if order is None else order
-    pattern, mode, scope = search.pattern, search.mode, search.scope
-    QUERY_CHARACTERS.check("the query", len(pattern))
-    subjects = [subject for kind, subject in _SUBJECTS[how.rules].items() if scope in (kind, "both")]
-    if refusal := _refusal(pattern, mode, how):
+    """Search messages, summaries or both; the limit counts for each."""
+    QUERY_CHARACTERS.check("the query", len(search.pattern))
+    if refusal := _refusal(search.pattern, search.mode, how):
         return Grep(search, (), (), (refusal,), is_refused=True)
-    compiled = regex.compile(pattern) if mode == "regex" else None
+    found: dict[Scope, list[tuple[Any, str]]] = {}
     notes: list[str] = []
-    messages: list[MessageHit] = []
-    summaries: list[SummaryHit] = []
-    for subject in subjects:
-        if compiled is None:
-            found = find(
+    subjects = _SUBJECTS[how.rules]
+    for scope, subject in subjects.items():
+        if search.scope not in (scope, "both"):
+            continue
+        if search.mode == "full_text":
+            found[scope] = find(
                 connection,
                 subject,
-                pattern,
+                search.pattern,
                 bounds,
-                order,
+                how.order,
                 keeps_phrases=how.rules != "original",
                 incidents=incidents,
-                order_cjk=order if how.rules == "0.15" else "relevance",
+                order_cjk=how.order if how.rules == "0.15" else "relevance",
             )
-        else:
-            seen = scan(
-                connection,
-                subject,
-                compiled,
-                bounds,
-                max_rows=how.max_regex_rows,
-                seconds=how.regex_timeout_seconds,
-            )
-            found = seen.hits
-            if seen.stopped:
-                incidents["regex_stopped"] += 1
-                notes.append(f"{'messages' if subject in (MESSAGES, WORDS) else 'summaries'}: {seen.stopped}")
-        if subject in (MESSAGES, WORDS):
-            messages = message_hits(connection, found)
-        else:
-            summaries = summary_hits(connection, found, subject)
+            continue
+        compiled = regex.compile(search.pattern)
+        seen = scan(
+            connection, subject, compiled, bounds, max_rows=how.max_regex_rows, seconds=how.regex_timeout_seconds
+        )
+        found[scope] = seen.hits
+        if seen.stopped:
+            incidents["regex_stopped"] += 1
+            notes.append(f"{scope}: {seen.stopped}")
+    messages = message_hits(connection, found["messages"]) if "messages" in found else ()
+    summaries = summary_hits(connection, found["summaries"], subjects["summaries"]) if "summaries" in found else ()
     return Grep(search, tuple(messages), tuple(summaries), tuple(notes))
 
 
-def grep_text(found: Grep, max_chars: int, *, is_noted: bool = True, sort: str = "") -> str:
-    """What was found as the tools tell it.
-
-    Args:
-        found: what.
-        max_chars: UTF-16 units; what would go beyond is left out, and that is said.
-        is_noted: say why something may be missing.
-        sort: the order to be told, and with it the conversation of each hit; empty = neither.
-    """
+def grep_text(found: Grep, max_chars: int) -> str:
+    """What was found as the tools tell it; what would go beyond `max_chars` UTF-16 units is left out, and that is
+    said."""
     asked = found.search
     where = "all conversations" if asked.conversation is None else str(asked.conversation)
-    hits: list[MessageHit | SummaryHit] = [*found.messages, *found.summaries]
-    where_said = {hit.conversation: f"conv={hit.conversation} " if sort else "" for hit in hits}
     lines = [
         "## LCM Grep Results",
         f"**Pattern:** `{asked.pattern}`",
-        f"**Mode:** {asked.mode} | **Scope:** {asked.scope}" + f" | **Sort:** {sort}" * bool(sort),
+        f"**Mode:** {asked.mode} | **Scope:** {asked.scope}",
         f"**Conversation scope:** {where}",
     ]
     times = [f"{name} {minute(at)}" for name, at in (("since", asked.since), ("before", asked.before)) if at]
     lines += [f"**Time filter:** {' | '.join(times)}"] if times else []
     lines += [f"**Total matches:** {found.total}"]
-    lines += [f"**Note:** {note}" for note in found.notes if is_noted]
+    lines += [f"**Note:** {note}" for note in found.notes]
     lines += [""]
     if not found.total:
         return "\n".join([*lines, "No matches found."])
     sections = {
         "### Messages": [
-            f"- [{where_said[hit.conversation]}msg#{hit.number}] "
-            f"({hit.role}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
+            f"- [msg#{hit.number}] ({hit.role}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
             for hit in found.messages
         ],
         "### Summaries": [
-            f"- [{where_said[hit.conversation]}{hit.summary_id}] "
-            f"({hit.kind}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
+            f"- [{hit.summary_id}] ({hit.kind}, {minute(hit.created_at)}): {one_line(hit.snippet)}"
             for hit in found.summaries
         ],
     }

@@ -20,13 +20,15 @@ from lcm.context.recall.expansion import (
     named_item,
     read_messages,
 )
-from lcm.context.recall.grants import Lease
+from lcm.context.recall.grants import Grant
 from lcm.context.recall.grep import Grep, Mode, ReadingSettings, Scope, Search, grep, minute
 from lcm.errors import GrantError, StoreError
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Summary
 from lcm.store.conversations import conversation_names, conversation_rows, number_of
-from lcm.store.lineage import (
+from lcm.store.search import excerpt, message_hits, summary_hits
+from lcm.store.store import Store
+from lcm.store.summaries import (
     Direction,
     LineagePlace,
     StoredFile,
@@ -34,12 +36,9 @@ from lcm.store.lineage import (
     files_of,
     messages_by_number,
     source_messages,
+    summaries_by_id,
     walk,
 )
-from lcm.store.query_text import excerpt
-from lcm.store.search import Order, message_hits, summary_hits
-from lcm.store.store import Store
-from lcm.store.summaries import summaries_by_id
 from lcm.transcript.large_files import file_text
 
 
@@ -202,8 +201,8 @@ def _at(instant: datetime | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads a store: all of it, or what its asker may read; with a lease, of that what its grant covers, and as much
-    as the grant allows.
+    """Reads a store: all of it, or what its asker may read; with a grant, of that what it covers, and as much as it
+    allows.
 
     Laws: nothing from outside is shown, named or counted; an item outside is refused in the words in which an unknown
     one is; a grant that has ended refuses everything.
@@ -211,7 +210,7 @@ class Reader:
 
     store: Store
     reading: ReadingSettings
-    lease: Lease | None = None
+    grant: Grant | None = None
     may_read: Callable[[str], bool] | None = None
     """Says of a conversation's id whether the asker may read it; None = all may be read."""
     incidents: Counter[str] = field(default_factory=Counter)
@@ -223,10 +222,8 @@ class Reader:
 
     @property
     def remaining_tokens(self) -> int:
-        """Of the grant; 0 once it has ended. Without a lease, what one expansion may take."""
-        if self.lease is None:
-            return self.reading.max_expand_tokens
-        return self.lease.left
+        """Of the grant; 0 once it has ended. Without one, what one expansion may take."""
+        return self.reading.max_expand_tokens if self.grant is None else self.grant.left
 
     def grep(
         self,
@@ -238,7 +235,6 @@ class Reader:
         since: datetime | None = None,
         before: datetime | None = None,
         limit: int | None = None,
-        order: Order | None = None,
         now: datetime | None = None,
     ) -> Grep:
         """Search what was said and what was summarised.
@@ -252,7 +248,6 @@ class Reader:
             since: not before that instant.
             before: before that instant.
             limit: of messages, and again of summaries.
-            order: of what is found by words; None = the configured one. A regular expression finds the newest first.
             now: from when a hybrid order counts age; None = from the newest message.
 
         Raises:
@@ -268,10 +263,10 @@ class Reader:
         with self.store.reading() as connection:
             within = replace(bounds.bounds(connection), since=since, before=before, limit=limit, now=now)
             asked = Search(pattern, mode, scope, conversation, since, before)
-            found = grep(connection, asked, within, self.reading, self.incidents, order)
+            found = grep(connection, asked, within, self.reading, self.incidents)
             if mode == "full_text" and self.reading.rules == "corrected":
                 found = self._with_named(connection, found, pattern, scope, bounds)
-        return found if self.lease is None else self.lease.afforded(found)
+        return found if self.grant is None else self.grant.afforded(found, self.token_estimator)
 
     def describe(
         self,
@@ -299,19 +294,18 @@ class Reader:
         with self.store.reading() as connection:
             item = self._item(connection, item_id, bounds, conversation)
             if item.kind == "summary":
-                if self.lease is not None:
-                    cap = min(self.lease.left, token_cap or self.lease.left)
-                    self.lease.charge(summaries_by_id(connection, [item.item_id])[item.item_id].content)
+                if self.grant is not None:
+                    cap = min(self.grant.left, token_cap or self.grant.left)
+                    self._charge(summaries_by_id(connection, [item.item_id])[item.item_id].content)
                 direction: Direction = "sources" if self.reading.rules == "corrected" else "derived"
                 return described_summary(connection, item.item_id, item.conversation, direction, bounds, cap)
             if item.file is None:
-                if self.lease is not None:
-                    cap = min(self.lease.left, cap)
-                return self._described_message(connection, item.number, None if content and not self.lease else cap)
+                if self.grant is not None:
+                    cap = min(self.grant.left, cap)
+                return self._described_message(connection, item.number, None if content and not self.grant else cap)
         stored = item.file
         text = self._words(stored) if content else None
-        if self.lease is not None:
-            self.lease.charge(stored.file.exploration_summary + (text or ""))
+        self._charge(stored.file.exploration_summary + (text or ""))
         return DescribedFile(stored, text)
 
     def expand(
@@ -344,8 +338,9 @@ class Reader:
             raise ValueError(f"depth and token_cap must be >= 1, got {depth} and {cap}")
         with self.store.reading() as connection:
             named = [self._item(connection, one, bounds, conversation) for one in item_ids]
-            if self.lease is not None:
-                depth, cap = self.lease.allowed([item.conversation for item in named], depth, cap)
+            if self.grant is not None:
+                places = [item.conversation for item in named]
+                depth, cap = self.grant.allowed(places, depth=depth, token_cap=cap)
             found = expand(
                 connection,
                 item_ids,
@@ -356,8 +351,8 @@ class Reader:
                 clips=self.reading.rules == "corrected",
                 bounds=bounds,
             )
-        if self.lease is not None:
-            self.lease.take(found.tokens)
+        if self.grant is not None:
+            self.grant.take(found.tokens)
         return found
 
     def messages(self, numbers: Sequence[int]) -> list[ReachedMessage]:
@@ -368,7 +363,7 @@ class Reader:
             GrantError: if the grant has ended or does not cover one.
         """
         bounds = self.bounds(None)
-        left = None if self.lease is None else self.lease.left
+        left = None if self.grant is None else self.grant.left
         found: list[ReachedMessage] = []
         with self.store.reading() as connection:
             known = read_messages(connection, numbers, self.token_estimator)
@@ -381,8 +376,8 @@ class Reader:
                     left = 0 if one.is_clipped else left - one.tokens
                 if one.tokens or not one.is_clipped:
                     found.append(one)
-        if self.lease is not None:
-            self.lease.take(sum(one.tokens for one in found))
+        if self.grant is not None:
+            self.grant.take(sum(one.tokens for one in found))
         return found
 
     def _with_named(
@@ -406,11 +401,11 @@ class Reader:
         [(said, whole)] = read_messages(connection, [number], self.token_estimator).values()
         shown = whole if cap is None else clipped_message(connection, whole, cap, self.token_estimator)
         if shown.is_clipped and not shown.text:
-            if self.lease is not None:
-                raise GrantError(f"the grant has {self.lease.left} tokens left, and this takes {whole.tokens}")
+            if self.grant is not None:
+                raise GrantError(f"the grant has {self.grant.left} tokens left, and this takes {whole.tokens}")
             shown = shown._replace(text=f"[... {whole.tokens:,} tokens left out]")
-        if self.lease is not None:
-            self.lease.take(shown.tokens)
+        if self.grant is not None:
+            self.grant.take(shown.tokens)
         files = files_of(connection, number)
         return DescribedMessage(shown, said.conversation, said.created_at, whole.tokens, files)
 
@@ -449,7 +444,7 @@ class Reader:
 
     def bounds(self, conversation: str | int | None = None) -> ReadBounds:
         """What may be seen, within the conversation that was asked for."""
-        bounds = EVERYTHING if self.lease is None else self.lease.bounds()
+        bounds = EVERYTHING if self.grant is None else self.grant.bounds()
         if self.may_read is not None:
             with self.store.reading() as connection:
                 names = conversation_names(connection)
@@ -463,15 +458,20 @@ class Reader:
                 with self.store.reading() as connection:
                     rows = conversation_rows(connection, conversation)
             except StoreError:
-                if self.lease is None:
+                if self.grant is None:
                     raise
                 rows = []
         bounds = bounds.within(rows)
-        if self.lease is not None and not bounds.conversations:
+        if self.grant is not None and not bounds.conversations:
             raise GrantError(f"the grant does not cover conversation {conversation!r}")
         if isinstance(conversation, str) and not bounds.conversations:
             raise StoreError(f"there is no conversation {conversation!r} in the store")
         return bounds
+
+    def _charge(self, text: str) -> None:
+        """Take the tokens of a text off the grant, if there is one."""
+        if self.grant is not None:
+            self.grant.charge(self.token_estimator.count([text])[0])
 
     def _words(self, stored: StoredFile) -> str:
         message = self.store.messages_by_id([stored.message_id]).get(stored.message_id) if stored.message_id else None
@@ -480,7 +480,7 @@ class Reader:
         return file_text(message, stored.file)
 
     def _unknown(self, item_id: str, conversation: str | int | None) -> StoreError | GrantError:
-        if self.lease is not None:
+        if self.grant is not None:
             return GrantError(f"the grant does not cover {item_id!r}")
         where = "the store" if conversation is None else f"conversation {conversation}"
         return StoreError(f"there is no {item_id!r} in {where}; grep finds the ids of summaries and messages")

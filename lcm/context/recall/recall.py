@@ -5,29 +5,24 @@ A question is handed to an answerer, who reads within a grant; the grant ends wi
 Source: lossless-claw 0.6.3.
 """
 
-import json
 import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from functools import cache
-from importlib import resources
-from threading import Lock
-from typing import Any, Literal, Protocol
+from datetime import timedelta
+from typing import Literal, Protocol
 
 from lcm.checks import check_choice, check_range
-from lcm.context.recall.grants import Clock, Grant, Grants, Lease
-from lcm.context.recall.grep import ReadingSettings
+from lcm.context.recall.grants import Clock, Grant
+from lcm.context.recall.grep import Grep, ReadingSettings, Scope
 from lcm.context.recall.reader import DescribedSummary, Reader
 from lcm.errors import GrantError, LcmError, StoreError
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.lineage import deepest, leaves_of
 from lcm.store.search import Order
 from lcm.store.store import Store
+from lcm.store.summaries import deepest, leaves_of
 
 Action = Literal["answer_directly", "expand_shallow", "delegate_traversal"]
 Intent = Literal["query_probe", "explicit_expand"]
@@ -57,9 +52,8 @@ _HOPS = re.compile(
 _YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
 _SHALLOW = 1
 _log = logging.getLogger(__name__)
-GRACE_SECONDS = 30.0
+_GRACE_SECONDS = 30.0
 """How much longer than the answer may take a grant lasts."""
-TOOLS = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_query")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,90 +182,6 @@ def is_over_long_time(query: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallCandidates:
-    """What was named or found, of one conversation."""
-
-    summary_ids: tuple[str, ...] = ()
-    messages: tuple[int, ...] = ()
-    """Integer keys of messages that were found: to be read before anything is expanded."""
-    needs_messages: bool = False
-    """Found by what the messages say: the summaries themselves do not."""
-    conversations: tuple[int, ...] = ()
-    """Integer keys: of the one conversation, and of archived ones of its id; empty where nothing was found."""
-
-
-def candidates(
-    reader: Reader,
-    item_ids: Sequence[str],
-    query: str,
-    conversation: str | int | None,
-    rules: LosslessRules,
-) -> RecallCandidates:
-    """Gather where to begin.
-
-    Args:
-        reader: what may be read.
-        item_ids: of summaries and messages, named by the asker; a large file stands for its message.
-        query: words to search summaries for, and, where none holds them, messages.
-        conversation: where; None = anywhere.
-        rules: `corrected` searches messages whenever no summary was found, and hands them on; `original` only where
-            summaries are at most of depth 1, and keeps no more than the leaves above them.
-
-    Raises:
-        StoreError: if an id is unknown, or several conversations come into question.
-    """
-    items = reader.items(item_ids, conversation=conversation)
-    rows = reader.bounds(conversation).conversations
-    with reader.store.reading() as connection:
-        depth = deepest(connection, rows)
-    found: list[str] = []
-    conversations: list[int] = []
-    messages: list[int] = []
-    for item in items:
-        number = item.file.message if item.file else item.number
-        if number is None:
-            raise StoreError(f"the store does not hold the message of {item.item_id!r}; grep finds ids")
-        conversations.append(item.conversation)
-        if item.kind == "summary":
-            found.append(item.item_id)
-        else:
-            messages.append(number)
-    needs_messages = bool(messages)
-    if query:
-        hits = reader.grep(query, mode="full_text", scope="summaries", conversation=conversation).summaries
-        found += [hit.summary_id for hit in hits]
-        conversations += [hit.conversation for hit in hits]
-        if not hits and (rules == "corrected" or depth <= _SHALLOW):
-            said = reader.grep(query, mode="full_text", scope="messages", conversation=conversation).messages
-            with reader.store.reading() as connection:
-                leaves = leaves_of(connection, [hit.number for hit in said])
-            kept = said if rules == "corrected" else [hit for hit in said if hit.number in leaves]
-            found += [leaves[hit.number] for hit in kept if hit.number in leaves]
-            messages += [hit.number for hit in kept] if rules == "corrected" else []
-            conversations += [hit.conversation for hit in kept]
-            needs_messages = needs_messages or bool(said)
-    distinct = tuple(sorted(set(conversations)))
-    if len(distinct) > 1 and not isinstance(conversation, str):
-        raise StoreError(
-            f"what was found lies in {len(distinct)} conversations ({', '.join(map(str, distinct))}); name one of them"
-        )
-    return RecallCandidates(tuple(dict.fromkeys(found)), tuple(dict.fromkeys(messages)), needs_messages, distinct)
-
-
-class DelegationError(GrantError):
-    """A question may not be handed on.
-
-    `code` is EXPANSION_RECURSION_BLOCKED or EXPANSION_CONCURRENCY_BLOCKED; `reason` is depth_cap (the asker answers for
-    somebody itself), idempotent_reentry (it had asked that already) or in_flight.
-    """
-
-    def __init__(self, code: str, reason: str, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
 class DelegatedAnswer:
     """The answer to a delegated question, with the route and the conversations that it came from."""
 
@@ -290,54 +200,6 @@ class DelegatedAnswer:
         return f"{answer.text}\n\n{read}; cited: {cited}"
 
 
-@dataclass(slots=True)
-class Delegations:
-    """Who is asking in this process; one question at a time for each of them."""
-
-    grants: Grants = field(default_factory=Grants)
-    _asking: set[str] = field(default_factory=set)
-    _blocked: set[tuple[str, str]] = field(default_factory=set)
-    _lock: Lock = field(default_factory=Lock)
-
-    @contextmanager
-    def slot(self, origin: str) -> Iterator[None]:
-        """Hold the one slot of an asker.
-
-        Raises:
-            DelegationError: if it is taken.
-        """
-        with self._lock:
-            if origin in self._asking:
-                message = f"{origin!r} is still waiting for an answer; ask again once it is there"
-                raise DelegationError("EXPANSION_CONCURRENCY_BLOCKED", "in_flight", message)
-            self._asking.add(origin)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._asking.discard(origin)
-
-    def end(self, grant_id: str, now: datetime) -> None:
-        """Revoke a grant and forget it."""
-        self.grants.revoke(grant_id)
-        self.grants.sweep(now)
-        with self._lock:
-            self._blocked = {blocked for blocked in self._blocked if blocked[0] != grant_id}
-
-    def refuse_recursion(self, grant_id: str, request_id: str) -> None:
-        """Refuse a question of somebody who answers one.
-
-        Raises:
-            DelegationError: always; of a request that was refused before, as such.
-        """
-        with self._lock:
-            is_repeated = bool(request_id) and (grant_id, request_id) in self._blocked
-            self._blocked.add((grant_id, request_id))
-        reason = "idempotent_reentry" if is_repeated else "depth_cap"
-        message = "a delegated reader must not delegate; use lcm_describe and lcm_expand"
-        raise DelegationError("EXPANSION_RECURSION_BLOCKED", reason, message)
-
-
 @dataclass(frozen=True, slots=True)
 class Recall(ReadingSettings):
     """The recall tools as configured: grep, describe, expand, and delegated questions over one store.
@@ -353,7 +215,6 @@ class Recall(ReadingSettings):
     | describe lists | what a summary was made of | what was made of it | likewise |
     | expand tells | all that it read | names, sizes and a snippet | likewise |
     | no summary is found | messages are searched | only where summaries are at most of depth 1 | likewise |
-    | a refused pattern, a search cut short | is told | is not | the first alone |
     | search of messages | with calls of tools, results and reasoning | their words | likewise |
     | a message that does not fit an expansion | is clipped with a mark | ends it unread | likewise |
     """
@@ -367,7 +228,6 @@ class Recall(ReadingSettings):
     """How long an answer may take."""
     grant_ttl_seconds: float = 300.0
     """How long a grant lasts that is lent to somebody else's sub-agent."""
-    delegations: Delegations = field(default_factory=Delegations, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self, order=Order, rules=LosslessRules)
@@ -387,31 +247,22 @@ class Recall(ReadingSettings):
 
     def grant_access(
         self, reader: Reader, conversations: Sequence[int], clock: Clock, *, summary_ids: Sequence[str] = ()
-    ) -> tuple[Grant, Reader]:
-        """A grant for a sub-agent, and the store as that may read it; of a lent reader no more than it has.
-
-        The grant must be ended with `delegations.end` once the sub-agent is done.
+    ) -> Reader:
+        """The store as a sub-agent may read it within a new grant, which ends by itself, or by `grant.revoke()`.
 
         Raises:
-            GrantError: if the reader's own grant has ended or cannot be lent on, or the reader may not read one of the
-                conversations itself.
+            GrantError: if the reader is within a grant, or may not read one of the conversations itself.
         """
-        grants, now = self.delegations.grants, clock()
-        if reader.lease is None:
-            bounds = reader.bounds()
-            if outside := [row for row in conversations if not bounds.holds(row)]:
-                raise GrantError(f"there is no conversation {outside[0]} to lend a grant of")
-            grant = grants.create(
-                conversations,
-                now,
-                summary_ids=summary_ids,
-                max_depth=self.default_depth,
-                token_cap=self.max_expand_tokens,
-                ttl_seconds=self.grant_ttl_seconds,
-            )
-        else:
-            grant = grants.inherit(reader.lease.grant_id, self.max_expand_tokens, now, self.grant_ttl_seconds)
-        return grant, self._lent(reader, grant, clock)
+        if reader.grant is not None:
+            raise GrantError("what was lent is not lent on")
+        bounds = reader.bounds()
+        if outside := [row for row in conversations if not bounds.holds(row)]:
+            raise GrantError(f"there is no conversation {outside[0]} to lend a grant of")
+        tokens, seconds = self.max_expand_tokens, self.grant_ttl_seconds
+        return replace(
+            reader,
+            grant=Grant(tuple(conversations), clock, tuple(summary_ids), self.default_depth, tokens, seconds),
+        )
 
     def expand_query(
         self,
@@ -424,10 +275,8 @@ class Recall(ReadingSettings):
         conversation: str | int | None = None,
         max_tokens: int | None = None,
         token_cap: int | None = None,
-        origin: str = "main",
-        request_id: str = "",
     ) -> DelegatedAnswer:
-        """Have a question answered from what was compacted.
+        """Have a question answered from what was compacted, within a grant of the one conversation that it leads to.
 
         Args:
             reader: what the asker may read; one within a grant is refused.
@@ -438,15 +287,13 @@ class Recall(ReadingSettings):
             conversation: where; None = anywhere, but all that is found must be of one conversation.
             max_tokens: of the answer.
             token_cap: of all that is read for it.
-            origin: who asks; one question at a time for each.
-            request_id: tells a repeated request.
 
         Raises:
-            DelegationError: if the asker is a delegated reader, or still waits for an answer.
+            GrantError: if the asker is a delegated reader.
             LcmError: if a summary is unknown, several conversations come into question, or there is no answer.
         """
-        if reader.lease is not None:
-            self.delegations.refuse_recursion(reader.lease.grant_id, request_id)
+        if reader.grant is not None:
+            raise GrantError("a delegated reader must not delegate: describe and expand are for it")
         if not prompt.strip():
             raise ValueError("prompt must say what is asked, got nothing")
         if not summary_ids and not query.strip():
@@ -455,47 +302,78 @@ class Recall(ReadingSettings):
         most = self.max_answer_tokens if max_tokens is None else min(max_tokens, self.max_answer_tokens)
         if cap < 1 or most < 1:
             raise ValueError(f"token_cap and max_tokens must be >= 1, got {cap} and {most}")
-        found = candidates(reader, summary_ids, query.strip(), conversation, self.rules)
-        if not found.conversations:
+        question, conversations = self._question(reader, prompt, summary_ids, query.strip(), conversation, most)
+        if not conversations:
             nothing = Answer(f"Nothing was found for {query.strip()!r}: no summary or message holds these words.", ())
             return DelegatedAnswer(nothing, route("query_probe", 0, cap, query=prompt), ())
-        question = Question(prompt.strip(), found.summary_ids, found.messages, found.needs_messages, most)
-        return self._delegated(reader, question, found.conversations, cap, origin, clock)
+        named, has_messages = len(question.summary_ids), question.needs_messages
+        plan = route("query_probe", named, cap, query=question.prompt, has_messages=has_messages)
+        seconds, started_at = self.delegation_timeout_seconds, clock()
+        grant = Grant(conversations, clock, (), self.default_depth, cap, seconds + _GRACE_SECONDS)
+        try:
+            answer = self.answerer.answer(question, replace(reader, grant=grant))
+            if clock() - started_at > timedelta(seconds=seconds):
+                raise LcmError(f"the answer took longer than {seconds:g} seconds; raise delegation_timeout_seconds")
+        finally:
+            grant.revoke()
+        return DelegatedAnswer(answer, plan, conversations)
 
-    def _delegated(
-        self, reader: Reader, question: Question, conversations: Sequence[int], cap: int, origin: str, clock: Clock
-    ) -> DelegatedAnswer:
-        """Lend a grant of the one conversation, ask, and take the grant back."""
-        asked, summaries = question.prompt, len(question.summary_ids)
-        plan = route("query_probe", summaries, cap, query=asked, has_messages=question.needs_messages)
-        seconds = self.delegation_timeout_seconds
-        with self.delegations.slot(origin):
-            started_at = clock()
-            grant = self.delegations.grants.create(
-                conversations,
-                started_at,
-                max_depth=self.default_depth,
-                token_cap=cap,
-                ttl_seconds=seconds + GRACE_SECONDS,
+    def _question(
+        self,
+        reader: Reader,
+        prompt: str,
+        item_ids: Sequence[str],
+        query: str,
+        conversation: str | int | None,
+        max_tokens: int,
+    ) -> tuple[Question, tuple[int, ...]]:
+        """The question with where to begin, and the integer keys of its one conversation and of archived ones of its
+        id; none where nothing was found.
+
+        Args:
+            item_ids: of summaries and messages, named by the asker; a large file stands for its message.
+            query: words to search summaries for, and, where none holds them, messages: by the original's rules only
+                where summaries are at most of depth 1, and no more than the leaves above those are kept.
+        """
+        summaries: list[str] = []
+        messages: list[int] = []
+        conversations: set[int] = set()
+        for item in reader.items(item_ids, conversation=conversation):
+            number = item.file.message if item.file else item.number
+            if number is None:
+                raise StoreError(f"the store does not hold the message of {item.item_id!r}; grep finds ids")
+            conversations.add(item.conversation)
+            if item.kind == "summary":
+                summaries.append(item.item_id)
+            else:
+                messages.append(number)
+        needs_messages = bool(messages)
+        hits = self._found(reader, query, "summaries", conversation).summaries if query else ()
+        summaries += [hit.summary_id for hit in hits]
+        conversations |= {hit.conversation for hit in hits}
+        if query and not hits and (self.rules == "corrected" or self._is_shallow(reader, conversation)):
+            said = self._found(reader, query, "messages", conversation).messages
+            with reader.store.reading() as connection:
+                leaves = leaves_of(connection, [hit.number for hit in said])
+            kept = [hit for hit in said if self.rules == "corrected" or hit.number in leaves]
+            summaries += [leaves[hit.number] for hit in kept if hit.number in leaves]
+            messages += [hit.number for hit in kept] if self.rules == "corrected" else []
+            conversations |= {hit.conversation for hit in kept}
+            needs_messages = needs_messages or bool(said)
+        if len(conversations) > 1 and not isinstance(conversation, str):
+            raise StoreError(
+                f"what was found lies in {len(conversations)} conversations "
+                f"({', '.join(map(str, sorted(conversations)))}); name one of them"
             )
-            try:
-                answer = self.answerer.answer(question, self._lent(reader, grant, clock))
-                if clock() - started_at > timedelta(seconds=seconds):
-                    raise LcmError(f"the answer took longer than {seconds:g} seconds; raise delegation_timeout_seconds")
-            finally:
-                self.delegations.end(grant.grant_id, clock())
-        return DelegatedAnswer(answer, plan, tuple(conversations))
-
-    def _lent(self, reader: Reader, grant: Grant, clock: Clock) -> Reader:
-        """The same store as the holder of a grant reads it."""
-        return replace(reader, lease=Lease(self.delegations.grants, grant.grant_id, clock, self.token_estimator))
+        begins = tuple(dict.fromkeys(summaries)), tuple(dict.fromkeys(messages))
+        return Question(prompt.strip(), *begins, needs_messages, max_tokens), tuple(sorted(conversations))
 
     @staticmethod
-    def schemas() -> dict[str, dict[str, Any]]:
-        """The tools as JSON: name, description and the JSON Schema of the parameters, by name."""
-        return {name: json.loads(_schema(name)) for name in TOOLS}
+    def _found(reader: Reader, query: str, scope: Scope, conversation: str | int | None) -> Grep:
+        return reader.grep(query, mode="full_text", scope=scope, conversation=conversation)
 
-
-@cache
-def _schema(name: str) -> str:
-    return resources.files("lcm.context.recall").joinpath("schemas", f"{name}.json").read_text("utf-8")
+    @staticmethod
+    def _is_shallow(reader: Reader, conversation: str | int | None) -> bool:
+        rows = reader.bounds(conversation).conversations
+        with reader.store.reading() as connection:
+            return deepest(connection, rows) <= _SHALLOW

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from lcm.errors import StoreError
 from lcm.faults import made_again, reason_of, told
-from lcm.files import private
+from lcm.files import cache_dir, private
 from lcm.protocols.models import Embedder, TextKind, Vectors
 
 _LAYOUT = 1
@@ -223,3 +223,8 @@ def _unpack(key: bytes, blob: object, dim: int) -> Vectors | None:
     if zlib.crc32(key + vector).to_bytes(_CHECK_BYTES, "little") != blob[-_CHECK_BYTES:]:
         return None
     return np.frombuffer(vector, "<f4")
+
+
+def kept(embedder: Embedder) -> CachedEmbedder:
+    """`embedder`, looked up first in the folder where evaluations keep their embeddings; the rows are the same."""
+    return CachedEmbedder(embedder, cache_dir() / "embeddings")

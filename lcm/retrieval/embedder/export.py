@@ -3,6 +3,8 @@
 Run as a program it converts in a process of its own, so that torch never enters the one that embeds.
 """
 
+import functools
+import hashlib
 import json
 import logging
 import os
@@ -20,7 +22,6 @@ from filelock import FileLock
 from lcm.errors import ModelError
 from lcm.faults import made_again
 from lcm.files import cache_dir, open_to, private
-from lcm.retrieval.embedder.onnx import file_sha256
 
 Precision = Literal["int8", "fp32"]
 
@@ -124,6 +125,25 @@ def export(source: Path, weights_sha256: str, precision: Precision, program: str
     except OSError as err:
         raise ModelError(f"{target} cannot be written ({err}); set LCM_CACHE_DIR to a writable folder") from err
     return target
+
+
+def file_sha256(path: Path) -> str:
+    """The file's digest, computed once for each state of the file.
+
+    Raises:
+        ModelError: if it cannot be read.
+    """
+    try:
+        state = path.stat()
+        return _sha256(path, state.st_size, state.st_mtime_ns)
+    except OSError as err:
+        raise ModelError(f"{path} cannot be read ({err.strerror}); a model directory holds it") from err
+
+
+@functools.lru_cache(maxsize=64)
+def _sha256(path: Path, size: int, modified_unix_ns: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _address(weights_sha256: str, precision: Precision) -> Path:

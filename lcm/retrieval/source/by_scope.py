@@ -12,7 +12,7 @@ from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.source.candidates import branch, merge
 from lcm.retrieval.source.indexes import dense_branch
-from lcm.writing.dream.query import asks_for_dreams
+from lcm.writing.dream import asks_for_dreams
 
 _POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
 _POOLED_BY_KIND = ("guidance", "authored", "dream")

@@ -22,14 +22,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jsonschema import Draft202012Validator
 
 from lcm.checks import check_choice, check_range
+from lcm.clock import EPOCH
 from lcm.encoding import well_formed
-from lcm.javascript import parse, trim, utf16_length
-from lcm.language_model.json_reply import object_in
+from lcm.javascript import last_units, parse, trim, utf16_length
+from lcm.language_model.replies import object_in
 from lcm.protocols.models import LanguageModel
 from lcm.records.conversation import Message, Role
 from lcm.records.document import DEFAULT_RATING, Candidate, category_named
-from lcm.writing.annotation.rules import expiry, temporal_type
-from lcm.writing.extraction.wording import check_roles, said_at
+from lcm.writing.annotation import expiry, temporal_type
+from lcm.writing.extraction.said import check_roles
 from lcm.writing.lifecycle import DEFAULT_IMPORTANCE
 from lcm.writing.noise import is_noise
 
@@ -114,7 +115,9 @@ def _sources(item: Mapping[str, Any]) -> tuple[int, ...]:
 @cache
 def _validator(part: str) -> Draft202012Validator:
     """Of the whole reply, or of a named part of it."""
-    schema = json.loads(resources.files(__package__).joinpath("memory_reply.schema.json").read_text("utf-8"))
+    schema = json.loads(
+        resources.files("lcm.writing").joinpath("prompts", "memory_reply.schema.json").read_text("utf-8")
+    )
     return Draft202012Validator(schema["$defs"][part] if part else schema)
 
 
@@ -251,14 +254,9 @@ def chunks(turns: Sequence[Turn], max_chars: int, min_turns: int) -> Iterator[Ch
         yield Chunk(tuple(current), current[min_turns - 1] if len(current) >= min_turns else None)
 
 
-def last_units(text: str, units: int) -> str:
-    """The last so many UTF-16 code units of a well-formed text, without half a character at their start."""
-    return text.encode("utf-16-le")[-2 * units :].decode("utf-16-le", "ignore")
-
-
 _TAG = re.compile(r"<(?=/?(?:turn|conversation)\b)", re.IGNORECASE)
 _PROMPTS = ImmutableSandboxedEnvironment(
-    loader=PackageLoader("lcm.writing.extraction", "prompts"),
+    loader=PackageLoader("lcm.writing", "prompts"),
     autoescape=select_autoescape(),
     undefined=StrictUndefined,
     trim_blocks=False,
@@ -341,7 +339,9 @@ class Llm:
             yield self._candidate(memory, [turn.message for turn in sources], batch)
 
     def _memories(self, chunk: Chunk, seen: int, batch: str, incidents: Counter[str]) -> list[ExtractedMemory]:
-        system = _PROMPTS.get_template("system.jinja").render(max_memories=self.max_memories, rules=self.rules)
+        system = _PROMPTS.get_template("extraction_system.jinja").render(
+            max_memories=self.max_memories, rules=self.rules
+        )
         reply = self.language_model.reply(system, _prompt(chunk.turns, seen), _is_readable)
         checked = read_reply(reply, self.rules)
         if checked is None:
@@ -364,7 +364,7 @@ class Llm:
             importance=DEFAULT_IMPORTANCE[memory.category],
             confidence=DEFAULT_RATING,
             temporal_type=temporal_type(statement),
-            valid_until=expiry(statement, said_at(sources[-1])) if self.expiry else None,
+            valid_until=expiry(statement, sources[-1].created_at or EPOCH) if self.expiry else None,
             overview=memory.overview,
             content=memory.content,
             metadata=dict(memory.grounding),
@@ -379,7 +379,7 @@ def _is_readable(reply: str) -> bool:
 def _prompt(turns: Sequence[Turn], seen: int) -> str:
     users = dict.fromkeys(t.message.author for t in turns if t.message.role == "user" and t.message.author)
     begin = turns[0].message.created_at
-    return _PROMPTS.get_template("prompt.jinja").render(
+    return _PROMPTS.get_template("extraction.jinja").render(
         users=" or ".join(map(_harmless, users)) or 'whoever speaks with the role "user"',
         date=begin and begin.date().isoformat(),
         seen=seen,

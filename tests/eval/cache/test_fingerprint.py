@@ -14,8 +14,8 @@ from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.t5_files import checkpoint_folder, checkpoints
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
-from lcm.retrieval.ranking.stages.limit import Limit
+from lcm.retrieval.fusion import WeightedSum
+from lcm.retrieval.ranking.stages.selection import Limit
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,11 @@ from eval.cache import pools
 from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.decay import Weibull
+from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking import pipeline
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
-from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
-from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
+from lcm.retrieval.ranking.stages.scores import DecayBoost, InverseDistance, Sigmoid
 from lcm.retrieval.source.indexes import Hybrid
 from tests.support import kinds
 

@@ -16,7 +16,7 @@ from eval.exchange.beir import write_beir
 from eval.measures.retrieval import Retrieval
 from lcm.errors import DatasetError
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.source.branches import Recent, Shuffled
 from lcm.retrieval.source.indexes import Dense
 from tests.support.experiments import outcome

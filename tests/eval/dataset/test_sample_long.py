@@ -12,7 +12,7 @@ from lcm.records.conversation import Message
 from lcm.token_estimator import Utf16Units
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.passages import SAID
-from lcm.writing.extraction.wording import words_of
+from lcm.writing.extraction.said import words_of
 
 FOLDER = bundled_directory("sample_long")
 

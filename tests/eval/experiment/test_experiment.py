@@ -19,13 +19,11 @@ from lcm.errors import DatasetError, LcmError
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
 from lcm.records.query import Query
-from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.decay import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
-from lcm.retrieval.ranking.stages.min_score import MinScore
-from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
-from lcm.retrieval.reinforcement.none import NoReinforcement
-from lcm.retrieval.reinforcement.recall import Recall
+from lcm.retrieval.ranking.stages.scores import DecayBoost
+from lcm.retrieval.ranking.stages.selection import MinScore
+from lcm.retrieval.reinforcement import DecayTiers, NoReinforcement, Recall
 from lcm.retrieval.source.branches import Recent
 from pipelines.config import composition
 from tests.eval.tiny import tiny

@@ -13,26 +13,24 @@ from eval.measures.survival import Survival
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
-from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.guidance.none import NoGuidance
+from lcm.compaction.clustering import Clustering
+from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.lossless import SWEEPS, Lossless
-from lcm.compaction.none import NoCompaction
-from lcm.compaction.summarizer.truncate import Truncate
-from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.compaction.summarizer.chain import Truncate
+from lcm.compaction.summary_documents import SearchableSummaries
+from lcm.compaction.work import NoCompaction
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.memory import Memory
-from lcm.memory.session.preparer import live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules, live_message
 from lcm.protocols.compaction import Compaction
 from lcm.records.conversation import Transcript
 from lcm.records.summary import ContextReading
-from lcm.retrieval.decay.exponential import Exponential
-from lcm.retrieval.decay.none import NoDecay
+from lcm.retrieval.decay import Exponential, NoDecay
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.fusion.hybrid_score import HybridScore
+from lcm.retrieval.fusion import HybridScore
 from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.diversity import Diversity
+from lcm.retrieval.ranking.stages.repetition import Diversity
 from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
 from lcm.token_estimator import Recorded, Utf16Units
 from tests.eval.tiny import tiny

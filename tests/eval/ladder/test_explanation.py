@@ -17,15 +17,12 @@ from eval.replay.bulk import Bulk
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.query import Query
-from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.fusion.two_pass import TwoPass
+from lcm.retrieval.decay import NoDecay
+from lcm.retrieval.fusion import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.crowding import Crowding
-from lcm.retrieval.ranking.stages.diversity import Diversity
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.min_score import MinScore
-from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
-from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.ranking.stages.repetition import Crowding, Diversity, NearDuplicates
+from lcm.retrieval.ranking.stages.scores import TimeDecay
+from lcm.retrieval.ranking.stages.selection import Limit, MinScore
 from lcm.retrieval.source.indexes import Hybrid
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building

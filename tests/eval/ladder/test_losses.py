@@ -23,12 +23,12 @@ from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
 from eval.report.insight import Insight, MessageLadder
 from lcm.memory.memory import Memory
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from lcm.memory.system import System
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.near_duplicates import NearDuplicates
+from lcm.retrieval.ranking.stages.repetition import NearDuplicates
+from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building
 from pipelines.views.why_record import losses_record

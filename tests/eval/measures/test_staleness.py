@@ -10,8 +10,7 @@ from eval.measures.staleness import STALENESS_SCHEMA, Staleness
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Decay
 from lcm.records.query import Query
-from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.decay import NoDecay, Weibull
 from tests.eval.tiny import tiny
 from tests.support.workspaces import minute, system, transcript
 

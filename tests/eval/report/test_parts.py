@@ -114,9 +114,9 @@ def test_what_is_off_is_not_drawn() -> None:
     stages = {"limit": {**limit, "n": 20}, "further": None, "decay": {"_target_": "a.DecayBoost", "decay": off}}
     source = {"_target_": "lcm.retrieval.source.indexes.Hybrid", "dense_pool_size": 20}
     config = {
-        "extraction": {"_target_": "lcm.writing.extraction.steps.Steps", "roles": ["user"], "annotation": None},
-        "admission": {"_target_": "lcm.writing.admission.none.AdmitAll"},
-        "compaction": {"_target_": "lcm.compaction.none.NoCompaction"},
+        "extraction": {"_target_": "lcm.writing.extraction.said.Steps", "roles": ["user"], "annotation": None},
+        "admission": {"_target_": "lcm.writing.admission.amac.AdmitAll"},
+        "compaction": {"_target_": "lcm.compaction.work.NoCompaction"},
         "summarizer": {"_target_": "lcm.compaction.summarizer.extractive.Extractive"},
         "ranking": {"source": source, "stages": stages, "order": None},
     }

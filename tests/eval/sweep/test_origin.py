@@ -14,7 +14,7 @@ from eval.sweep.point_folder import PointFolder
 from lcm.errors import LcmError
 
 CONFIG: dict[str, Any] = {
-    "fusion": {"_target_": "lcm.retrieval.fusion.weighted_sum.WeightedSum", "dense_weight": 0.7},
+    "fusion": {"_target_": "lcm.retrieval.fusion.WeightedSum", "dense_weight": 0.7},
     "latency": {"queries": 3},
     "tracking": {"uri": "here"},
     "cache": True,
@@ -48,7 +48,7 @@ def test_the_code_is_that_of_the_components_which_are_chosen(tmp_path: Path, mon
     theirs = {name: {**CONFIG, "decay": {"_target_": f"{name}_of_theirs.Theirs"}} for name in ("first", "second")}
     first, second = (origin_of(config, "digest").code for config in theirs.values())
     assert len({first, second, ORIGIN.code}) == 3
-    other = {**CONFIG, "fusion": {"_target_": "lcm.retrieval.fusion.reciprocal_rank.ReciprocalRank"}}
+    other = {**CONFIG, "fusion": {"_target_": "lcm.retrieval.fusion.ReciprocalRank"}}
     assert origin_of(other, "digest").code != ORIGIN.code
 
 

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from lcm.javascript import clamp01, to_number, trim
 from lcm.records.document import MEMORY_CATEGORIES
-from lcm.writing.admission.amac import FEATURES, Amac
-from lcm.writing.admission.utility import Utility
+from lcm.writing.admission.amac import FEATURES, Amac, Utility
 
 MAX_BATCH_SIZE = 50
 BATCH_SIZE = 10

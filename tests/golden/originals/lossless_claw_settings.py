@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lcm.javascript import is_finite_number, trim
-from lcm.memory.session.rules import tokens_by_leaf_chunk
+from lcm.memory.session import tokens_by_leaf_chunk
 from lcm.plugins.settings.environment import from_environment, is_usable, listed, provider, whole_number
-from lcm.plugins.settings.table import ABSENT, Row, Table, at
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.tables import ABSENT, TABLES, Row, Table, at
 
 _NAMES = {
     "dbPath": "database_path",

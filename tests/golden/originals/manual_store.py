@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from lcm.clock import EPOCH
 from lcm.javascript import clamp01, trim
-from lcm.writing.annotation.rules import expiry, temporal_type
+from lcm.writing.annotation import expiry, temporal_type
 from lcm.writing.lifecycle import VERSIONED, appended, fact_key
 from tests.golden.originals.categories import RowCategory, row_category, row_is_of_category
 from tests.golden.originals.row_metadata import DEFAULT_IMPORTANCE, is_active, is_expired, parse

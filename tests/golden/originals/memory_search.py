@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.writing.dream.query import asks_for_dreams
+from lcm.writing.dream import asks_for_dreams
 
 _QUERY_KEYS = ("query", "text", "input", "q")
 _COUNT_KEYS = ("k", "limit", "top_k")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lcm.javascript import trim
-from lcm.memory.session.bootstrap import append_named, identity
-from lcm.memory.session.live import heartbeat_ids
-from lcm.memory.session.preparer import MessagePreparer, live_message
+from lcm.memory.session import MessagePreparer, heartbeat_ids, live_message
+from lcm.memory.session_bootstrap import append_named, identity
 from lcm.records.conversation import Message
+from lcm.store.context import hidden_ids, hide
+from lcm.store.conversations import open_session
 from lcm.store.messages import read_messages
-from lcm.store.sessions import hidden_ids, hide, open_session
 from lcm.store.store import Store
 
 

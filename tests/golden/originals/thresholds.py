@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lcm.javascript import is_finite_number, to_number, trim
-from lcm.memory.session.rules import matches
+from lcm.memory.session import matches
 
 _PROVIDER = ("provider", "providerId")
 _MODEL = ("model", "modelId")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.language_model.json_reply import object_in
+from lcm.language_model.replies import object_in
 
 JSON = st.recursive(
     st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=5

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lcm.errors import AuthError, ModelError, UnansweredError
-from lcm.language_model import openai_compatible
+from lcm.language_model import openai_compatible as openai_compatible
 from lcm.language_model.openai_compatible import OpenAiCompatible
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving

@@ -9,8 +9,7 @@ import pytest
 
 from lcm.errors import ModelError
 from lcm.faults import counting
-from lcm.language_model.none import NoModel
-from lcm.language_model.recorded import Recorded
+from lcm.language_model.replies import NoModel, Recorded
 
 
 class Counting:

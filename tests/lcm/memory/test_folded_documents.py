@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lcm.compaction.summary_documents.searchable import Covered, SearchableSummaries
+from lcm.compaction.summary_documents import Covered, SearchableSummaries
 from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
@@ -18,9 +18,7 @@ from lcm.records.document import AuthoredNode, Candidate
 from lcm.records.query import Query
 from lcm.records.summary import GuidanceShard, Summary
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.recovery.failure import FailureRule
-from lcm.retrieval.recovery.fetch import Fetch
-from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
+from lcm.retrieval.recovery.fetch import FailureRule, Fetch, RawTurnRecovery
 from lcm.store.store import Store
 from tests.lcm.memory.test_turns import compacting, turns
 from tests.lcm.writing.admission.tables import Deciding

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Scopes
+from lcm.memory.scopes import Scopes
 from tests.conftest import ROOT
 from tests.lcm.context.recall.dags import talk
 from tests.support.scope_graphs import drawn_system

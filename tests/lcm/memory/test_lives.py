@@ -14,16 +14,12 @@ from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import ACTIONS, Candidate
 from lcm.records.query import Query
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
-from lcm.retrieval.reinforcement.recall import Recall
-from lcm.writing.admission.amac import Amac
-from lcm.writing.admission.utility import FixedUtility
-from lcm.writing.annotation.rules import Rules
-from lcm.writing.deduplication.judge_rule import RuleJudge
-from lcm.writing.deduplication.merge_rule import LineMerge
-from lcm.writing.deduplication.nearest import NearestDocuments
-from lcm.writing.extraction.verbatim import Verbatim
+from lcm.retrieval.decay import Weibull
+from lcm.retrieval.reinforcement import DecayTiers, Recall
+from lcm.writing.admission.amac import Amac, FixedUtility
+from lcm.writing.annotation import Rules
+from lcm.writing.deduplication import LineMerge, NearestDocuments, RuleJudge
+from lcm.writing.extraction.said import Verbatim
 from tests.lcm.memory.test_turns import Speechless
 from tests.support.standing import standing_documents
 from tests.support.workspaces import LINES, minute, queries, system, transcript

@@ -7,9 +7,8 @@ from lcm.memory.memory import Memory
 from lcm.records.context import ContextItem
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.raw_score import RawScore
-from lcm.retrieval.ranking.stages.related import Related
+from lcm.retrieval.ranking.stages.scores import RawScore
+from lcm.retrieval.ranking.stages.selection import Limit, Related
 from lcm.retrieval.source.indexes import Lexical
 from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import minute, system, transcript

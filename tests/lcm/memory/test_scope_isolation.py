@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Scopes
+from lcm.memory.scopes import Scopes
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query

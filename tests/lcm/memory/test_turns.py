@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.guidance.none import NoGuidance
-from lcm.compaction.guidance.protected import ProtectedGuidance
+from lcm.compaction.clustering import Clustering
+from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import ModelError
 from lcm.memory.memory import Memory
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from lcm.memory.system import System
 from lcm.protocols.compaction import Guidance
 from lcm.protocols.context import ContextRequest

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lcm.errors import StoreError
-from lcm.retrieval.saved_file import let_go, read_index, write_index
+from lcm.retrieval.indexing import let_go, read_index, write_index
 
 SETTINGS = {"kind": "test", "dim": 3}
 

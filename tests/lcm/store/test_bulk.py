@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lcm.records.conversation import Transcript
-from lcm.store.connection import LOG_BYTES
+from lcm.store.sqlite import LOG_BYTES
 from lcm.store.store import Store
 from pipelines.config.arguments import CommandArguments
 from pipelines.steps.recall import opened_store
@@ -64,7 +64,7 @@ def test_what_lies_beside_the_file_stays_small_while_it_grows(tmp_path: Path) ->
 
 
 def test_a_log_that_grew_is_cut_when_the_file_has_taken_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcm.store.connection.LOG_BYTES", MOST_BESIDE)
+    monkeypatch.setattr("lcm.store.sqlite.LOG_BYTES", MOST_BESIDE)
     path, seen = tmp_path / "memory.db", list[int]()
     with Store(path) as store:
         store.ingest_pieces(watched(path, seen), TOKENS)

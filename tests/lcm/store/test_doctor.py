@@ -12,14 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import StoreError
-from lcm.memory.session.preparer import live_message
+from lcm.memory.session import live_message
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import FALLBACK_MARK, Summary
-from lcm.store.derived import FULL_TEXT, rebuild_words, recompute_totals, write_parts_texts
-from lcm.store.doctor import DoctorCheck, Numbering, broken_lineage, mark_of, scan
-from lcm.store.migrations import run_script
-from lcm.store.sessions import hide
-from lcm.store.store import Store
+from lcm.store.context import hide
+from lcm.store.doctor import (
+    FULL_TEXT,
+    DoctorCheck,
+    Numbering,
+    broken_lineage,
+    mark_of,
+    rebuild_words,
+    recompute_totals,
+    scan,
+)
+from lcm.store.messages import write_parts_texts
+from lcm.store.store import Store, run_script
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import read_transcripts
 from tests.lcm.store.contents import TOKENS, dump, talk

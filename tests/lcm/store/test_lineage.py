@@ -1,7 +1,7 @@
 """The walk over lineage: everything beneath a summary, in order, even where summaries run in circles."""
 
-from lcm.store.lineage import beneath, depth_first, messages_beneath, walk
 from lcm.store.store import Store
+from lcm.store.summaries import beneath, depth_first, messages_beneath, walk
 from tests.lcm.context.recall.dags import fold, talk
 
 

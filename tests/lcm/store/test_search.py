@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.store.conversations import conversation_rows
-from lcm.store.query_text import excerpt, like_terms, match_expression
 from lcm.store.search import (
     COVERED,
     MESSAGES,
@@ -21,7 +20,10 @@ from lcm.store.search import (
     Order,
     SearchBounds,
     SearchSubject,
+    excerpt,
     find,
+    like_terms,
+    match_expression,
     message_hits,
     scan,
     summary_hits,

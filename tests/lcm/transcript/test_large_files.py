@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import StoreError
-from lcm.memory.session.preparer import Exploration, live_message
+from lcm.memory.session import Exploration, live_message
 from lcm.records.conversation import LargeFile, Message
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units

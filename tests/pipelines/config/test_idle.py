@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from lcm.errors import LcmError
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.frames import best_first
 from pipelines.config import building
 from pipelines.config.idle import alike_notes, idle_note
 from pipelines.steps.point import READ

@@ -22,7 +22,7 @@ def test_parts_equal_those_that_hydra_makes(system: str | None) -> None:
 
 
 def test_a_refusal_names_the_node_and_has_its_cause() -> None:
-    plain = {"a": [{"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 0}]}
+    plain = {"a": [{"_target_": "lcm.retrieval.ranking.stages.selection.Limit", "n": 0}]}
     with pytest.raises(RefusedError) as refused:
         instantiated(plain, "top", get_object)
     assert refused.value.path == "top.a[0]"

@@ -11,7 +11,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from lcm.consent import COMMANDS
-from lcm.plugins.settings.table import at
+from lcm.plugins.settings.tables import at
 from pipelines.config import conf_folder
 from pipelines.config.building import as_written
 from pipelines.config.composition import composed_whole, quoted, without_hydra

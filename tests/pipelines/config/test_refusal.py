@@ -24,7 +24,7 @@ def test_a_wrong_choice_beside_a_setting_that_stands_twice_is_told() -> None:
 
 def test_choices_of_a_searched_folder_are_known_wherever_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "decay").mkdir()
-    (tmp_path / "decay" / "mine.yaml").write_text("_target_: lcm.retrieval.decay.none.NoDecay\n")
+    (tmp_path / "decay" / "mine.yaml").write_text("_target_: lcm.retrieval.decay.NoDecay\n")
     with pytest.raises(LcmError) as refused:
         read(["decay=mine", "means.foo=1", f"hydra.searchpath=[file://{tmp_path}]"])
     assert str(refused.value).startswith("means.foo: no such key")

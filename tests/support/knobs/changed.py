@@ -10,7 +10,7 @@ from typing import Any
 from eval.dataset.ledger import Correction, ledger_text
 from eval.dataset.sample import bundled_directory
 from lcm.retrieval.embedder.export import find_export
-from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256
+from lcm.retrieval.embedder.onnx import WEIGHTS_SHA256
 from tests.conftest import ROOT
 from tests.eval.dataset import test_dialogsum as dialogsum
 from tests.eval.dataset import test_personamem_files as personamem
@@ -79,7 +79,7 @@ TEMPORAL_PATTERNS = (
     *("how many days", "how long", "before or after", "since or between", "first or earlier", "when did"),
 )
 ANOTHER_MODEL = {"directory": lambda here: str(here / "another"), "file": "another.onnx", "threads": 1}
-LIMITED = {"limit": {"_target_": "lcm.retrieval.ranking.stages.limit.Limit", "n": 3}}
+LIMITED = {"limit": {"_target_": "lcm.retrieval.ranking.stages.selection.Limit", "n": 3}}
 
 CHANGED: Mapping[str, Any] = {
     "config:judgements": lambda here: _written(here / "qrels", "q0 0 m3 1\n"),
@@ -267,6 +267,8 @@ CHANGED: Mapping[str, Any] = {
     "recall/default:rules": "original",
     "recall/lossless_claw:order": "relevance",
     "recall/lossless_claw:rules": "corrected",
+    "recall/lossless_claw_0_15:order": "relevance",
+    "recall/lossless_claw_0_15:rules": "corrected",
     **{
         f"recovery/{name}:{key}": value
         for name in RECOVERIES
@@ -305,7 +307,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"session/{name}:ignore_patterns": ["agent:*:cron:**"] for name in SESSIONS},
     **{f"session/{name}:stateless_patterns": ["agent:*:subagent:**"] for name in SESSIONS},
     **{
-        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}
+        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.chain.Truncate"}
         for name in SESSIONS
     },
     "session/default:bootstrap_max_tokens": 6000,

@@ -15,13 +15,13 @@ WEIGHTED = ("plain_sum", "reciprocal_rank", "weighted_sum", "lancedb_pro_tuned")
 
 FURTHER_VECTORS = {
     "_target_": "lcm.retrieval.ranking.evidence.vector_evidence.FurtherVectorEvidence",
-    "embedder": {"_target_": "lcm.retrieval.embedder.token_sum.TokenSum", "dim": 64},
+    "embedder": {"_target_": "lcm.retrieval.embedder.hashing.TokenSum", "dim": 64},
 }
 RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")
 LANCEDB_PRO = ("lancedb_pro", "lancedb_pro_beta11")
 LOSSLESS = ("lossless", "lossless_claw")
 FOLDINGS = (*LOSSLESS, "lossless_claw_0_15")
-SESSIONS = RECALLS = ("default", "lossless_claw")
+SESSIONS = RECALLS = ("default", "lossless_claw", "lossless_claw_0_15")
 CONTINUITIES = ("continuity", "libravdb")
 KINDS = ("known_item", "successor", "later_mention", "tool_result", "written")
 """Of questions, those that count words."""

@@ -7,7 +7,7 @@ from eval.questions.making.kind import Draft
 from eval.questions.making.statements import content_units, statements
 from eval.questions.making.talk import Talk
 from lcm.checks import check_range
-from lcm.language_model.json_reply import names, object_in
+from lcm.language_model.replies import names, object_in
 from lcm.protocols.models import LanguageModel
 from lcm.retrieval.ranking.evidence.text_facts import content_words
 from lcm.text import stem

@@ -10,10 +10,9 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.columns import Places, numbers_of
 from lcm.protocols.retrieval import Batch, Source
-from lcm.retrieval.frames import beside, taken
+from lcm.retrieval.frames import beside, places, query_runs, taken
 from lcm.retrieval.ranking.evidence.talk import Talk, talk_of, told_apart
 from lcm.retrieval.ranking.evidence.text_evidence import says_i, spans
-from lcm.retrieval.ranking.ordering import places, query_runs
 from lcm.retrieval.source.candidates import POOLED, asked, filled
 
 _UNRANKED = 2**31

@@ -17,11 +17,9 @@ from scipy.sparse import csr_array
 from lcm.protocols.columns import Numbers, Places
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import EXCHANGE_SPEAKER
-from lcm.retrieval.frames import beside, columns_of
+from lcm.retrieval.frames import CUT_KINDS, beside, columns_of, query_runs
 from lcm.retrieval.lookup import KeptBeside, places_of
 from lcm.retrieval.ranking.evidence.text_facts import FORM, Speakers, author_of, read_text
-from lcm.retrieval.ranking.ordering import query_runs
-from lcm.retrieval.ranking.turns import CUT_KINDS
 from lcm.retrieval.source.candidates import POOLED
 from lcm.text import is_cyrillic, stem
 

@@ -18,9 +18,9 @@ from lcm.protocols.columns import Numbers, Places
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval import bm25
+from lcm.retrieval.frames import query_runs
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
 from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, talk_of, told_apart, with_evidence
-from lcm.retrieval.ranking.ordering import query_runs
 
 _log = logging.getLogger(__name__)
 Rows = npt.NDArray[np.float32]

@@ -16,9 +16,16 @@ from lcm.protocols.writing import Assessment, Neighbour
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Document
 from lcm.text import words_in
-from lcm.writing.admission.amac import Amac, max_similarity, recency_gap
-from lcm.writing.admission.confidence import common_length, f1, spans, support
-from lcm.writing.admission.utility import Utility
+from lcm.writing.admission.amac import (
+    Amac,
+    Utility,
+    common_length,
+    f1,
+    max_similarity,
+    recency_gap,
+    spans,
+    support,
+)
 from tests.golden.components import component, fields_of, milliseconds
 from tests.golden.originals.admission_settings import PluginAdmission, normalised
 from tests.golden.originals.row_fields import memory_category

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from lcm.protocols.columns import Columns
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
-from lcm.retrieval.ranking.stages.time_decay import effective_half_life as lengthened
-from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
+from lcm.retrieval.decay import Weibull
+from lcm.retrieval.ranking.stages.scores import DecayBoost
+from lcm.retrieval.ranking.stages.scores import effective_half_life as lengthened
+from lcm.retrieval.reinforcement import DecayTiers
 from tests.golden.adapters.lancedb_pro import ranking
 from tests.golden.components import component
 from tests.golden.originals import row_metadata as metadata

@@ -16,6 +16,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Admission, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Decision, Document
+from lcm.writing.admission.amac import AdmitAll
 from lcm.writing.admission.intake import (
     Change,
     DocumentAnnotated,
@@ -25,9 +26,8 @@ from lcm.writing.admission.intake import (
     IntakeContext,
     IntakeResult,
 )
-from lcm.writing.admission.none import AdmitAll
-from lcm.writing.annotation.rules import expiry, temporal_type
-from lcm.writing.deduplication.nearest import NearestDocuments, atomic_preference, cosine_of_score, preference, token
+from lcm.writing.annotation import expiry, temporal_type
+from lcm.writing.deduplication import NearestDocuments, atomic_preference, cosine_of_score, preference, token
 from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, appended, fact_key
 from tests.golden.adapters.lancedb_pro.admission import (
     Listed,

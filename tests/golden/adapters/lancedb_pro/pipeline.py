@@ -9,10 +9,10 @@ import polars as pl
 from lcm.errors import LcmError
 from lcm.javascript import clamp_int, utf16_length
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.decay.weibull import Weibull
+from lcm.retrieval.decay import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
-from lcm.retrieval.reranker.blending import RerankItem, first, with_replies
+from lcm.retrieval.reranker import RerankItem, first, with_replies
 from lcm.retrieval.source.indexes import Hybrid, QueryExpansion
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.lancedb_pro.decay import configured, life, memories

@@ -11,12 +11,15 @@ import polars as pl
 from lcm.javascript import clamp_int, utf16_length
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Stage
-from lcm.retrieval.ranking.stages.clamp import clamp01, clamp01_with_floor
-from lcm.retrieval.ranking.stages.diversity import Diversity
-from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight
-from lcm.retrieval.ranking.stages.length_normalization import LengthNormalization
-from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
-from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.ranking.stages.repetition import Diversity
+from lcm.retrieval.ranking.stages.scores import (
+    ImportanceWeight,
+    LengthNormalization,
+    RecencyBoost,
+    TimeDecay,
+    clamp01,
+    clamp01_with_floor,
+)
 from lcm.writing.noise import is_noise
 from tests.golden.components import documents_batch
 from tests.golden.originals import row_metadata as metadata

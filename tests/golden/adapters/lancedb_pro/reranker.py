@@ -14,10 +14,8 @@ import requests
 from lcm.protocols.columns import Columns
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.reranker.blending import Blend
-from lcm.retrieval.reranker.cosine import Cosine
-from lcm.retrieval.reranker.remote import Remote, rerank_items
-from lcm.retrieval.reranker.remote import rerank_request as request_of
+from lcm.retrieval.reranker import Blend, Cosine, Remote, rerank_items
+from lcm.retrieval.reranker import rerank_request as request_of
 from tests.golden.adapters.lancedb_pro.fusion import number
 from tests.golden.components import component, documents_batch
 

@@ -1,4 +1,4 @@
-"""memory-lancedb-pro's vectors of scopes onto `lcm.memory.scopes.scopes`."""
+"""memory-lancedb-pro's vectors of scopes onto `lcm.memory.scopes`."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lcm.javascript import trim
-from lcm.memory.scopes.scopes import Scopes, is_bypass_id, parse_agent_id
+from lcm.memory.scopes import Scopes, is_bypass_id, parse_agent_id
 from lcm.records.document import GLOBAL_SCOPE
 from tests.golden.components import component
 

@@ -10,9 +10,8 @@ from lcm.memory.live_documents import DocumentTimeline
 from lcm.protocols.retrieval import Batch
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import GLOBAL_SCOPE, Document
-from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
-from lcm.retrieval.ranking.stages.min_score import MinScore
-from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.ranking.stages.scores import InverseDistance, RawScore
+from lcm.retrieval.ranking.stages.selection import MinScore
 from lcm.retrieval.source.candidates import describe
 from lcm.retrieval.source.indexes import Dense, Lexical
 from lcm.store.store import Store

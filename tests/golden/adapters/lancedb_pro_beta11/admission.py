@@ -7,8 +7,7 @@ from typing import Any
 
 from lcm.errors import ModelError
 from lcm.records.document import Candidate
-from lcm.writing.admission.amac import GROUNDING, Amac
-from lcm.writing.admission.utility import Utility
+from lcm.writing.admission.amac import GROUNDING, Amac, Utility
 from tests.golden.adapters.lancedb_pro import admission as older
 from tests.golden.components import component
 from tests.golden.originals.admission_settings import batch_size, normalised

@@ -8,7 +8,7 @@ import polars as pl
 
 from lcm.javascript import clamp_int
 from lcm.retrieval.ranking.routed import RoutedRanking
-from lcm.retrieval.ranking.stages.related import Related
+from lcm.retrieval.ranking.stages.selection import Related
 from tests.golden.adapters.lancedb_pro import pipeline
 from tests.golden.adapters.lancedb_pro_beta11.retrieval import BETA11
 

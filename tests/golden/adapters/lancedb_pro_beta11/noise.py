@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
+from lcm.retrieval.ranking.stages.selection import NoiseFilter
 from lcm.writing.extraction.llm import strip_envelope as stripped
 from tests.golden.components import component, documents_batch
 from tests.lcm.retrieval.decay.frames import rows

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from lcm.errors import LcmError
-from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
+from lcm.retrieval.ranking.stages.scores import DecayBoost
 from tests.golden.adapters.lancedb_pro import pipeline
 from tests.golden.adapters.lancedb_pro.decay import boosted, configured, search_boost
 from tests.golden.originals.categories import columns_of, row_category, row_is_of_category

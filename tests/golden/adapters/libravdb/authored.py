@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from lcm.context.authored.files import AuthoredFiles, front_matter, lines_of, nodes_of
-from lcm.writing.dream.promotion import DiaryEntry, diary_entries, promotion
-from lcm.writing.dream.query import asks_for_dreams
+from lcm.context.authored import AuthoredFiles, front_matter, lines_of, nodes_of
+from lcm.writing.dream import DiaryEntry, asks_for_dreams, diary_entries, promotion
 from tests.golden.components import component, fields_of
 from tests.golden.originals import authored_digest as digest
 

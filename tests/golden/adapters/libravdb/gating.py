@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lcm.retrieval.embedder.token_sum import TokenSum
+from lcm.retrieval.embedder.hashing import TokenSum
 from lcm.token_estimator import CodePoints
 from lcm.writing.admission.gating import Gating
 from tests.golden.components import component, fields_of

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lcm.plugins.settings import daemon_environment as daemon
+from lcm.plugins.settings import environment as daemon
 from lcm.records.conversation import JournalEntry
-from lcm.store.sessions import add_entry, read_entries
+from lcm.store.conversations import add_entry, read_entries
 from lcm.store.store import Store
 from tests.golden.components import instant
 from tests.golden.originals.memory_search import Bridge

@@ -9,7 +9,7 @@ import polars as pl
 
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import GLOBAL_SCOPE
-from lcm.retrieval.ranking.ordering import best_first
+from lcm.retrieval.frames import best_first
 from lcm.retrieval.source.by_scope import pooled
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.store.documents import DOCUMENT_SCHEMA

@@ -17,7 +17,7 @@ from lcm.records.query import Recalled
 from lcm.records.summary import Summary
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.store.documents import DOCUMENT_SCHEMA
-from lcm.writing.dream.query import asks_for_dreams
+from lcm.writing.dream import asks_for_dreams
 from tests.golden.adapters.libravdb import plugin_settings
 from tests.golden.adapters.libravdb.assembly import authored_of, configured, message_of
 from tests.golden.components import asking, component, documents_batch, instant

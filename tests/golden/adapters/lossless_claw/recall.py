@@ -1,19 +1,20 @@
 """lossless-claw's vectors of search, expansion and grants onto our components."""
 
-import re
+import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from lcm.clock import EPOCH, parse_instant
 from lcm.context.recall.expansion import distilled_text, expand, shortened
-from lcm.context.recall.grants import DEFAULT_DEPTH, DEFAULT_TOKEN_CAP, DEFAULT_TTL_SECONDS, Grants
+from lcm.context.recall.grants import Grant
+from lcm.context.recall.grep import grep_text
 from lcm.context.recall.reader import DescribedSummary
 from lcm.context.recall.recall import Recall, route
-from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import Summary
-from lcm.store.query_text import contains_cjk, excerpt, like_pattern, like_terms, match_expression
+from lcm.store.search import contains_cjk, excerpt, like_pattern, like_terms, match_expression
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.token_estimator import Utf16Units
@@ -52,11 +53,36 @@ def full_text_search(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def grep_tool(case: dict[str, Any]) -> dict[str, Any]:
+    asked, between = case["params"], {}
+    for name in {"since", "before"} & asked.keys():
+        try:
+            between[name] = parse_instant(asked[name])
+        except ValueError:
+            return _refused(f"{name} must be a valid ISO timestamp.")
     with Store() as store:
         fill(store, case["dag"])
-        tools = Tools(recall(), recall().on(store), lambda: EPOCH, "talk")
-        reply = tools.call("lcm_grep", case["params"])
-    return {"text": reply.text, "details": {_snake(key): value for key, value in reply.details.items()}}
+        try:
+            found = (
+                recall()
+                .on(store)
+                .grep(
+                    asked["pattern"].strip(),
+                    mode=asked.get("mode", "regex"),
+                    scope=asked.get("scope", "both"),
+                    conversation=None if asked.get("allConversations") else asked.get("conversationId", 1),
+                    limit=asked.get("limit"),
+                    **between,
+                )
+            )
+        except ValueError:
+            return _refused("`since` must be earlier than `before`.")
+    text = grep_text(replace(found, notes=()), recall().max_result_chars)  # the original tells of no refusal
+    counts = {"message_count": len(found.messages), "summary_count": len(found.summaries)}
+    return {"text": text, "details": {**counts, "total_matches": found.total}}
+
+
+def _refused(error: str) -> dict[str, Any]:
+    return {"text": json.dumps({"error": error}, indent=2), "details": {"error": error}}
 
 
 def retrieval_expand(case: dict[str, Any]) -> dict[str, Any]:
@@ -97,36 +123,36 @@ def retrieval_expand(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def expansion_auth(case: dict[str, Any]) -> dict[str, Any]:
-    grants, now = Grants(), EPOCH
-    asked = case["create"]
+    now, asked = EPOCH, case["create"]
     ttl_ms = asked["ttl_ms"]
-    grant = grants.create(
-        asked["conversations"],
-        now,
-        summary_ids=asked["summary_ids"] or (),
-        max_depth=asked["max_depth"] or DEFAULT_DEPTH,
-        token_cap=asked["token_cap"] or DEFAULT_TOKEN_CAP,
-        ttl_seconds=DEFAULT_TTL_SECONDS if ttl_ms is None else ttl_ms / 1000,
-    )
+    given = {
+        "summary_ids": tuple(asked["summary_ids"] or ()),
+        "max_depth": asked["max_depth"],
+        "token_cap": asked["token_cap"],
+        "ttl_seconds": ttl_ms and ttl_ms / 1000,
+    }
+    set_ones = {name: value for name, value in given.items() if value}
+    grant = Grant(tuple(asked["conversations"]), lambda: now, **set_ones)
     steps: list[Any] = []
     for step in case["steps"]:
         if step["op"] == "advance_ms":
             now += timedelta(milliseconds=step["ms"])
             steps.append(None)
         elif step["op"] == "revoke":
-            steps.append({"revoked": grants.revoke(grant.grant_id)})
+            grant.revoke()
+            steps.append({"revoked": True})
         elif step["op"] == "remaining":
-            steps.append({"remaining": grants.remaining(grant.grant_id, now)})
+            steps.append({"remaining": None if grant.ended_because else grant.left})
         else:
-            asks, within = (step["conversation"], step["summary_ids"]), (step["max_depth"], step["token_cap"])
+            asks, within = ([step["conversation"]], step["summary_ids"]), (step["max_depth"], step["token_cap"])
             try:
-                allowed = grants.authorize(grant.grant_id, *asks, now, depth=within[0], token_cap=within[1])
-                left = grants.consume(grant.grant_id, step["result_tokens"], now)
+                allowed = grant.allowed(*asks, depth=within[0], token_cap=within[1])
+                grant.take(step["result_tokens"])
             except GrantError as error:
                 steps.append({"ok": False, "error": str(error)})
                 continue
             found = fields_of(allowed, "effective_depth=depth effective_token_cap=token_cap")
-            steps.append({"ok": True, **found, "remaining_after": left})
+            steps.append({"ok": True, **found, "remaining_after": grant.left})
     lasts_ms = round((grant.expires_at - EPOCH) / timedelta(milliseconds=1))
     defaults = {"max_depth": grant.max_depth, "token_cap": grant.token_cap, "ttl_ms": lasts_ms}
     return {"defaults": defaults, "steps": steps}
@@ -200,7 +226,3 @@ def fill(store: Store, dag: dict[str, Any]) -> None:
                 source_ids=tuple(sources),
             )
             insert_summary(connection, 1, summary)
-
-
-def _snake(key: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()

@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from lcm.javascript import utf16_length
-from lcm.memory.session.bootstrap import bootstrap
-from lcm.memory.session.live import before_reset, session_end
-from lcm.memory.session.preparer import Exploration, MessagePreparer, live_message
-from lcm.memory.session.rules import SessionRules, matches
+from lcm.memory.session import (
+    Exploration,
+    MessagePreparer,
+    SessionRules,
+    follow_host,
+    live_message,
+    matches,
+)
+from lcm.memory.session_bootstrap import bootstrap
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary
 from lcm.store.context import read_context
-from lcm.store.sessions import open_session
+from lcm.store.conversations import open_session
 from lcm.store.store import Store
 from lcm.store.summaries import insert_summary
 from lcm.transcript.file_blocks import extension, file_blocks
@@ -203,11 +208,8 @@ def session_lifecycle(case: dict[str, Any]) -> dict[str, Any]:
             else:
                 _put_summary(store, session_id, key, number, item["depth"])
         for number, step in enumerate(case["steps"]):
-            if step["op"] == "before_reset":
-                before_reset(store, listening.rules, NOW, step["reason"], session_id, key)
-            elif step["op"] == "session_end":
-                following = (step.get("next_session_id", ""), step.get("next_session_key", ""))
-                session_end(store, listening.rules, NOW, step.get("reason", ""), session_id, key, *following)
+            if step["op"] in ("before_reset", "session_end"):
+                follow_host(store, listening.rules, NOW, step["op"], session_id, {**step, "session_key": key})
             else:
                 said = live_message({"role": "user", "content": f"after {number}"}, step["session_id"], NOW)
                 ingest(store, [said], listening, NOW, step["session_id"], key)

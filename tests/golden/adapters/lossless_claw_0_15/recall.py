@@ -1,10 +1,10 @@
 """Vectors of search of lossless-claw 0.15.3 onto our components."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from lcm.clock import parse_instant
-from lcm.context.recall.grep import SORTS
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import Summary
 from lcm.store.store import Store
@@ -18,16 +18,19 @@ _TOKENS = Utf16Units()
 
 def grep_sort(case: dict[str, Any]) -> dict[str, Any]:
     recall = component("recall=lossless_claw_0_15", "recall", pipeline="recall")
-    order = {sort: order for order, sort in SORTS.items()}.get(case.get("sort"))
+    order = {"recency": "time", "relevance": "relevance", "hybrid": "hybrid"}.get(case.get("sort"), recall.order)
     with Store() as store:
         _fill(store, case["documents"], case["kind"])
-        found = recall.on(store).grep(
-            case["query"],
-            mode=case["mode"],
-            scope=case["kind"],
-            limit=case.get("limit"),
-            order=order,
-            now=_NOW,
+        found = (
+            replace(recall, order=order)
+            .on(store)
+            .grep(
+                case["query"],
+                mode=case["mode"],
+                scope=case["kind"],
+                limit=case.get("limit"),
+                now=_NOW,
+            )
         )
     hits = found.summaries or found.messages
     places = [int(hit.summary_id if case["kind"] == "summaries" else hit.message_id) for hit in hits]

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lcm.plugins.settings.table import put
-from lcm.plugins.settings.tables import named_table
+from lcm.plugins.settings.tables import named_table, put
 from tests.golden.originals.lossless_claw_settings import resolve
 
 

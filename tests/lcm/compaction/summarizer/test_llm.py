@@ -8,9 +8,8 @@ import pytest
 
 from lcm.compaction.summarizer.llm import Llm, prompt, system_prompt, within
 from lcm.errors import AuthError, ModelError, UnansweredError, UnrecordedReplyError
-from lcm.language_model.none import NoModel
 from lcm.language_model.openai_compatible import OpenAiCompatible
-from lcm.language_model.recorded import Recorded
+from lcm.language_model.replies import NoModel, Recorded
 from lcm.records.summary import SummaryRequest, SummaryResult
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
 from tests.support.language_models import Failing, Replying

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.assembly.budget_shares import OversizedHardError
 from lcm.context.assembly.continuity import Continuity
-from lcm.context.assembly.memory_header import SECTIONS, entry, verbatim
+from lcm.context.assembly.parts import SECTIONS, OversizedHardError, entry, verbatim
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
-from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
+from lcm.retrieval.recovery.fetch import RawTurnRecovery
 from pipelines.config import building, composition
 from tests.lcm.context.assembly.remembered import WORDS, answers, authored, conversations
 from tests.support.left_out import check_left_out

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.authored.files import blocks, lines_of
+from lcm.context.authored import blocks, lines_of
 from lcm.errors import LcmError
 from lcm.records.rules import Rules
 

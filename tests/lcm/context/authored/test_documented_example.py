@@ -3,8 +3,8 @@
 import re
 
 from lcm.compaction.guidance.clauses import ClauseRules
-from lcm.context.authored.files import nodes_of
-from lcm.writing.dream.promotion import diary_entries
+from lcm.context.authored import nodes_of
+from lcm.writing.dream import diary_entries
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "authored.md").read_text()

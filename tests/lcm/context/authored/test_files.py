@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.context.authored.files import AuthoredFiles, check_hard_budget
+from lcm.context.authored import AuthoredFiles, check_hard_budget
 from lcm.errors import LcmError
 from lcm.records.document import AuthoredNode
 

@@ -1,6 +1,6 @@
 """The head of a Markdown file."""
 
-from lcm.context.authored.files import FrontMatter, front_matter, is_tagged, lines_of
+from lcm.context.authored import FrontMatter, front_matter, is_tagged, lines_of
 from lcm.records.rules import Rules
 
 BETWEEN_MARKS = {

@@ -8,7 +8,7 @@ import pytest
 
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.assembly.continuity import Continuity
-from lcm.context.authored.files import AuthoredFiles
+from lcm.context.authored import AuthoredFiles
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.store.documents import read_nodes

@@ -1,7 +1,7 @@
 """Nodes: which tier a block is of, and what it carries."""
 
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.context.authored.files import dangling_hops, in_authored_order, nodes_of
+from lcm.context.authored import dangling_hops, in_authored_order, nodes_of
 from lcm.records.document import AuthoredNode
 
 TEXT = """\

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.context.authored.files import SelectedFile, selected_files
+from lcm.context.authored import SelectedFile, selected_files
 from lcm.errors import LcmError
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lcm.compaction.summary_id import summary_id
-from lcm.context.answerer.extractive import Extractive
+from lcm.compaction.context_totals import summary_id
+from lcm.context.answerer import Extractive
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.records.conversation import Message, Part, Transcript
@@ -45,7 +45,7 @@ def holding(name: str, file: str, text: str, least_tokens: int, explored: str) -
 
 def lent(configured: Recall, store: Store, conversations: Sequence[int] = (1,), **within: Any) -> Reader:
     """A reader within a grant."""
-    return configured.grant_access(configured.on(store), conversations, lambda: START, **within)[1]
+    return configured.grant_access(configured.on(store), conversations, lambda: START, **within)
 
 
 def fold(store: Store, name: str, first: int, count: int, words: str) -> str:

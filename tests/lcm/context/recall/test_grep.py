@@ -75,18 +75,19 @@ def test_a_query_beyond_the_limit_is_refused_and_one_within_it_is_answered_or_re
 
 def test_words_are_sorted_as_asked(store: Store) -> None:
     talk(store, "talk", ["goat goat goat", "a goat " + "and more " * 9, "goat goat"])
-    reader = recall(rules="0.15", order="time").on(store)
+    readers = {order: recall(rules="0.15", order=order).on(store) for order in ("time", "relevance", "hybrid")}
 
-    def order(**asked: Any) -> list[str]:
-        return [hit.snippet[:9] for hit in reader.grep("goat", mode="full_text", scope="messages", **asked).messages]
+    def told(order: str, **asked: Any) -> list[str]:
+        found = readers[order].grep("goat", mode="full_text", scope="messages", **asked).messages
+        return [hit.snippet[:9] for hit in found]
 
-    assert order() == ["goat goat", "a goat an", "goat goat"]
-    assert order(order="relevance")[2] == order(order="hybrid")[2] == "a goat an"
-    first = reader.grep("goat", mode="full_text", scope="messages", order="relevance").messages[0]
+    assert told("time") == ["goat goat", "a goat an", "goat goat"]
+    assert told("relevance")[2] == told("hybrid")[2] == "a goat an"
+    (first, *_) = readers["relevance"].grep("goat", mode="full_text", scope="messages").messages
     long_after = first.created_at + timedelta(days=10**5)
-    aged = reader.grep("goat", mode="full_text", scope="messages", order="hybrid", now=long_after).messages
+    aged = readers["hybrid"].grep("goat", mode="full_text", scope="messages", now=long_after).messages
     assert aged[0].message_id == first.message_id  # all are equally old by then
-    assert [hit.created_at for hit in reader.grep("goat", scope="messages", order="relevance").messages] == sorted(
+    assert [hit.created_at for hit in readers["relevance"].grep("goat", scope="messages").messages] == sorted(
         (hit.created_at for hit in aged), reverse=True
     )
 
@@ -96,9 +97,8 @@ def test_age_outweighs_rank_where_a_search_is_hybrid(store: Store) -> None:
     said = [("goat goat", old), ("a goat among others", new), ("kettle", new)]
     messages = [Message(f"m{n}", "user", text, "s", at) for n, (text, at) in enumerate(said)]
     store.ingest(Transcript("talk", tuple(messages)), TOKENS)
-    reader = recall().on(store)
     found = {
-        order: [hit.message_id for hit in reader.grep("goat", mode="full_text", order=order).messages]
+        order: [hit.message_id for hit in recall(order=order).on(store).grep("goat", mode="full_text").messages]
         for order in ("relevance", "hybrid", "time")
     }
     assert found == {"relevance": ["m0", "m1"], "hybrid": ["m1", "m0"], "time": ["m1", "m0"]}

@@ -8,7 +8,6 @@ import pytest
 
 from lcm.context.recall.expansion import distilled_text, named_item
 from lcm.context.recall.reader import DescribedFile, DescribedMessage, DescribedSummary, Reader, message_text
-from lcm.context.recall.tools import Tools
 from lcm.errors import GrantError, StoreError
 from lcm.records.conversation import Message, Part
 from lcm.store.store import Store
@@ -113,12 +112,3 @@ def test_a_lent_reader_takes_ids_within_its_grant_alone(store: Store) -> None:
         with pytest.raises(GrantError, match=f"does not cover '{outside}'"):
             reader.describe(outside)
     assert reader.grep("other:1", mode="full_text").total == 0
-
-
-def test_a_host_describes_a_message(store: Store) -> None:
-    configured = recall()
-    tools = Tools(configured, configured.on(store), lambda: START, "talk")
-    reply = tools.call("lcm_describe", {"id": "msg#2", "tokenCap": 100})
-    assert reply.details["recordedId"] == "wrote"
-    assert "[tool write] path: kettle.py" in reply.text
-    assert "tokens left out]" in reply.text

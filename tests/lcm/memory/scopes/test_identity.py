@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.memory.scopes.scopes import Scopes, identified
+from lcm.memory.scopes import Scopes, identified
 
 RULES = Scopes(definitions={"project:x": None}, agent_access={"ada": ["global", "agent:ada", "project:x"]})
 ADA = ("global", "agent:ada", "project:x", "reflection:agent:ada")

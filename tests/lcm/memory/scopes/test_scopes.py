@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.memory.scopes.scopes import BYPASS_IDS, Scopes
+from lcm.memory.scopes import BYPASS_IDS, Scopes
 
 IDS = st.sampled_from(["main", "alice", "bob", " main ", "agent:1", "日本"])
 NAMES = st.sampled_from(

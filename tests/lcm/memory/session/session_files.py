@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lcm.memory.session.preparer import MessagePreparer
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import MessagePreparer, SessionRules
 from lcm.records.conversation import Message
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
-from lcm.memory.session.bootstrap import BootstrapReport, bootstrap
-from lcm.memory.session.preparer import MessagePreparer, live_message
+from lcm.memory.session import MessagePreparer, live_message
+from lcm.memory.session_bootstrap import BootstrapReport, bootstrap
 from lcm.store.store import Store
 from tests.golden.originals.session_turns import ingest
 from tests.lcm.memory.session.session_files import HEADER, NOW, chain, entry, preparer, said, shown, write

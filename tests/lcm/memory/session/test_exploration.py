@@ -7,7 +7,7 @@ import pytest
 
 from lcm.errors import ModelError
 from lcm.javascript import utf16_length
-from lcm.memory.session.preparer import Exploration, text_sample
+from lcm.memory.session import Exploration, text_sample
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator import Utf16Units
 

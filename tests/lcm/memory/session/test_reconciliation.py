@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lcm.memory.session.bootstrap import compared, entry_id
+from lcm.memory.session_bootstrap import compared, entry_id
 from lcm.records.conversation import Message
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

@@ -3,9 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from lcm.memory.session.live import before_reset, session_end
-from lcm.memory.session.preparer import live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules, follow_host, live_message
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
@@ -38,7 +36,7 @@ def items(store: Store) -> list[str]:
 
 
 def test_a_reset_begins_an_empty_conversation_and_the_old_one_is_read_by_its_own_id(store: Store) -> None:
-    before_reset(store, SessionRules(), NOW, "reset", "s", "key")
+    follow_host(store, SessionRules(), NOW, "before_reset", "s", {"reason": "reset", "session_key": "key"})
     ingest(store, [user("e")], preparer(), NOW, "s", "key")
     assert said(store, "key") == shown(store, "key") == ["e"]
     assert said(store, "key#1") == ["a", "b", "c", "d"]
@@ -54,15 +52,17 @@ def test_a_reset_begins_an_empty_conversation_and_the_old_one_is_read_by_its_own
 
 def test_a_reset_of_an_empty_conversation_changes_nothing_and_of_none_makes_one(store: Store) -> None:
     for _ in range(2):
-        before_reset(store, SessionRules(), NOW, "reset", "s", "key")
-        before_reset(store, SessionRules(), NOW, "reset", "t", "other")
+        follow_host(store, SessionRules(), NOW, "before_reset", "s", {"reason": "reset", "session_key": "key"})
+        follow_host(store, SessionRules(), NOW, "before_reset", "t", {"reason": "reset", "session_key": "other"})
     assert sorted(store.conversations()["conversation_id"]) == ["key", "key#1", "other"]
 
 
 def test_an_end_goes_on_under_the_next_id_and_deleting_leaves_no_replacement(store: Store) -> None:
-    session_end(store, SessionRules(), NOW, "idle", "s", "key", "t")
+    follow_host(
+        store, SessionRules(), NOW, "session_end", "s", {"reason": "idle", "session_key": "key", "next_session_id": "t"}
+    )
     assert store.conversations()["conversation_id"].to_list() == ["key#1", "key"]
-    session_end(store, SessionRules(), NOW, "deleted", "t", "key")
+    follow_host(store, SessionRules(), NOW, "session_end", "t", {"reason": "deleted", "session_key": "key"})
     assert store.conversations()["conversation_id"].to_list() == ["key#1", "key#2"]
     ingest(store, [user("e", "t")], preparer(), NOW, "t", "key")
     assert said(store, "key") == ["e"]
@@ -70,10 +70,10 @@ def test_an_end_goes_on_under_the_next_id_and_deleting_leaves_no_replacement(sto
 
 def test_other_reasons_and_sessions_that_are_left_out_change_nothing(store: Store) -> None:
     for reason in ("", "new", "unknown"):
-        session_end(store, SessionRules(), NOW, reason, "s", "key")
-    before_reset(store, SessionRules(), NOW, "whim", "s", "key")
+        follow_host(store, SessionRules(), NOW, "session_end", "s", {"reason": reason, "session_key": "key"})
+    follow_host(store, SessionRules(), NOW, "before_reset", "s", {"reason": "whim", "session_key": "key"})
     for rules in (SessionRules(stateless_patterns=["key"]), SessionRules(ignore_patterns=["key"])):
-        before_reset(store, rules, NOW, "reset", "s", "key")
-        session_end(store, rules, NOW, "idle", "s", "key")
+        follow_host(store, rules, NOW, "before_reset", "s", {"reason": "reset", "session_key": "key"})
+        follow_host(store, rules, NOW, "session_end", "s", {"reason": "idle", "session_key": "key"})
     assert store.conversations()["conversation_id"].to_list() == ["key"]
     assert items(store) == ["S4", "S3", "key:4"]

@@ -5,14 +5,14 @@ from dataclasses import fields, replace
 import pytest
 import yaml
 
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules
 from tests.conftest import ROOT
 from tests.lcm.refusals import assert_refused
 
 
 def test_the_default_choice_is_the_class_default() -> None:
     values = yaml.safe_load((ROOT / "conf/session/default.yaml").read_text())
-    assert values.pop("_target_") == "lcm.memory.session.rules.SessionRules"
+    assert values.pop("_target_") == "lcm.memory.session.SessionRules"
     assert set(values) == {field.name for field in fields(SessionRules)}
     assert values.pop("leaf_chunk_tokens") == "${oc.select:compaction.leaf_chunk_tokens,20000}"
     assert replace(SessionRules(**values), ignore_patterns=(), stateless_patterns=()) == SessionRules()

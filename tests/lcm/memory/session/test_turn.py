@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.memory.session.preparer import live_message
-from lcm.memory.session.rules import SessionRules
+from lcm.memory.session import SessionRules, live_message
 from lcm.records.conversation import Message
 from lcm.store.store import Store
 from tests.golden.originals.session_turns import ingest

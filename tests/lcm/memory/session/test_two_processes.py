@@ -11,7 +11,7 @@ from tests.lcm.memory.session.session_files import chain, said, write
 
 SPEAKER = """
 import sys
-from lcm.memory.session.preparer import live_message
+from lcm.memory.session import live_message
 from tests.golden.originals.session_turns import ingest_turn
 from lcm.store.store import Store
 from tests.lcm.memory.session.session_files import NOW, preparer
@@ -25,7 +25,7 @@ with Store(sys.argv[1]) as store:
 BOOTSTRAPPER = """
 import sys
 from pathlib import Path
-from lcm.memory.session.bootstrap import bootstrap
+from lcm.memory.session_bootstrap import bootstrap
 from lcm.store.store import Store
 from tests.lcm.memory.session.session_files import NOW, preparer
 

@@ -15,9 +15,9 @@ from mcp.server import Server
 
 from lcm.errors import LcmError, MigrationError
 from lcm.memory.memory import Memory
-from lcm.memory.scopes.scopes import Scopes, identified
-from lcm.plugins.mcp.server import served
-from lcm.plugins.mcp.tools import TOOLS, AgentTools, OpenedMemory
+from lcm.memory.scopes import Scopes, identified
+from lcm.plugins.mcp_server import served
+from lcm.plugins.mcp_tools import TOOLS, AgentTools, OpenedMemory
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import fold, recall, talk
 from tests.lcm.store.contents import json_values
@@ -57,7 +57,7 @@ def lent(
     ):
         reader = configured.on(store, None if agent is None else asker.reads_conversation)
         if grant is not None:
-            _, reader = configured.grant_access(reader, reader.bounds(grant).conversations or (), lambda: NOW)
+            reader = configured.grant_access(reader, reader.bounds(grant).conversations or (), lambda: NOW)
         yield AgentTools(configured, reader, memory, asker, lambda: NOW)
 
 

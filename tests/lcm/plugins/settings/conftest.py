@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from lcm.plugins.settings.reading import ImportedSettings
-from lcm.plugins.settings.table import Table
-from lcm.plugins.settings.tables import TABLES, VERSIONS
+from lcm.plugins.settings.tables import TABLES, VERSIONS, Table
+from lcm.plugins.settings.translation import ImportedSettings
 from pipelines.config.preset_choices import Choices
 from pipelines.config.preset_config import RECALL, plugin_default, shipped_choices
 

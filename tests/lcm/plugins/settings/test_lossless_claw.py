@@ -3,9 +3,8 @@
 import pytest
 
 from lcm.plugins.settings.environment import settings
-from lcm.plugins.settings.reading import ImportedSettings, read
-from lcm.plugins.settings.table import ABSENT, InexpressibleError, at, check
-from lcm.plugins.settings.tables import TABLES, named_table
+from lcm.plugins.settings.tables import ABSENT, TABLES, InexpressibleError, at, check, named_table
+from lcm.plugins.settings.translation import ImportedSettings, read
 from pipelines.config.preset_config import RECALL, plugin_default, shipped_choices
 
 NEW = named_table("lossless_claw@0.15")

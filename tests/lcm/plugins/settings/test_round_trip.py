@@ -9,12 +9,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from lcm.plugins.settings.differences import differences
 from lcm.plugins.settings.environment import parsed, rendered, settings, variables
-from lcm.plugins.settings.reading import applied, read
-from lcm.plugins.settings.table import ABSENT, Row, Table, at, check, put
-from lcm.plugins.settings.tables import TABLES
-from lcm.plugins.settings.writing import is_meant, written
+from lcm.plugins.settings.tables import ABSENT, TABLES, Row, Table, at, check, put
+from lcm.plugins.settings.translation import applied, differences, is_meant, read, written
 from tests.lcm.plugins.settings.conftest import KNOWN, Plugin
 
 WORDS = st.text(string.ascii_letters + string.digits + " .:/$'\"#äß東=", min_size=1, max_size=12).map(str.strip)

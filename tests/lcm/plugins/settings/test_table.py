@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from lcm.errors import LcmError
-from lcm.plugins.settings.reading import read
-from lcm.plugins.settings.table import check, put
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.tables import TABLES, check, put
+from lcm.plugins.settings.translation import read
 from tests.lcm.plugins.settings.conftest import MINIMAL
 
 INVALID = [

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from lcm.plugins.settings.reading import applied, read
-from lcm.plugins.settings.table import ABSENT, Row, at, check
-from lcm.plugins.settings.tables import TABLES
+from lcm.plugins.settings.tables import ABSENT, TABLES, Row, at, check
+from lcm.plugins.settings.translation import applied, read
 from pipelines.config.preset_config import shipped_choices
 from tests.lcm.plugins.settings.conftest import MINIMAL, Plugin
 

@@ -3,9 +3,8 @@
 import pytest
 
 from lcm.errors import LcmError
-from lcm.plugins.settings.reading import read
-from lcm.plugins.settings.table import check
-from lcm.plugins.settings.tables import TABLES, VERSIONS, named_table
+from lcm.plugins.settings.tables import TABLES, VERSIONS, check, named_table
+from lcm.plugins.settings.translation import read
 
 OLD, NEW = TABLES["libravdb"], named_table("libravdb@1.10")
 BETA = named_table("lancedb_pro@1.1.0-beta.11")

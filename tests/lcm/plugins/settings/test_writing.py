@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from lcm.plugins.settings.conversions import milliseconds, tidy
-from lcm.plugins.settings.differences import Difference, differences
 from lcm.plugins.settings.environment import variables
-from lcm.plugins.settings.table import put
-from lcm.plugins.settings.tables import TABLES
-from lcm.plugins.settings.writing import ExportedSettings, written
+from lcm.plugins.settings.tables import TABLES, milliseconds, put, tidy
+from lcm.plugins.settings.translation import Difference, ExportedSettings, differences, written
 from tests.lcm.plugins.settings.conftest import Plugin
 
 

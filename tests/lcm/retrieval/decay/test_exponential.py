@@ -7,7 +7,7 @@ import pytest
 
 from lcm.clock import EPOCH
 from lcm.protocols.columns import Columns
-from lcm.retrieval.decay.exponential import Exponential
+from lcm.retrieval.decay import Exponential
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, rows
 

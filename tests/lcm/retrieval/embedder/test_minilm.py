@@ -14,9 +14,9 @@ from tokenizers import Tokenizer
 
 from lcm.errors import ModelError
 from lcm.retrieval.embedder import export as export_module
-from lcm.retrieval.embedder import minilm as minilm_module
+from lcm.retrieval.embedder import onnx as minilm_module
 from lcm.retrieval.embedder.export import Precision, models_dir
-from lcm.retrieval.embedder.minilm import WEIGHTS_SHA256, MiniLM
+from lcm.retrieval.embedder.onnx import WEIGHTS_SHA256, MiniLM
 from tests.lcm.refusals import assert_refused
 from tests.support.models import BuildModel
 
@@ -38,7 +38,7 @@ def test_an_export_serves_without_torch_and_where_nothing_is_installed(
 ) -> None:
     row = MiniLM(threads=1).embed(["Yes."], "query").tobytes()
     code = (
-        "from lcm.retrieval.embedder.minilm import MiniLM; import sys; "
+        "from lcm.retrieval.embedder.onnx import MiniLM; import sys; "
         "print(MiniLM().embed(['No.', 'Yes.'], 'document')[1].tobytes().hex()); assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -113,7 +113,7 @@ def test_the_cache_of_the_hub_comes_before_the_installed_package(tmp_path: Path)
     (repository / "refs" / "main").write_text("0" * 40)
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
         (snapshot / name).write_text("not the published file")
-    code = "from lcm.retrieval.embedder.minilm import MiniLM; MiniLM().name"
+    code = "from lcm.retrieval.embedder.onnx import MiniLM; MiniLM().name"
     environment = os.environ | {"HF_HOME": str(tmp_path), "LCM_CACHE_DIR": str(tmp_path / "cache")}
     environment.pop("HF_HUB_CACHE", None)
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

@@ -5,7 +5,7 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from lcm.retrieval.embedder.token_sum import TokenSum
+from lcm.retrieval.embedder.hashing import TokenSum
 from tests.lcm.refusals import assert_refused
 
 

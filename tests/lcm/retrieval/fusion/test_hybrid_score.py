@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.decay.exponential import Exponential
-from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.fusion.hybrid_score import HybridScore
+from lcm.retrieval.decay import Exponential, NoDecay
+from lcm.retrieval.fusion import HybridScore
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows

@@ -3,7 +3,7 @@ import math
 import polars as pl
 import pytest
 
-from lcm.retrieval.fusion.learnt import Learnt
+from lcm.retrieval.fusion import Learnt
 
 FRAME = pl.DataFrame(
     {"query_id": ["q", "q"], "document_id": ["a", "b"], "x": [1.0, None], "y": [2.0, 5.0], "score": 0.0}

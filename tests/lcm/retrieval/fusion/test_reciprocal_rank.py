@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.fusion.reciprocal_rank import ReciprocalRank
+from lcm.retrieval.fusion import ReciprocalRank
 from tests.golden.components import documents_batch
 
 ROWS = pl.DataFrame(

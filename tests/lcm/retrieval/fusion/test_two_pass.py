@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.decay.exponential import Exponential
-from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.fusion.two_pass import TwoPass, authority, keyword_coverage, most_accesses
-from lcm.retrieval.ranking.ordering import query_numbers
+from lcm.retrieval.decay import Exponential, NoDecay, Weibull
+from lcm.retrieval.frames import query_numbers
+from lcm.retrieval.fusion import TwoPass, authority, keyword_coverage, most_accesses
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows

@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.fusion import WeightedSum
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 

@@ -16,7 +16,7 @@ from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.fusion.learnt import EVIDENCE_COLUMNS
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.evidence.talk import Talks
 from lcm.retrieval.ranking.evidence.text_evidence import (
     FormEvidence,
@@ -37,7 +37,7 @@ from lcm.retrieval.ranking.evidence.vector_evidence import (
 )
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.indexes import Hybrid
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system
 

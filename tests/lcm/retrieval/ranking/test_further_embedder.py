@@ -12,9 +12,8 @@ from lcm.memory.memory import Memory
 from lcm.protocols.models import TextKind, Vectors
 from lcm.protocols.retrieval import Stage
 from lcm.records.query import Query
-from lcm.retrieval.embedder.hashing import Hashing
+from lcm.retrieval.embedder.hashing import Hashing, TokenSum
 from lcm.retrieval.embedder.onnx import Onnx
-from lcm.retrieval.embedder.token_sum import TokenSum
 from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.indexes import Hybrid

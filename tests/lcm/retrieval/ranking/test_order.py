@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lcm.retrieval.ranking.ordering import best_first, first_places, places, query_numbers, with_rank
-from lcm.retrieval.ranking.stages.neighbours import Neighbours
-from lcm.retrieval.ranking.stages.z_score import ZScore
+from lcm.retrieval.frames import best_first, first_places, places, query_numbers, with_rank
+from lcm.retrieval.ranking.stages.scores import Neighbours, ZScore
 from tests.golden.components import documents_batch
 
 BATCH = documents_batch([])

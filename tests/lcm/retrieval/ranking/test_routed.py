@@ -8,8 +8,8 @@ import pytest
 from lcm.memory.memory import Memory
 from lcm.records.query import Query
 from lcm.retrieval.ranking.routed import LeastPools, RankingPath, RoutedRanking
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.raw_score import RawScore
+from lcm.retrieval.ranking.stages.scores import RawScore
+from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.retrieval.source.indexes import Dense, Hybrid, Tagged, TagPrefixes
 from tests.support.workspaces import LINES, minute, system, transcript
 

@@ -11,8 +11,8 @@ from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.min_max import MinMax
-from lcm.retrieval.ranking.stages.min_score import MinScore
+from lcm.retrieval.ranking.stages.scores import MinMax
+from lcm.retrieval.ranking.stages.selection import MinScore
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.decay.frames import scored
 from tests.support.composing import composed

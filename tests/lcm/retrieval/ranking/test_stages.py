@@ -6,15 +6,10 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.min_score import MinScore
-from lcm.retrieval.ranking.stages.neighbours import Neighbours
-from lcm.retrieval.ranking.stages.raw_score import RawScore
-from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
-from lcm.retrieval.ranking.stages.z_score import ZScore
+from lcm.retrieval.ranking.stages.scores import InverseDistance, Neighbours, RawScore, Sigmoid, ZScore
+from lcm.retrieval.ranking.stages.selection import Limit, MinScore
 from lcm.retrieval.source.indexes import Hybrid
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused

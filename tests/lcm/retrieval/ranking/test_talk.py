@@ -20,7 +20,7 @@ from lcm.retrieval.ranking.evidence.talk import Talks, talk_of
 from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
 from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
 from lcm.retrieval.source.candidates import POOLED
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from tests.support.workspaces import system
 
 STARTED = datetime(2023, 5, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from lcm.protocols.retrieval import Signals
-from lcm.retrieval.recovery.failure import FailureRule
+from lcm.retrieval.recovery.fetch import FailureRule
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import DIM, turn
 

@@ -15,15 +15,13 @@ from lcm.memory.memory import Memory
 from lcm.records.document import Document
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, Ranking
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.raw_score import RawScore
-from lcm.retrieval.recovery.failure import FailureRule
-from lcm.retrieval.recovery.fetch import Fetch
-from lcm.retrieval.recovery.none import NoRecovery
+from lcm.retrieval.ranking.stages.scores import RawScore
+from lcm.retrieval.ranking.stages.selection import Limit
+from lcm.retrieval.recovery.fetch import FailureRule, Fetch, NoRecovery
 from lcm.retrieval.source.indexes import Dense, Lexical
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import overlay
 from tests.support.workspaces import LINES, minute, queries, system, transcript

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.recovery.raw_user import RawUserRanking, RawUserScore
+from lcm.retrieval.recovery.turns import RawUserRanking, RawUserScore
 from lcm.retrieval.terms import Terms
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import NOW, turn, turns

@@ -3,7 +3,7 @@
 import math
 
 from lcm.protocols.retrieval import Signals
-from lcm.retrieval.recovery.reserve import Reserve
+from lcm.retrieval.recovery.fetch import Reserve
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.recovery.turns import overlay
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.recovery.slots import Slots
-from lcm.retrieval.recovery.temporal_query import TemporalQueries
-from lcm.retrieval.recovery.vocabulary import anchor_density
+from lcm.retrieval.recovery.question import Slots, TemporalQueries, anchor_density
 from lcm.retrieval.terms import Terms
 from pipelines.config import building, composition
 from tests.lcm.refusals import assert_refused

@@ -5,8 +5,8 @@ from typing import Any
 
 from lcm.records.query import Recalled
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.recovery.raw_turns import RawTurnRecovery
-from lcm.retrieval.recovery.temporal_query import TemporalQueries, TemporalQuery
+from lcm.retrieval.recovery.fetch import RawTurnRecovery
+from lcm.retrieval.recovery.question import TemporalQueries, TemporalQuery
 from lcm.retrieval.terms import Terms
 from tests.support.workspaces import minute
 

@@ -4,7 +4,7 @@ import math
 
 import polars as pl
 
-from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
+from lcm.retrieval.reinforcement import DecayTiers
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 

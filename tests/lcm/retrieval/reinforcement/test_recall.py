@@ -6,13 +6,8 @@ import polars as pl
 import pytest
 
 from lcm.protocols.reinforcement import USE_SCHEMA
-from lcm.retrieval.decay.exponential import Exponential
-from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.reinforcement.access_count import AccessCount
-from lcm.retrieval.reinforcement.decay_tiers import DecayTiers
-from lcm.retrieval.reinforcement.none import NoReinforcement
-from lcm.retrieval.reinforcement.recall import Recall
+from lcm.retrieval.decay import Exponential, NoDecay, Weibull
+from lcm.retrieval.reinforcement import AccessCount, DecayTiers, NoReinforcement, Recall
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.reranker.blending import Blend, RerankItem, first, with_replies
+from lcm.retrieval.reranker import Blend, RerankItem, first, with_replies
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
 

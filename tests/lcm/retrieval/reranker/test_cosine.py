@@ -4,7 +4,7 @@ import math
 import pytest
 
 from lcm.errors import ModelError
-from lcm.retrieval.reranker.cosine import Cosine
+from lcm.retrieval.reranker import Cosine
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
 

@@ -12,8 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from lcm.errors import ModelError
-from lcm.retrieval.reranker.blending import Blend
-from lcm.retrieval.reranker.cross_encoder import CrossEncoder
+from lcm.retrieval.reranker import Blend, CrossEncoder
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, scores
 

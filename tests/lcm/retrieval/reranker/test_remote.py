@@ -5,9 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lcm.retrieval.reranker.blending import Blend, RerankItem
-from lcm.retrieval.reranker.cosine import Cosine
-from lcm.retrieval.reranker.remote import Remote, rerank_items, rerank_request
+from lcm.retrieval.reranker import Blend, Cosine, Remote, RerankItem, rerank_items, rerank_request
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import QUERIES, TEXTS, TWO_QUERIES, batch, frame, scores
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
@@ -83,7 +81,7 @@ def test_a_failure_leaves_the_query_to_the_cosine_and_is_counted(caplog: pytest.
         assert scores(after) == pytest.approx(BY_COSINE)
         assert after.equals(FALLBACK(ONE_QUERY, batch()))
         assert asked.incidents == {f"rerank_{kind}": 1}
-        warned = [record.levelno for record in caplog.records if record.name == "lcm.retrieval.reranker.remote"]
+        warned = [record.levelno for record in caplog.records if record.name == "lcm.retrieval.reranker"]
         assert warned == [logging.WARNING]
         assert KEY not in caplog.text
 

@@ -10,12 +10,9 @@ import pytest
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch, Branch, Stage
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.fusion.learnt import Learnt
-from lcm.retrieval.fusion.reciprocal_rank import ReciprocalRank
-from lcm.retrieval.fusion.weighted_sum import WeightedSum
+from lcm.retrieval.fusion import Learnt, ReciprocalRank, WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.inverse_distance import InverseDistance
-from lcm.retrieval.ranking.stages.sigmoid import Sigmoid
+from lcm.retrieval.ranking.stages.scores import InverseDistance, Sigmoid
 from lcm.retrieval.source.branches import Branches, BySession, BySpeaker, Recent
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
 from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical

@@ -2,7 +2,7 @@
 
 import math
 
-from lcm.retrieval.summary_expansion.bounded import ExpandableSummary, SummaryChild, SummaryExpansion
+from lcm.retrieval.summary_expansion import ExpandableSummary, SummaryChild, SummaryExpansion
 from tests.lcm.refusals import assert_refused
 
 

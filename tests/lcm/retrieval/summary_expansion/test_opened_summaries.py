@@ -7,8 +7,7 @@ import polars as pl
 from lcm.clock import EPOCH
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.source.candidates import branch, describe, merge
-from lcm.retrieval.summary_expansion.bounded import SummaryExpansion
-from lcm.retrieval.summary_expansion.opened_summaries import OpenedSummaries
+from lcm.retrieval.summary_expansion import OpenedSummaries, SummaryExpansion
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.components import documents_batch
 

@@ -12,8 +12,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Assessment, Neighbour
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
-from lcm.writing.admission.amac import FEATURES, Amac, recency_gap
-from lcm.writing.admission.utility import FixedUtility, Rating
+from lcm.writing.admission.amac import FEATURES, Amac, FixedUtility, Rating, recency_gap
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document, messages
 from tests.support.workspaces import minute

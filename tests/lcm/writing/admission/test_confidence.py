@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.writing.admission.confidence import support
+from lcm.writing.admission.amac import support
 from tests.lcm.writing.admission.tables import candidate
 
 WORDS = st.lists(st.sampled_from("abcd"), max_size=8)

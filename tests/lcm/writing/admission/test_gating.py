@@ -13,7 +13,7 @@ from lcm.records.conversation import Message
 from lcm.records.document import Candidate
 from lcm.writing.admission.gating import Gating
 from lcm.writing.admission.intake import Intake
-from lcm.writing.deduplication.none import KeepAll
+from lcm.writing.deduplication import KeepAll
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import TOWARDS, Table, around, candidate, document, messages
 from tests.support.workspaces import minute

@@ -17,16 +17,9 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Assessment, Deduplication
 from lcm.records.conversation import Message
 from lcm.records.document import ACTIONS, MEMORY_CATEGORIES, Candidate, Document
-from lcm.writing.admission.amac import Amac
+from lcm.writing.admission.amac import AdmitAll, Amac, BatchUtility
 from lcm.writing.admission.intake import DocumentAnnotated, DocumentCreated, DocumentEnded, Intake, IntakeResult
-from lcm.writing.admission.none import AdmitAll
-from lcm.writing.admission.utility import BatchUtility
-from lcm.writing.deduplication.batch import TwinsOnly
-from lcm.writing.deduplication.judge_model import ModelJudge
-from lcm.writing.deduplication.judge_rule import RuleJudge
-from lcm.writing.deduplication.merge_rule import LineMerge
-from lcm.writing.deduplication.nearest import NearestDocuments
-from lcm.writing.deduplication.none import KeepAll
+from lcm.writing.deduplication import KeepAll, LineMerge, ModelJudge, NearestDocuments, RuleJudge, TwinsOnly
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import (
     TOWARDS,

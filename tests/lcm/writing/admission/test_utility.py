@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.javascript import utf16_length
+from lcm.javascript import last_units, utf16_length
 from lcm.records.document import Candidate
-from lcm.writing.admission.utility import (
+from lcm.writing.admission.amac import (
     BatchUtility,
     FixedUtility,
     ModelUtility,
     Rating,
-    last_chars,
     last_lines,
     last_texts,
 )
@@ -129,7 +128,7 @@ def test_the_last_messages_fill_the_room_and_the_first_is_cut() -> None:
 
 @given(text=st.text(st.characters(codec="utf-8"), max_size=20), count=st.integers(0, 25))
 def test_the_end_of_a_text_is_its_end_and_fits_and_cuts_no_character_in_two(text: str, count: int) -> None:
-    end = last_chars(text, count)
+    end = last_units(text, count)
     assert text.endswith(end)
     assert count - 1 <= utf16_length(end) <= count or end == text
-    assert (last_chars("a😀b", 2), last_chars("a😀b", 3)) == ("b", "😀b")
+    assert (last_units("a😀b", 2), last_units("a😀b", 3)) == ("b", "😀b")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eval.dataset.sample import Sample
-from lcm.writing.annotation.rules import UNCATEGORISED, categories_of
+from lcm.writing.annotation import UNCATEGORISED, categories_of
 
 LABELS = Path(__file__).parent / "category_labels.csv"
 

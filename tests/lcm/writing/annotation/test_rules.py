@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lcm.records.document import Candidate
-from lcm.writing.annotation.none import NoAnnotation
-from lcm.writing.annotation.rules import Rules, categories_of
+from lcm.writing.annotation import NoAnnotation, Rules, categories_of
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 CATEGORIES = {

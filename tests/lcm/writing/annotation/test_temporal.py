@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.writing.annotation.rules import expiry, temporal_type
+from lcm.writing.annotation import expiry, temporal_type
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

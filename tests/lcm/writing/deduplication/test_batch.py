@@ -4,8 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from lcm.writing.deduplication.batch import TwinsOnly, twins
-from lcm.writing.deduplication.none import KeepAll
+from lcm.writing.deduplication import KeepAll, TwinsOnly, twins
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import TOWARDS, Table, at_cosine, candidate, document
 

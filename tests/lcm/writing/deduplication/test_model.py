@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.protocols.writing import Neighbour
-from lcm.writing.deduplication.judge_model import DECISIONS, TARGETING, ModelJudge, hardened
-from lcm.writing.deduplication.merge_model import ModelMerge
+from lcm.writing.deduplication import DECISIONS, TARGETING, ModelJudge, ModelMerge, hardened
 from tests.lcm.writing.admission.tables import candidate, document
 from tests.support.language_models import Failing, Replying
 

@@ -9,8 +9,7 @@ import pytest
 
 from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Candidate
-from lcm.writing.deduplication.merge_rule import LineMerge
-from lcm.writing.deduplication.nearest import NearestDocuments, cosine_of_score, score_of_cosine
+from lcm.writing.deduplication import LineMerge, NearestDocuments, cosine_of_score, score_of_cosine
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import TOWARDS, Table, candidate, document
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from lcm.protocols.writing import Judgement, Neighbour
 from lcm.records.document import Candidate
-from lcm.writing.deduplication.judge_rule import RuleJudge
-from lcm.writing.deduplication.merge_rule import LineMerge
+from lcm.writing.deduplication import LineMerge, RuleJudge
 from tests.lcm.refusals import assert_refused
 from tests.lcm.writing.admission.tables import candidate, document
 

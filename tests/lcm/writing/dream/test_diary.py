@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lcm.writing.dream.promotion import DiaryEntry, diary_entries
+from lcm.writing.dream import DiaryEntry, diary_entries
 
 NUMBERS = "{score=0.8 recall=3 unique=2}"
 ENTRY = DiaryEntry("sixteen bytes ok", score=0.6, recall_count=2, unique_queries=2)

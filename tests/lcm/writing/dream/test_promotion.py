@@ -11,7 +11,7 @@ from lcm.errors import StoreError
 from lcm.memory.memory import Memory
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.writing.dream.promotion import DiaryEntry, Promotion, in_sight, promote, promotion
+from lcm.writing.dream import DiaryEntry, Promotion, in_sight, promote, promotion
 from tests.support.standing import standing_documents
 from tests.support.workspaces import minute, system, transcript
 

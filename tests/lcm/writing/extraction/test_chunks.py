@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.javascript import utf16_length
+from lcm.javascript import last_units, utf16_length
 from lcm.records.conversation import Message
-from lcm.writing.extraction.llm import Chunk, Turn, chunks, last_units
+from lcm.writing.extraction.llm import Chunk, Turn, chunks
 
 
 def turns(sessions: str, lengths: list[int] | None = None) -> list[Turn]:

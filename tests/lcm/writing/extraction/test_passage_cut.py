@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
-from lcm.writing.extraction.steps import Steps, cut
+from lcm.writing.extraction.said import Steps, cut
 from lcm.writing.new_document import document_id
 from tests.support.agent_talk import answering, calling, said
 from tests.support.standing import standing_documents

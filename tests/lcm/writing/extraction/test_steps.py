@@ -15,7 +15,7 @@ from lcm.memory.memory import Memory
 from lcm.protocols.writing import Assessment
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
-from lcm.writing.extraction.steps import Steps
+from lcm.writing.extraction.said import Steps
 from lcm.writing.new_document import document_id
 from tests.lcm.writing.admission.tables import Deciding
 from tests.support.agent_talk import agent_talk, answering, calling, said

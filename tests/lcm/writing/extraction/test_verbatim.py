@@ -11,8 +11,8 @@ import pytest
 from lcm.clock import EPOCH
 from lcm.records.conversation import Message, Part
 from lcm.records.document import Candidate
-from lcm.writing.annotation.rules import Rules
-from lcm.writing.extraction.verbatim import Verbatim
+from lcm.writing.annotation import Rules
+from lcm.writing.extraction.said import Verbatim
 from tests.support.workspaces import LINES, transcript
 
 CALL = Message(

@@ -10,9 +10,8 @@ import pytest
 
 from lcm.records.conversation import Message, Part
 from lcm.records.document import Candidate
-from lcm.writing.annotation.rules import Rules
-from lcm.writing.extraction.verbatim import Verbatim
-from lcm.writing.extraction.window import Window
+from lcm.writing.annotation import Rules
+from lcm.writing.extraction.said import Verbatim, Window
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import LINES, transcript
 

@@ -2,7 +2,7 @@
 
 import math
 
-from lcm.retrieval.ranking.stages.clamp import rescored
+from lcm.retrieval.ranking.stages.scores import rescored
 from tests.lcm.retrieval.decay.frames import rows
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from lcm.protocols.columns import Columns, Numbers
-from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
+from lcm.retrieval.decay import NoDecay, Weibull
+from lcm.retrieval.ranking.stages.scores import DecayBoost
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import rows, scored
 

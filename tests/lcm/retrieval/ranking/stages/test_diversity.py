@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.diversity import Diversity
-from lcm.retrieval.ranking.stages.limit import Limit
-from lcm.retrieval.ranking.stages.recency_boost import RecencyBoost
+from lcm.retrieval.ranking.stages.repetition import Diversity
+from lcm.retrieval.ranking.stages.scores import RecencyBoost
+from lcm.retrieval.ranking.stages.selection import Limit
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows

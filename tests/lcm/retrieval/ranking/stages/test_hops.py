@@ -14,10 +14,10 @@ from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import AuthoredNode
 from lcm.records.query import Query
-from lcm.retrieval.decay.none import NoDecay
-from lcm.retrieval.fusion.two_pass import TwoPass
+from lcm.retrieval.decay import NoDecay
+from lcm.retrieval.fusion import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.hops import Hops
+from lcm.retrieval.ranking.stages.selection import Hops
 from lcm.retrieval.source.by_scope import ByScope
 from lcm.retrieval.source.candidates import branch, describe, merge
 from lcm.token_estimator import Utf16Units

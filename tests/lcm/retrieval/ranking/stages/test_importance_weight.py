@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lcm.retrieval.ranking.stages.importance_weight import ImportanceWeight
+from lcm.retrieval.ranking.stages.scores import ImportanceWeight
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import rows, scored

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lcm.retrieval.ranking.stages.length_normalization import LengthNormalization
+from lcm.retrieval.ranking.stages.scores import LengthNormalization
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import rows, scored

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
+from lcm.retrieval.ranking.stages.selection import NoiseFilter
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import rows
 

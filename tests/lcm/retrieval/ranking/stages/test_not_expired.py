@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from lcm.retrieval.ranking.stages.not_expired import NotExpired
+from lcm.retrieval.ranking.stages.selection import NotExpired
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import NOW, rows
 

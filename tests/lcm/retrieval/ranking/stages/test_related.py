@@ -11,9 +11,8 @@ import pytest
 
 from lcm.errors import StoreError
 from lcm.protocols.retrieval import Batch, Stage
-from lcm.retrieval.ranking.stages.noise_filter import NoiseFilter
-from lcm.retrieval.ranking.stages.raw_score import RawScore
-from lcm.retrieval.ranking.stages.related import Related
+from lcm.retrieval.ranking.stages.scores import RawScore
+from lcm.retrieval.ranking.stages.selection import NoiseFilter, Related
 from lcm.retrieval.text_index import Fts5
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.components import documents_batch

@@ -3,10 +3,8 @@
 import pytest
 
 from lcm.protocols.retrieval import Stage
-from lcm.retrieval.decay.weibull import Weibull
-from lcm.retrieval.ranking.stages.decay_boost import DecayBoost
-from lcm.retrieval.ranking.stages.length_normalization import LengthNormalization
-from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.decay import Weibull
+from lcm.retrieval.ranking.stages.scores import DecayBoost, LengthNormalization, TimeDecay
 from tests.golden.components import documents_batch
 from tests.lcm.retrieval.decay.frames import days_ago, rows
 

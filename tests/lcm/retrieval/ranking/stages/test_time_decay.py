@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lcm.clock import EPOCH
-from lcm.retrieval.ranking.stages.time_decay import TimeDecay
+from lcm.retrieval.ranking.stages.scores import TimeDecay
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, days_ago, rows, scored
