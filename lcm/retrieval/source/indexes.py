@@ -378,7 +378,7 @@ def _content(batch: Batch, *besides: str) -> bytes:
 
 def _kept(batch: Batch, key: Hashable, content: bytes, made: Callable[[], _Index]) -> _Index:
     known: dict[bytes, _Index] = batch.derived.setdefault((_kept, key), {})
-    index = known.get(content) or made()
+    index = known[content] if content in known else made()
     known[content] = index
     if len(known) > _KEPT:
         known.pop(next(iter(known)))
