@@ -23,6 +23,7 @@ from lcm.records.document import DEFAULT_RATING, TURN_KINDS, Document
 from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.retrieval.indexing import best_places
 from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
+from lcm.store.documents import count_unrated
 from lcm.store.store import Store
 from lcm.writing.admission.intake import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
@@ -30,8 +31,6 @@ _PRODUCTS = 1 << 22
 """That are made at once at most: 16 MiB."""
 _QUERIES = 256
 """Candidates at once at most: each is multiplied alone with the documents that came since."""
-_SANITISED = {"importance": DEFAULT_RATING, "confidence": DEFAULT_RATING}
-"""What takes the place of a rating that is no number."""
 _MOST_CHUNKS = 32
 """Pieces that the frame may lie in before they are made one."""
 _MILLISECOND = timedelta(milliseconds=1)
@@ -237,9 +236,8 @@ class DocumentTimeline:
     """The rows of documents by `valid_from`, ties in the order of adding."""
 
     def __init__(self, documents: pl.DataFrame) -> None:
-        """Begin with these; ratings that are no number, which only a foreign hand can store, are replaced."""
-        self.frame, self.sanitised = _sanitised(documents)
-        """Every row, and how many had such ratings."""
+        self.frame = documents
+        """Every row."""
         self.ids: set[str] = set(documents["document_id"])
         self.scopes: set[str] = set(documents["scope"].unique())
         self._counted: tuple[pl.DataFrame | None, Instants, Instants] = None, np.empty(0, int), np.empty(0, int)
@@ -252,7 +250,7 @@ class DocumentTimeline:
         Returns:
             The rows that are new, and whether all of them came to stand behind those that were there.
         """
-        new, _ = _sanitised(changed)
+        new = changed
         if not self.ids.isdisjoint(new["document_id"]):
             is_new = pl.Series([document_id not in self.ids for document_id in new["document_id"]])
             new, ended = new.filter(is_new), new.filter(~is_new).select("document_id", "invalidated_at")
@@ -311,18 +309,6 @@ def _of_scopes(documents: pl.DataFrame, scopes: Sequence[str] | None) -> pl.Data
     return documents if scopes is None else documents.filter(pl.col("scope").is_in(list(scopes)))
 
 
-def _sanitised(documents: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The documents without ratings that are no number, and how many had such."""
-    if all(np.isfinite(documents[name].to_numpy()).all() for name in _SANITISED):  # what is null is no number there
-        return documents, 0
-    broken = ~pl.all_horizontal(pl.col(*_SANITISED).is_finite().fill_null(False))
-    count: int = documents.select(broken.sum()).item()
-    return documents.with_columns(
-        pl.when(pl.col(name).is_finite()).then(name).otherwise(default).alias(name)
-        for name, default in _SANITISED.items()
-    ), count
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
     """What a transaction has changed of the documents in the store."""
@@ -356,9 +342,11 @@ class LiveDocuments:
         self.version = store.written_elsewhere()
         """Rises when another process has written to the file, and this one has taken that in."""
         self._timeline = DocumentTimeline(store.documents())
-        if broken := self._timeline.sanitised:
-            _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", broken)
-            self.incidents["ratings that are no number"] += broken
+        with store.reading() as connection:
+            unrated = count_unrated(connection)
+        if unrated:
+            _log.warning("%d documents had ratings that are no number: %s stands in for them", unrated, DEFAULT_RATING)
+            self.incidents["ratings that are no number"] += unrated
         self._comparison: tuple[Sequence[str] | None, ComparisonSet] | None = None
         self._kept: tuple[pl.DataFrame | None, dict[Hashable, Any]] = None, {}
         self.derived: dict[Hashable, Any] = {}

@@ -2,7 +2,6 @@
 audit rows that keep every candidate, whatever became of it; protected messages, and the blocks of authored files."""
 
 import json
-import math
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -18,7 +17,7 @@ from lcm.errors import StoreError
 from lcm.records.document import DEFAULT_RATING, GLOBAL_SCOPE, AuthoredNode, Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard
 from lcm.store.conversations import active_conversation
-from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed
+from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed, value
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
@@ -81,7 +80,10 @@ _OF_SOURCES = {
     "seq": f"(SELECT m.seq {_OF_DOCUMENT} LIMIT 1)",
     "role": f"(SELECT m.role {_OF_DOCUMENT} LIMIT 1)",
 }
+_RATINGS = {name: f"iif(abs(d.{name}) < 9e999, d.{name}, {DEFAULT_RATING})" for name in ("importance", "confidence")}
+"""What is read of those: a foreign hand may have stored what is no number."""
 _OTHERS = {
+    **_RATINGS,
     "conversation_id": "coalesce(c.session_key, '')",
     "valid_from": "coalesce(d.valid_from, d.created_at)",
     **_OF_SOURCES,
@@ -168,6 +170,13 @@ def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] |
     return whole if whole["valid_from"].is_sorted() else whole.sort("valid_from", maintain_order=True)
 
 
+def count_unrated(connection: sqlite3.Connection) -> int:
+    """How many documents have a rating that is no number, for which `DEFAULT_RATING` stands in."""
+    return int(
+        value(connection, "SELECT count(*) FROM documents WHERE NOT max(abs(importance), abs(confidence)) < 9e999")
+    )
+
+
 def _every_document(connection: sqlite3.Connection) -> pl.DataFrame:
     """As one by one, but the messages of all documents are read at once: to look them up takes most of the time."""
     own = {name: kind for name, kind in _STORED.items() if name not in _OF_SOURCES}
@@ -220,8 +229,6 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
     values = dict(zip(_OWN, rest, strict=True))
     for name in _INSTANTS:
         values[name] = None if values[name] is None else parse_instant(values[name])
-    for name in ("importance", "confidence"):  # as `lcm.memory.live_documents` has it
-        values[name] = values[name] if math.isfinite(values[name]) else DEFAULT_RATING
     values["metadata"] = json.loads(values["metadata"])
     values["is_durable"] = bool(values["is_durable"])
     values["hop_targets"] = tuple(json.loads(values["hop_targets"]))
@@ -321,15 +328,15 @@ def _encode(conversations: Mapping[str, int | None], document: Document) -> tupl
     if document.access_count < 0:
         raise StoreError(f"document {name!r} has access_count {document.access_count}; it counts from 0")
     for rating in ("importance", "confidence", "authority", "decay_rate"):
-        if not 0 <= (value := getattr(document, rating)) <= 1:
-            raise StoreError(f"document {name!r} has {rating} {value}; give a number in [0, 1]")
+        if not 0 <= getattr(document, rating) <= 1:
+            raise StoreError(f"document {name!r} has {rating} {getattr(document, rating)}; give a number in [0, 1]")
     require_id(document.scope, "scope")
     if is_said:
         require_id(document.session_id, "session id")
     own = zip(_ENCODED, _own(document), strict=True)
     return (
         conversation if is_said else None,
-        *(value if encode is None else encode(value) for encode, value in own),
+        *(one if encode is None else encode(one) for encode, one in own),
     )
 
 
