@@ -17,7 +17,7 @@ from lcm.errors import StoreError
 from lcm.records.document import DEFAULT_RATING, GLOBAL_SCOPE, AuthoredNode, Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard
 from lcm.store.conversations import active_conversation
-from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed, value
+from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed, selected, value
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
@@ -162,7 +162,7 @@ def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] |
     if document_ids is None:
         documents = _every_document(connection)
     else:
-        select = f"SELECT {_selected(_STORED)} {_JOINED} WHERE d.rowid {LISTED} ORDER BY d.rowid"
+        select = f"SELECT {selected(_STORED, _OTHERS, 'd')} {_JOINED} WHERE d.rowid {LISTED} ORDER BY d.rowid"
         numbers = [number for (number,) in _by_ids(connection, "rowid", "documents", "document_id", document_ids)]
         documents = frame(connection.execute(select, (to_json(numbers),)), _STORED)
     whole = documents.select(_WHOLE)
@@ -180,7 +180,7 @@ def count_unrated(connection: sqlite3.Connection) -> int:
 def _every_document(connection: sqlite3.Connection) -> pl.DataFrame:
     """As one by one, but the messages of all documents are read at once: to look them up takes most of the time."""
     own = {name: kind for name, kind in _STORED.items() if name not in _OF_SOURCES}
-    documents = frame(connection.execute(f"SELECT {_selected(own)} {_JOINED} ORDER BY d.rowid"), own)
+    documents = frame(connection.execute(f"SELECT {selected(own, _OTHERS, 'd')} {_JOINED} ORDER BY d.rowid"), own)
     linked = {"document_id": pl.String(), "ordinal": pl.Int64(), **{name: _STORED[name] for name in _OF_SOURCES}}
     linked["source_message_ids"] = pl.String()
     links = frame(
@@ -204,10 +204,6 @@ def _by_ids(
         yield from connection.execute(f"SELECT {columns} FROM {table} WHERE {key} {among}", some)  # noqa: S608
 
 
-def _selected(names: Iterable[str]) -> str:
-    return ", ".join(_OTHERS.get(name, f"d.{name}") for name in names)
-
-
 def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequence[str] | None = None) -> Document:
     """Read one document whole.
 
@@ -215,7 +211,7 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
         StoreError: if there is none of that id in the scopes that may be read (None = all).
     """
     of_others, own = (
-        _selected(("conversation_id", "source_message_ids", "role")),
+        selected(("conversation_id", "source_message_ids", "role"), _OTHERS, "d"),
         ", ".join(f"d.{name}" for name in _OWN),
     )
     row = connection.execute(
@@ -389,18 +385,14 @@ def add_decisions(connection: sqlite3.Connection, conversation_id: str, decision
 
 def decision_frame(connection: sqlite3.Connection, scopes: Sequence[str] | None = None) -> pl.DataFrame:
     """Read `DECISION_SCHEMA` in the order of deciding; of the scopes that may be read, None = all."""
-    allowed, audit = "TRUE", "d.audit"
+    allowed, others = "TRUE", {"conversation_id": "c.session_key"}
     if scopes is not None:
         readable = f"IN ({', '.join('?' * len(scopes))})"
-        allowed = (
-            f"d.scope {readable} AND coalesce(made.scope, d.scope) {readable} AND coalesce(m.scope, d.scope) {readable}"
-        )
-        audit = f"json_remove(d.audit, {', '.join(repr(path) for path in _NAMES_DOCUMENTS)})"
+        allowed = " AND ".join(f"coalesce({of}.scope, d.scope) {readable}" for of in ("d", "made", "m"))
+        others["audit"] = f"json_remove(d.audit, {', '.join(repr(path) for path in _NAMES_DOCUMENTS)})"
     read = connection.execute(
         f"""
-        SELECT c.session_key, d.decided_at, d.action, d.reason, d.category, d.scope, d.document_id, d.matched_id,
-               d.score, d.features, {audit}, d.candidate
-        FROM decisions d JOIN conversations c USING (conversation_id)
+        SELECT {selected(DECISION_SCHEMA, others, "d")} FROM decisions d JOIN conversations c USING (conversation_id)
         LEFT JOIN documents made ON made.document_id = d.document_id
         LEFT JOIN documents m ON m.document_id = d.matched_id
         WHERE {allowed} ORDER BY d.decision_id

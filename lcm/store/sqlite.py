@@ -3,7 +3,7 @@ as frames."""
 
 import functools
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -233,6 +233,11 @@ def insertion(table: str, columns: Collection[str], rows: int = 1) -> str:
 def add_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:
     """Put one row into a table, inside the caller's transaction; gives its row id."""
     return int(connection.execute(insertion(table, row), tuple(row.values())).lastrowid or 0)
+
+
+def selected(names: Iterable[str], others: Mapping[str, str], table: str) -> str:
+    """What a query selects: columns of a table, but for those that are SQL of their own."""
+    return ", ".join(others.get(name, f"{table}.{name}") for name in names)
 
 
 def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
