@@ -276,20 +276,30 @@ class DocumentTimeline:
         instant = (at - EPOCH) // _MILLISECOND
         return int(np.searchsorted(starts, instant, "right")), int(np.searchsorted(ends, instant, "right"))
 
-    def of(self, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """Every document of these scopes, None = all: those that have ended too."""
-        return _of_scopes(self.frame, scopes)
+    def is_all(self, documents: pl.DataFrame) -> bool:
+        """Whether some of the documents are all that there are, so that the indexes hold nothing else."""
+        return len(documents) == len(self.frame)
+
+    def told_apart(self, scopes: Sequence[str] | None) -> Sequence[str] | None:
+        """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
+        return None if scopes is None or self.scopes.issubset(scopes) else scopes
+
+    def of(self, scopes: Sequence[str] | None, documents: pl.DataFrame | None = None) -> pl.DataFrame:
+        """Every document of these scopes, None = all, or some of them: those that have ended too."""
+        found, scopes = self.frame if documents is None else documents, self.told_apart(scopes)
+        return found if scopes is None else found.filter(pl.col("scope").is_in(list(scopes)))
 
     def visible(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents of these scopes that stood then."""
+        """The documents of these scopes that stood then, oldest first."""
         begun, ended = self.moment(at)
         documents = self.frame.head(begun)
         if ended:
             documents = documents.filter(pl.col("invalidated_at").is_null() | (pl.col("invalidated_at") > at))
-        return _of_scopes(documents, scopes)
+        return self.of(scopes, documents)
 
     def folded(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents of messages of these scopes that had ended by then without another in their place."""
+        """The documents of messages of these scopes that had ended by then without another in their place: they stand
+        behind a summary."""
         begun, ended = self.moment(at)
         if not ended:
             return self.frame.clear()
@@ -298,15 +308,11 @@ class DocumentTimeline:
             pl.col("kind").is_in(TURN_KINDS),
             ~pl.col("document_id").is_in(documents["supersedes"].drop_nulls().implode()),
         )
-        return _of_scopes(folded, scopes)
+        return self.of(scopes, folded)
 
     def note_use(self, use: pl.DataFrame) -> None:
         """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
         self.frame = self.frame.update(use, on="document_id", include_nulls=True)
-
-
-def _of_scopes(documents: pl.DataFrame, scopes: Sequence[str] | None) -> pl.DataFrame:
-    return documents if scopes is None else documents.filter(pl.col("scope").is_in(list(scopes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +347,7 @@ class LiveDocuments:
         self.incidents = incidents
         self.version = store.written_elsewhere()
         """Rises when another process has written to the file, and this one has taken that in."""
-        self._timeline = DocumentTimeline(store.documents())
+        self.timeline = DocumentTimeline(store.documents())
         with store.reading() as connection:
             unrated = count_unrated(connection)
         if unrated:
@@ -356,31 +362,11 @@ class LiveDocuments:
     @property
     def frame(self) -> pl.DataFrame:
         """Every document by `valid_from`, those that have ended too; columns as the store names them."""
-        return self._timeline.frame
+        return self.timeline.frame
 
     def text_index(self, scopes: Sequence[str] | None) -> TextIndex:
         """The text index over the documents of these scopes; None = all."""
         return self.indexes.text_index(scopes, self.frame)
-
-    def moment(self, asked_at: datetime) -> tuple[int, int]:
-        """How many documents had begun and how many had ended then: views of equal moments and scopes are equal."""
-        return self._timeline.moment(asked_at)
-
-    def told_apart(self, scopes: Sequence[str] | None) -> Sequence[str] | None:
-        """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
-        return None if scopes is None or self._timeline.scopes.issubset(scopes) else scopes
-
-    def visible(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents that stood then, of the scopes that may be read (None = all), oldest first."""
-        return self._timeline.visible(asked_at, self.told_apart(scopes))
-
-    def folded(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """Those of messages that had ended by then without another in their place: they stand behind a summary."""
-        return self._timeline.folded(asked_at, self.told_apart(scopes))
-
-    def is_all(self, documents: pl.DataFrame) -> bool:
-        """Whether some of the documents are all that there are, so that the indexes hold nothing else."""
-        return len(documents) == len(self.frame)
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What `make` makes of the documents: made once for a key, while no document changes and few others are asked
@@ -403,7 +389,7 @@ class LiveDocuments:
     def comparison_set(self, readable: Sequence[str] | None) -> ComparisonSet:
         """What a writer compares new documents with, to grow by them: the documents of the scopes that it can read."""
         if self._comparison is None or self._comparison[0] != readable:
-            documents = self._timeline.of(readable)
+            documents = self.timeline.of(readable)
             vectors = self.indexes.vector_index.vectors_of(documents["document_id"].to_list())
             self._comparison = readable, ComparisonSet(documents, vectors, self.store.document, readable)
         return self._comparison[1].branch()
@@ -422,7 +408,7 @@ class LiveDocuments:
 
     def note_use(self, use: pl.DataFrame) -> None:
         """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
-        self._timeline.note_use(use)
+        self.timeline.note_use(use)
         if self._comparison is not None:
             self._comparison[1].reread(use["document_id"].to_list())
 
@@ -436,11 +422,11 @@ class LiveDocuments:
         if version == self.version:
             return
         timeline = DocumentTimeline(self.store.documents())
-        if gone := len(self._timeline.ids - timeline.ids):
+        if gone := len(self.timeline.ids - timeline.ids):
             raise StoreError(f"another process has removed {gone} documents from the workspace: open it again")
-        new = timeline.frame.filter(~pl.col("document_id").is_in(list(self._timeline.ids)))
+        new = timeline.frame.filter(~pl.col("document_id").is_in(list(self.timeline.ids)))
         windows = self.indexes.embed(embedded_texts(new))
-        self._timeline, self._comparison = timeline, None
+        self.timeline, self._comparison = timeline, None
         self.indexes.add(new, windows)
         self.version = version
 
@@ -449,7 +435,7 @@ class LiveDocuments:
         ids = [name for change in changes for name in (*change.windows, *change.changed_ids)]
         if not ids:
             return
-        new, is_behind = self._timeline.take_in(self.store.documents(ids))
+        new, is_behind = self.timeline.take_in(self.store.documents(ids))
         for change in changes:
             part = new if len(changes) == 1 else new.filter(pl.col("document_id").is_in(list(change.windows)))
             windows = [change.windows[document_id] for document_id in part["document_id"]]
