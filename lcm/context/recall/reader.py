@@ -368,9 +368,10 @@ class Reader:
         with self.store.reading() as connection:
             known = read_messages(connection, numbers, self.token_estimator)
             for number in numbers:
-                if number not in known or not bounds.sees_message(connection, number, known[number][0].conversation):
+                said, one = known.get(number, (None, None))
+                item = said and NamedItem("message", said.conversation, said.message_id, number)
+                if one is None or item is None or not bounds.sees(connection, item):
                     raise self._unknown(f"msg#{number}", None)
-                _, one = known[number]
                 if left is not None:
                     one = clipped_message(connection, one, left, self.token_estimator)
                     left = 0 if one.is_clipped else left - one.tokens
@@ -385,7 +386,7 @@ class Reader:
     ) -> Grep:
         """What was found, behind the message or summary that the pattern is the id of."""
         item = named_item(connection, pattern)
-        if item is None or not self._sees(connection, item, bounds):
+        if item is None or not bounds.sees(connection, item):
             return found
         if item.kind == "summary":
             begins = summaries_by_id(connection, [item.item_id])[item.item_id].content
@@ -424,16 +425,9 @@ class Reader:
         self, connection: sqlite3.Connection, item_id: str, bounds: ReadBounds, conversation: str | int | None
     ) -> NamedItem:
         item = named_item(connection, item_id)
-        if item is None or not self._sees(connection, item, bounds):
+        if item is None or not bounds.sees(connection, item):
             raise self._unknown(item_id, conversation)
         return item
-
-    def _sees(self, connection: sqlite3.Connection, item: NamedItem, bounds: ReadBounds) -> bool:
-        if item.kind == "summary":
-            return bool(bounds.seen(connection, [item.item_id]))
-        if item.file is not None:
-            return bounds.sees_file(connection, item.file)
-        return bounds.sees_message(connection, item.number, item.conversation)
 
     def conversation(self, named: str | None) -> str | int | None:
         """The conversation that is named by its id, or by the number that the tools print; None = all."""
