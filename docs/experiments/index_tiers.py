@@ -129,10 +129,10 @@ def work_of(index: Any, name: str, rows: int, dim: int, queries: Vectors) -> tup
         return rows * dim / 1e6 if name == "exact" else float("nan"), "-"
     candidates = max(int(name.split(", ")[1]), 5 * K)
     widths, total, exits = index.widths, 0, np.zeros(len(index.widths))
-    for found in index.descents(queries, K):
-        for step in found.steps:
+    for way in index.ways(queries, K):
+        for step in way:
             total += rows * widths[step.place] + (candidates * dim if widths[step.place] < dim else 0)
-        exits[found.steps[-1].place] += 1
+        exits[way[-1].place] += 1
     return total / len(queries) / 1e6, " ".join(
         f"{width}:{n / len(queries):.2f}" for width, n in zip(widths, exits, strict=True)
     )

@@ -21,7 +21,7 @@ from random import Random
 
 from lcm.compaction.facts.ledger import Ledger
 from lcm.compaction.facts.standing import standings
-from lcm.compaction.lockstep import run
+from lcm.compaction.work import run
 from lcm.compaction.lossless.source_text import source_of_messages
 from lcm.compaction.window import StoredWindow
 from lcm.errors import TranscriptError

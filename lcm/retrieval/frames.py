@@ -16,8 +16,6 @@ Places = npt.NDArray[np.int64]
 _PADDED_ROWS = 4
 """Queries are sorted side by side unless the places of the longest one for each are so many times the rows."""
 CUT_KINDS = ("message", "step")
-FEW = 1000
-"""Rows that are read one by one sooner than a window over them is planned."""
 
 
 def beside(frame: pl.DataFrame, columns: Iterable[pl.Series]) -> pl.DataFrame:
@@ -40,6 +38,23 @@ def columns_of(names: Sequence[str], values: npt.NDArray[np.float64]) -> list[pl
     """
     whole, count = pl.Series(np.ascontiguousarray(values).reshape(-1)), values.shape[1]
     return [whole.slice(number * count, count).alias(name) for number, name in enumerate(names)]
+
+
+def with_rows(frame: pl.DataFrame, added: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
+    """A frame with further rows, those of each query behind its own.
+
+    Args:
+        added: what it lacks of the frame's columns is null, but for `deferred`, which is false.
+        query_ids: of all rows, in the order of the queries.
+    """
+    rows = added.match_to_schema(frame.schema, missing_columns="insert", extra_columns="ignore")
+    whole = frame.vstack(rows)
+    if "deferred" in frame.columns:
+        whole = whole.with_columns(pl.col("deferred").fill_null(False))
+    if len(query_ids) > 1:
+        place = {query_id: at for at, query_id in enumerate(query_ids)}
+        whole = whole.sort(pl.col("query_id").replace_strict(place, return_dtype=pl.Int64), maintain_order=True)
+    return whole
 
 
 def taken(frame: pl.DataFrame, rows: npt.NDArray[np.integer]) -> pl.DataFrame:
@@ -209,25 +224,11 @@ def turn_of(documents: pl.DataFrame, *apart: str) -> pl.Series:
         documents: rows of documents, or of candidates with their documents' columns.
         apart: further columns by which rows are of different turns: `query_id`, where several queries found a document.
     """
-    place = ["conversation_id", "session_id", "seq", "kind", *apart]
-    if len(documents) <= FEW:
-        return pl.Series("_row", _firsts(*(documents[name].to_list() for name in place)))
     is_passage = pl.col("kind").is_in(CUT_KINDS).fill_null(False) & pl.col("seq").is_not_null()
-    alone = pl.when(~is_passage).then("_row")
-    return documents.with_row_index("_row").select(pl.col("_row").min().over(*place, alone))["_row"].cast(pl.Int64)
+    return first_rows(documents, is_passage, "conversation_id", "session_id", "seq", "kind", *apart)
 
 
-def _firsts(
-    conversations: Sequence[object], sessions: Sequence[object], seqs: Sequence[object], kinds: Sequence[object],
-    *apart: Sequence[object],
-) -> npt.NDArray[np.int64]:  # fmt: skip
-    """The same, row by row, of few rows."""
-    rows = np.arange(len(kinds))
-    is_passage = np.array([kind in CUT_KINDS for kind in kinds], np.bool_)
-    if None in seqs:
-        is_passage &= np.array([seq is not None for seq in seqs], np.bool_)
-    if not is_passage.any():
-        return rows
-    places = list(zip(conversations, sessions, seqs, kinds, *apart, strict=True))
-    firsts = dict(zip(reversed(places), reversed(range(len(places))), strict=True))  # of equal ones the first stays
-    return np.where(is_passage, np.fromiter(map(firsts.__getitem__, places), np.int64, len(places)), rows)
+def first_rows(frame: pl.DataFrame, is_placed: pl.Expr, *place: str) -> pl.Series:
+    """For each row the number of the first one of its place; a row that stands in none is a place of its own."""
+    alone = pl.when(~is_placed).then("_row")
+    return frame.with_row_index("_row").select(pl.col("_row").min().over(*place, alone))["_row"].cast(pl.Int64)

@@ -16,7 +16,7 @@ from lcm.faults import DamagedError, counting, made_again
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import KeptIndex, TextIndex, TextIndexChoice, VectorIndexChoice
 from lcm.retrieval.lookup import KeptBeside
-from lcm.retrieval.vector_index.exact import to_grid
+from lcm.retrieval.vector_index.exact import mean_direction, to_grid
 from lcm.writing.new_document import embedded_text
 
 _log = logging.getLogger(__name__)
@@ -182,9 +182,7 @@ def mean_vector(windows: Vectors) -> Vectors:
     rows = to_grid(windows, windows.shape[1])
     if len(rows) == 1:
         return rows
-    mean = rows.mean(axis=0, dtype=np.float64)
-    scaled: Vectors = (mean / (np.linalg.norm(mean) or 1.0)).astype(np.float32)[np.newaxis]
-    return scaled
+    return mean_direction(rows)[np.newaxis]
 
 
 def _add_words(index: TextIndex, documents: pl.DataFrame, scopes: ScopeSet) -> None:

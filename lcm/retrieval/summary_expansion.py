@@ -10,7 +10,7 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import TURN_KINDS
-from lcm.retrieval.frames import best_first
+from lcm.retrieval.frames import best_first, with_rows
 from lcm.retrieval.source.candidates import describe
 
 _DEFAULT_SCORE = 0.0
@@ -147,13 +147,7 @@ class OpenedSummaries:
         if not rows["query_id"]:
             return best_first(frame)
         added = pl.DataFrame(rows, schema={name: frame.schema[name] for name in rows})
-        aligned = describe(added, batch).match_to_schema(frame.schema, missing_columns="insert", extra_columns="ignore")
-        order = frame.select("query_id").unique(maintain_order=True).with_row_index("_query")
-        both = pl.concat([frame, aligned]).join(order, on="query_id", how="left", maintain_order="left")
-        both = both.sort("_query", maintain_order=True).drop("_query")
-        if "deferred" in both.columns:
-            both = both.with_columns(pl.col("deferred").fill_null(False))
-        return best_first(both)
+        return best_first(with_rows(frame, describe(added, batch), batch.queries["query_id"]))
 
 
 class _PlacedDocument(NamedTuple):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lcm.checks import check_range
+from lcm.compaction.quality import clamped, cosine
 from lcm.compaction.summarizer.chain import has_words
-from lcm.compaction.summary_quality import clamped, cosine
 from lcm.errors import LcmError, ModelError
 from lcm.protocols.models import Embedder, Vectors
 from lcm.records.summary import SummaryRequest, SummaryResult

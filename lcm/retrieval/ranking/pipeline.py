@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Slot, Source, Stage, TellsReasons
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Source, Stage, TellsReasons
 from lcm.retrieval.frames import best_first, places
-from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by, read_by
 
 POOL_ACTED = "pool"
@@ -44,10 +43,7 @@ SOURCE = "source"
 """Names the first step, 0, of every ranking."""
 
 
-_KEPT = 64  # rankings whose steps are known
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class Ranking:
     """A source and the steps that its rows pass through: stages, and expansions, which may add rows."""
 
@@ -167,21 +163,14 @@ class Ranking:
 
     def _steps(self) -> Sequence[tuple[str, Stage | Expansion]]:
         """What the rows pass, in order: without what is null, and without the slots that have nothing to do here."""
-        return _steps_of(self)
-
-
-def _steps(ranking: Ranking) -> Sequence[tuple[str, Stage | Expansion]]:
-    order = ranking.stages if ranking.order is None else ranking.order
-    names = [name for name in order if ranking.stages[name] is not None]
-    steps = [ranking.stages[name] for name in names]
-    return [
-        (name, step)
-        for place, (name, step) in enumerate(zip(names, steps, strict=True))
-        if not (isinstance(step, Slot) and step.is_idle(steps[:place], steps[place + 1 :]))
-    ]
-
-
-_steps_of = KeptBeside(_steps, _KEPT)
+        order = self.stages if self.order is None else self.order
+        steps = [(name, step) for name in order if (step := self.stages[name]) is not None]
+        stages = [step for _, step in steps]
+        return [
+            (name, step)
+            for place, (name, step) in enumerate(steps)
+            if not (hasattr(step, "is_idle") and step.is_idle(stages[:place], stages[place + 1 :]))
+        ]
 
 
 def _carried(frame: pl.DataFrame, steps: Sequence[tuple[str, Stage | Expansion]]) -> pl.DataFrame:

@@ -8,7 +8,6 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.retrieval import Batch, Source, Stage
-from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.retrieval.source.tagged import TagPrefixes
@@ -48,7 +47,7 @@ class LeastPools:
         return replace(source, **pools)  # type: ignore[type-var]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class RoutedRanking:
     """memory-lancedb-pro's three ways to answer.
 
@@ -65,6 +64,7 @@ class RoutedRanking:
     mode: Literal["hybrid", "vector"] = "hybrid"
     tags: TagPrefixes = field(default_factory=TagPrefixes)
     least_pools: LeastPools | None = None
+    _made_before: dict[str, Ranking] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice(self, mode=("hybrid", "vector"))
@@ -76,10 +76,9 @@ class RoutedRanking:
 
     def ranking(self, name: str) -> Ranking:
         """One path: hybrid, vector or tag."""
-        known = _rankings(self)
-        if name not in known:
-            known[name] = self._made(name)
-        return known[name]
+        if name not in self._made_before:
+            self._made_before[name] = self._made(name)
+        return self._made_before[name]
 
     def _made(self, name: str) -> Ranking:
         path: RankingPath = getattr(self, name)
@@ -160,7 +159,3 @@ class RoutedRanking:
             .sort(*steps, "position", maintain_order=True)
             .drop("position")
         )
-
-
-_rankings: KeptBeside[RoutedRanking, dict[str, Ranking]] = KeptBeside(lambda _: {}, 64)
-"""The paths that were asked for, by name."""

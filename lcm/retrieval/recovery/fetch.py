@@ -2,11 +2,10 @@
 
 import logging
 import math
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import polars as pl
 
@@ -14,11 +13,10 @@ from lcm.checks import check_range
 from lcm.protocols.retrieval import Batch, Recovery, Signals
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
-from lcm.retrieval.frames import beside, best_first
-from lcm.retrieval.lookup import KeptBeside
+from lcm.retrieval.frames import beside, best_first, with_rows
 from lcm.retrieval.recovery.question import TemporalQueries
 from lcm.retrieval.recovery.turns import RawUserRanking, SemanticSlots, TemporalOrder, TemporalRanking
-from lcm.retrieval.source.candidates import describe, laid_out
+from lcm.retrieval.source.candidates import describe
 from lcm.retrieval.source.dense import dense_branch
 from lcm.retrieval.terms import Terms
 
@@ -225,168 +223,79 @@ class Fetch:
             _log.warning("nothing is recovered, for the queries have no vectors: %s", batch.embedding_error)
             batch.incidents["recovery without vectors"] += len(batch.queries)
             return marked
-        turns, answers = _turns_of(batch), _answers(marked)
-        held = {query_id: {one.document_id for one in answer} for query_id, answer in answers.items()}
-        found: list[_Found] = []
-        for asker, positions in _askers(batch).items():
-            has_session = batch.is_in_session or turns.holds(asker)
-            ids = batch.queries["query_id"]
-            said = {at: self.recovery.signals(answers.get(ids[at], ()), has_session) for at in positions}
-            failed = [at for at, signals in said.items() if signals.has_failed]
-            elsewhere = [at for at, signals in said.items() if signals.is_elsewhere]
-            found += _nearest(batch, failed, turns.of(asker), self.session_k, held)
-            found += _nearest(batch, elsewhere, turns.users, self.user_k, held)
-        return _beside(marked, found, batch) if found else marked
+        answers, ids = _answers(marked), batch.queries["query_id"].to_list()
+        held = [{one.document_id for one in answers.get(query_id, ())} for query_id in ids]
+        said = _turns(batch)
+        found: list[pl.DataFrame] = []
+        for asker, queries in _askers(batch).items():
+            has_session = batch.is_in_session or not _where(batch.documents, asker).is_empty()
+            signals = {at: self.recovery.signals(answers.get(ids[at], ()), has_session) for at in queries}
+            if failed := [at for at in queries if signals[at].has_failed]:
+                found.append(_nearest(batch, failed, _where(said, asker), self.session_k, held))
+            if elsewhere := [at for at in queries if signals[at].is_elsewhere]:
+                is_of_user = (pl.col("role") == "user") | (pl.col("kind") == "exchange")
+                found.append(_nearest(batch, elsewhere, said.filter(is_of_user), self.user_k, held))
+        if not found:
+            return marked
+        turns = pl.concat(found).unique(["query_id", "document_id"], keep="first", maintain_order=True)
+        added = turns.with_columns(pl.lit(True).alias(name) for name in _MARKS).with_columns(score="cosine")
+        return with_rows(marked, describe(added, batch), batch.queries["query_id"])
 
 
-class _Asker(NamedTuple):
-    """Whose session it is: a conversation where the query names no session; nobody's where it names neither."""
-
-    session_id: str | None
-    conversation_id: str | None
-
-
-class _Found(NamedTuple):
-    """A turn for a query."""
-
-    position: int
-    """Of the query in its batch."""
-    document_id: str
-    cosine: float
-    dense_rank: int
-    index_tier: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Turns:
-    """The ids of turns that a batch knows: of users, and by where they were said."""
-
-    users: tuple[str, ...]
-    of_sessions: Mapping[str, tuple[str, ...]]
-    of_conversations: Mapping[str, tuple[str, ...]]
-    places: frozenset[tuple[str, str]]
-    """`session` or `conversation` and its id, of every document that is seen, be it a turn or not."""
-
-    def of(self, asker: _Asker) -> tuple[str, ...]:
-        """What was said where somebody asks."""
-        if asker.session_id is not None:
-            return self.of_sessions.get(asker.session_id, ())
-        return () if asker.conversation_id is None else self.of_conversations.get(asker.conversation_id, ())
-
-    def holds(self, asker: _Asker) -> bool:
-        """Whether any document is of where somebody asks."""
-        if asker.session_id is not None:
-            return ("session", asker.session_id) in self.places
-        return asker.conversation_id is not None and ("conversation", asker.conversation_id) in self.places
-
-
-def _turns_of(batch: Batch) -> _Turns:
-    """Found once for the same documents."""
-    known = _known(batch.documents)
-    if not known or known[0][0]() is not batch.turns:
-        known[:] = [(_nothing if batch.turns is None else weakref.ref(batch.turns), _laid_out(batch))]
-    return known[0][1]
-
-
-def _nothing() -> None:
-    """Stands for a reference to a frame that there is not."""
-
-
-_known: KeptBeside[pl.DataFrame, list[tuple[Callable[[], pl.DataFrame | None], _Turns]]] = KeptBeside(lambda _: [], 16)
-
-
-def _laid_out(batch: Batch) -> _Turns:
-    columns = ("document_id", "kind", "role", "session_id", "conversation_id")
-    known = batch.documents.select(columns)
-    places = {("session", name) for name in known["session_id"].unique() if name is not None}
-    places |= {("conversation", name) for name in known["conversation_id"].unique() if name is not None}
-    if batch.turns is not None:
-        known = pl.concat([known, batch.turns.select(columns)])
-    turns = known.filter(pl.col("kind").is_in(TURN_KINDS))
-    users = turns.filter((pl.col("role") == "user") | (pl.col("kind") == "exchange"))
-
-    def by(column: str) -> dict[str, tuple[str, ...]]:
-        groups = turns.drop_nulls(column).group_by(column, maintain_order=True).agg("document_id")
-        return {name: tuple(ids) for name, ids in groups.iter_rows()}
-
-    return _Turns(tuple(users["document_id"]), by("session_id"), by("conversation_id"), frozenset(places))
+_Asker = tuple[str | None, str | None]
+"""Whose session it is, and in which conversation."""
 
 
 def _askers(batch: Batch) -> dict[_Asker, list[int]]:
     """The queries of each session, by their positions in the batch."""
     groups: dict[_Asker, list[int]] = {}
-    for position, row in enumerate(batch.queries["session_id", "conversation_id"].iter_rows()):
-        groups.setdefault(_Asker(*row), []).append(position)
+    for position, asker in enumerate(batch.queries["session_id", "conversation_id"].iter_rows()):
+        groups.setdefault(asker, []).append(position)
     return groups
+
+
+def _turns(batch: Batch) -> pl.DataFrame:
+    """The turns that a batch knows, whether it sees them or not."""
+    columns = ("document_id", "kind", "role", "session_id", "conversation_id")
+    known = [frame.select(columns) for frame in (batch.documents, batch.turns) if frame is not None]
+    return pl.concat(known).filter(pl.col("kind").is_in(TURN_KINDS))
+
+
+def _where(documents: pl.DataFrame, asker: _Asker) -> pl.DataFrame:
+    """What is of where somebody asks: of the conversation where no session is named, of nowhere without either."""
+    session_id, conversation_id = asker
+    if session_id is not None:
+        return documents.filter(pl.col("session_id") == session_id)
+    return documents.clear() if conversation_id is None else documents.filter(conversation_id=conversation_id)
 
 
 def _answers(frame: pl.DataFrame) -> dict[str, list[Recalled]]:
     """The answers that the rows are so far, by query id, best first; without texts."""
-    columns = [
+    columns = (
         "query_id", "document_id", "kind", "created_at", "score", "cosine", "scope_class", "confidence", "index_tier",
-    ]  # fmt: skip
+    )  # fmt: skip
     answers: dict[str, list[Recalled]] = {}
-    for query_id, document_id, kind, created_at, score, cosine, scope_class, confidence, tier in best_first(frame)[
-        columns
-    ].iter_rows():
-        answers.setdefault(query_id, []).append(
-            Recalled(
-                document_id,
-                "",
-                kind,
-                (),
-                created_at,
-                score or 0.0,
-                cosine or 0.0,
-                scope_class=scope_class,
-                confidence=confidence or 0.0,
-                index_tier=tier,
-            )
-        )
+    for query_id, document_id, kind, created_at, score, cosine, *row in best_first(frame)[columns].iter_rows():
+        told = Recalled(document_id, "", kind, (), created_at, score or 0.0, cosine or 0.0)
+        scope_class, confidence, tier = row
+        told = replace(told, scope_class=scope_class, confidence=confidence or 0.0, index_tier=tier)
+        answers.setdefault(query_id, []).append(told)
     return answers
 
 
 def _nearest(
-    batch: Batch, positions: Sequence[int], turns: tuple[str, ...], k: int, held: Mapping[str, set[str]]
-) -> Iterator[_Found]:
+    batch: Batch, queries: Sequence[int], turns: pl.DataFrame, k: int, held: Sequence[Collection[str]]
+) -> pl.DataFrame:
     """The turns nearest to some queries of the batch, of those that their answers do not hold: so many as asked for,
     and as many more as the answer holds documents."""
-    if not positions or not turns:
-        return
-    places, ids = list(positions), batch.queries["query_id"]
-    answers = [held.get(ids[at], set()) for at in places]
-    most = min(len(turns), 2 * (k + max(map(len, answers))))
-    part = replace(batch, queries=batch.queries[places], vectors=batch.vectors[places], allowed=turns)
-    rows = dense_branch(part, most)
-    tiers = rows["index_tier"].to_list() if "index_tier" in rows.columns else [None] * len(rows)
-    counts = [0] * len(places)
-    told = (rows[name].to_list() for name in ("query", "document_id", "cosine", "dense_rank"))
-    for query, document_id, cosine, rank, tier in zip(*told, tiers, strict=True):
-        if document_id not in answers[query] and counts[query] < k + len(answers[query]):
+    allowed = tuple(turns["document_id"])
+    asked = replace(batch, queries=batch.queries[queries], vectors=batch.vectors[queries], allowed=allowed)
+    rows = dense_branch(asked, min(len(turns), 2 * (k + max(len(held[at]) for at in queries))))
+    kept, counts = [], [0] * len(queries)
+    for row, (query, document_id) in enumerate(rows.select("query", "document_id").iter_rows()):
+        answer = held[queries[query]]
+        if document_id not in answer and counts[query] < k + len(answer):
             counts[query] += 1
-            yield _Found(places[query], document_id, cosine, rank, tier)
-
-
-def _beside(frame: pl.DataFrame, found: Sequence[_Found], batch: Batch) -> pl.DataFrame:
-    """The frame with the turns that were found, those of each query together and the added ones last."""
-    once = list({(one.position, one.document_id): one for one in reversed(found)}.values())[::-1]
-    positions, ids, cosines, ranks, tiers = zip(*once, strict=True)
-    asked = batch.queries["query_id", "asked_at"][pl.Series(positions, dtype=pl.UInt32)]
-    added = beside(
-        asked,
-        [
-            pl.Series("document_id", ids, pl.String),
-            pl.Series("cosine", cosines, pl.Float64),
-            pl.Series("score", cosines, pl.Float64),
-            pl.Series("dense_rank", ranks, pl.Int64),
-            pl.Series("index_tier", tiers, pl.Int64),
-            *(pl.Series(name, [True] * len(ids), pl.Boolean) for name in _MARKS),
-        ],
-    )
-    described = describe(added, batch)
-    whole = frame.vstack(laid_out(described, frame.schema))
-    if len(batch.queries) == 1:
-        return whole
-    order = batch.queries.select("query_id").with_row_index("_at")
-    placed = whole.join(order, on="query_id", how="left", maintain_order="left")
-    return placed.sort("_at", maintain_order=True).drop("_at")
+            kept.append(row)
+    found = rows[kept]
+    return asked.queries["query_id", "asked_at"][found["query"]].hstack(found.drop("query"))

@@ -205,15 +205,6 @@ def best_pair(
     )
 
 
-def fewest_tokens(witnesses: Sequence[Witness | None], tokens: Sequence[int]) -> int | None:
-    """What the cheapest witness of each event costs, together; None where an event has none."""
-    costs = [
-        [cost for one, cost in zip(witnesses, tokens, strict=True) if one is not None and one.side == side]
-        for side in (0, 1)
-    ]
-    return min(costs[0]) + min(costs[1]) if all(costs) else None
-
-
 def _share(slot: Slot, known: set[str]) -> float:
     return sum(term in known for term in slot) / len(slot) if slot else 0.0
 
@@ -253,10 +244,6 @@ class TemporalOrder(NamedTuple):
     """The pair and what was added to it, in the order of choosing."""
     pair: tuple[int, int] | None
     """A witness of each event of a comparison."""
-    sides: tuple[Slot, Slot] | None
-    """The events of a comparison."""
-    pair_tokens: int | None
-    """What the cheapest two witnesses cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +317,7 @@ class TemporalRanking:
         pair = None if best is None else (by_score[best[0]], by_score[best[1]])
         chosen = chosen_of(seen, by_score, pair, question.slots, self.most_chosen, self.new_slot_bonus, self.least_gain)
         rest = [place for place in by_score if place not in chosen]
-        return TemporalOrder((*chosen, *rest), seen, tuple(chosen), pair, events, fewest_tokens(found, costs))
+        return TemporalOrder((*chosen, *rest), seen, tuple(chosen), pair)
 
     def _consider(
         self, turn: Recalled, question: TemporalQuery, events: tuple[Slot, Slot] | None, now: datetime, terms: Terms
@@ -441,7 +428,7 @@ class SemanticSlots:
             considered, kept, None, question.slots, self.most_chosen, self.new_slot_bonus, self.least_gain
         )
         rest = [place for place in kept if place not in chosen]
-        return TemporalOrder((*chosen, *rest), considered, tuple(chosen), None, None, None)
+        return TemporalOrder((*chosen, *rest), considered, tuple(chosen), None)
 
     def _considered(self, turn: Recalled, indicator: float, now: datetime) -> ScoredTurn:
         semantic, anchors = clamp01(turn.score), anchor_density(turn.text)

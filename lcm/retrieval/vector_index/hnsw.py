@@ -23,7 +23,7 @@ import logging
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -37,12 +37,10 @@ from lcm.given import plain_bytes
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import IndexAnswer
 from lcm.retrieval.indexing import Blob, Ranked, let_go, read_index, refuse_negative, write_index
-from lcm.retrieval.vector_index.exact import ExactIndex, rounding, to_grid
-from lcm.retrieval.vector_index.rows import Rows, VisibleRows
+from lcm.retrieval.vector_index.exact import ExactIndex, Rows, VisibleRows, pack, rounding, to_grid
 
 _log = logging.getLogger(__name__)
 _SMALLEST_CAPACITY = 1024
-_DEAD = -1
 
 Nearest = tuple[Rows, npt.NDArray[np.float32]]
 """Rows of one query and their products with it, nearest first."""
@@ -95,18 +93,13 @@ class HnswIndex:
     def __init__(self, settings: Hnsw, dim: int) -> None:
         self._settings = settings
         self._dim = dim
-        self._exact = ExactIndex(dim)
-        self._lock = self._exact.lock
-        self._graph = RowGraph(settings, dim, lambda: self._exact.contents()[1])
-        self._exact.followers.append(self._graph.follow)
+        self.exact = ExactIndex(dim)
+        """All vectors, to score other candidates than the graph's; changed through this index alone."""
+        self._graph = RowGraph(settings, dim)
+        self.exact.followers.append(lambda gone: self._graph.follow(gone, self.exact.vectors, self.exact.alive))
 
     def __len__(self) -> int:
-        return len(self._exact)
-
-    @property
-    def exact(self) -> ExactIndex:
-        """All vectors, to score other candidates than the graph's; changed through this index alone."""
-        return self._exact
+        return len(self.exact)
 
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
         """Add one vector to each id; an id given again, here or later, has one vector more.
@@ -115,11 +108,10 @@ class HnswIndex:
             ValueError: if ids and vectors differ in number, or a vector is neither of unit length nor zero;
                 nothing is added.
         """
-        rows = to_grid(vectors, self._dim)
-        with self._lock:
-            start = self._exact.settled().count
-            self._exact.add(ids, rows)
-            self._graph.add(rows, start)
+        with self.exact.lock:
+            start = len(self.exact.vectors)
+            self.exact.add(ids, vectors)
+            self._graph.add(self.exact.vectors, self.exact.alive, start)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget these ids with all of their vectors.
@@ -127,7 +119,7 @@ class HnswIndex:
         Raises:
             ValueError: if an id is not in the index; nothing is removed.
         """
-        self._exact.remove(ids)
+        self.exact.remove(ids)
 
     def search(self, vectors: Vectors, k: int, allowed: Sequence[str] | None = None) -> list[Ranked]:
         return [(ids, cosines) for ids, cosines, *_ in self.answers(vectors, k, allowed)]
@@ -136,51 +128,48 @@ class HnswIndex:
         """As `search`, with how each answer was found."""
         queries = to_grid(vectors, self._dim)
         refuse_negative(k)
-        with self._lock:
-            found = self._found_by_graph(queries, k, self._exact.settled().visible(allowed))
+        with self.exact.lock:
+            found = self._found_by_graph(queries, k, self.exact.visible(allowed))
             waiting = [query for query, answer in enumerate(found) if answer is None]
-            scanned = iter(self._exact.search(queries[waiting], k, allowed) if waiting else ())
+            scanned = iter(self.exact.search(queries[waiting], k, allowed) if waiting else ())
         return [IndexAnswer(*(answer or next(scanned)), self._dim, answer is not None) for answer in found]
 
     def _found_by_graph(self, queries: Vectors, k: int, seen: VisibleRows) -> list[Ranked | None]:
         """None for a query that every vector must be looked at for."""
         found: list[Ranked | None] = [None] * len(queries)
-        visible, wanted = len(seen.rows), min(k, seen.ids)
+        visible, wanted = len(seen.rows), min(k, len(seen.firsts))
         if not (wanted and len(queries)) or visible < self._settings.exact_below:
             return found
-        a_result = self._settings.ef_a_result * visible / seen.ids
+        a_result = self._settings.ef_a_result * visible / len(seen.firsts)
         width = min(max(self._settings.ef, math.ceil(a_result * wanted)), visible)
         waiting = list(range(len(queries)))
         while waiting and self._graph.is_worth(width, visible):
-            asked = zip(waiting, self._graph.nearest(queries[waiting], width, width, seen), strict=True)
-            nearest = {query: one for query, one in asked if one is not None}
-            if nearest and seen.has_one_row_an_id:
-                places = _contenders(list(nearest.values()), wanted, self._dim)
-                answers = self._exact.rank(queries[list(nearest)], places, wanted)
-                for query, answer in zip(nearest, answers, strict=True):
-                    found[query] = answer
-                return found
-            crowded = []
-            for query, (rows, _) in nearest.items():
-                found[query] = answer = self._exact.rank_owners(queries[query], rows, wanted)
-                if len(answer[0]) < wanted and width < visible:  # several vectors of one id crowd out others
-                    crowded.append(query)
-            waiting, width = crowded, min(2 * width, visible)
+            nearest = self._graph.nearest(queries[waiting], width, width, seen)
+            asked, waiting = zip(waiting, nearest, strict=True), []
+            for query, one in asked:
+                if one is not None:
+                    rows, products = one
+                    if len(seen.rows) == len(seen.firsts):  # those that cannot be among the best need no exact product
+                        rows = rows[products >= products[wanted - 1] - 2 * rounding(self._dim)]
+                    found[query] = answer = self.exact.rank(queries[query], rows, wanted)
+                    if len(answer[0]) < wanted and width < visible:  # several vectors of one id crowd out others
+                        waiting.append(query)
+            width = min(2 * width, visible)
         return found
 
     def vectors_of(self, ids: Sequence[str]) -> Vectors:
-        return self._exact.vectors_of(ids)
+        return self.exact.vectors_of(ids)
 
     def save(self, path: Path) -> None:
-        with self._lock:
-            ids, vectors = self._exact.packed()
-            write_index(path, self._file_settings(), {"ids": ids}, {"vectors": vectors, **self._graph.blobs()})
+        with self.exact.lock:
+            ids, vectors = self.exact.contents()
+            write_index(path, self._file_settings(), {"ids": ids}, {"vectors": pack(vectors), **self._graph.blobs()})
 
     def load(self, path: Path) -> None:
         content, blobs = read_index(path, self._file_settings())
-        with self._lock:
-            self._exact.restore(content["ids"], blobs["vectors"])
-            self._graph.read(blobs, len(content["ids"]))
+        with self.exact.lock:
+            self.exact.restore(content["ids"], blobs["vectors"])
+            self._graph.read(blobs, self.exact.vectors, self.exact.alive)
 
     def _file_settings(self) -> dict[str, object]:
         """What the graph on disk depends on; how it is searched is free to change."""
@@ -194,72 +183,69 @@ class HnswIndex:
         }
 
 
-def _contenders(nearest: Sequence[Nearest], k: int, dim: int) -> Rows:
-    """Those of the nearest rows that can be among a query's best k once they are scored exactly.
-
-    Returns:
-        shape (queries, as many as the query with most of them has).
-    """
-    rows, products = (np.stack(part) for part in zip(*nearest, strict=True))
-    least = products[:, k - 1 : k].astype(np.float64) - 2 * rounding(dim)  # products descend
-    kept: Rows = rows[:, : int((products >= least).sum(axis=1).max())]
-    return kept
-
-
 class RowGraph:
-    """hnswlib's index, whose labels are translated to rows, which may move."""
+    """hnswlib's index, whose labels are the numbers of rows."""
 
-    def __init__(self, settings: Hnsw, width: int, rows: Callable[[], Vectors]) -> None:
+    def __init__(self, settings: Hnsw, width: int) -> None:
         """
         Args:
             settings: `exact_below` = the graph is empty until there are so many rows.
             width: numbers a row.
-            rows: gives all of them, to build the graph anew.
         """
         self._settings = settings
         self._width = width
-        self._every_row = rows
-        self.clear()
+        self._clear()
 
-    def clear(self) -> None:
+    def _clear(self) -> None:
         self._graph = hnswlib.Index("ip", self._width)
-        self._rows = np.empty(0, np.int64)  # label -> row, or _DEAD
+        self._labels = np.empty(0, np.int64)
         self.alive = 0
-        """Rows that are in it and not gone."""
-        self._filter: tuple[VisibleRows, bytes] | None = None  # the last one, and whether each label passes it
+        """Rows that are in it and not dead."""
+        self._filter: tuple[VisibleRows, bytes] | None = None  # the last one, and whether each row passes it
 
     @property
     def size(self) -> int:
-        """How many vectors are in it, dead ones included."""
-        return len(self._rows)
+        """How many rows are in it, dead ones included."""
+        return len(self._labels)
 
     def is_worth(self, asked: int, visible: int) -> bool:
         """Whether asking for so many beats looking at all: of a filter that lets `visible` pass, it meets more."""
         return self._settings.exact_below == 0 or asked * self.alive <= self._settings.largest_share * visible**2
 
-    def add(self, vectors: Vectors, first_row: int) -> None:
-        """Add rows, counted on from `first_row`."""
-        if self.size:
-            self._insert(vectors, first_row)
-        else:
-            self.rebuild(first_row + len(vectors))
-
-    def rebuild(self, count: int) -> None:
-        """Begin anew with all rows, if there are enough of them.
+    def add(self, vectors: Vectors, alive: Rows, start: int) -> None:
+        """Take in the rows from `start` on, or all of them where now there are enough.
 
         Args:
-            count: how many there are.
+            vectors: every row.
+            alive: those of them that are not dead, ascending.
+            start: the first new one.
         """
-        self.clear()
-        if count >= self._settings.exact_below:
-            self._insert(self._every_row(), 0)
+        if self.size:
+            self._insert(vectors, alive[np.searchsorted(alive, start) :])
+        else:
+            self.rebuild(vectors, alive)
 
-    def _insert(self, vectors: Vectors, first_row: int) -> None:
+    def rebuild(self, vectors: Vectors, alive: Rows) -> None:
+        """Begin anew with all rows, if there are enough of them."""
+        self._clear()
+        if len(alive) >= self._settings.exact_below:
+            self._insert(vectors, alive)
+
+    def follow(self, gone: Rows | None, vectors: Vectors, alive: Rows) -> None:
+        """Let rows die; where they have new numbers, begin anew: dead vectors still cost the search steps."""
+        if gone is None:
+            self.rebuild(vectors, alive)
+        elif self.size:
+            for row in gone.tolist():
+                self._graph.mark_deleted(row)
+            self.alive -= len(gone)
+
+    def _insert(self, vectors: Vectors, rows: Rows) -> None:
         """The first ones make the graph, and it doubles where it is full."""
-        if not len(vectors):
+        if not len(rows):
             return
-        start, end = self.size, self.size + len(vectors)
-        if not start:
+        end = self.size + len(rows)
+        if not self.size:
             self._graph.init_index(
                 max(end, _SMALLEST_CAPACITY),
                 M=self._settings.m,
@@ -268,26 +254,9 @@ class RowGraph:
             )
         elif end > self._graph.get_max_elements():
             self._graph.resize_index(max(end, 2 * self._graph.get_max_elements()))
-        self._graph.add_items(vectors, np.arange(start, end), num_threads=1)
-        self._rows = np.concatenate([self._rows, np.arange(first_row, first_row + len(vectors))])
-        self.alive += len(vectors)
-        self._filter = None
-
-    def follow(self, order: Rows) -> None:
-        """Follow rows that moved: row i is now what row order[i] was; all others are gone."""
-        if not self.size:
-            return
-        moved = np.full(self.size, _DEAD, np.int64)  # no row has a higher number than there are labels
-        moved[order] = np.arange(len(order))
-        self.alive = len(order)
-        self._filter = None
-        was_alive = self._rows != _DEAD
-        self._rows[was_alive] = moved[self._rows[was_alive]]
-        for label in np.flatnonzero(was_alive & (self._rows == _DEAD)).tolist():
-            self._graph.mark_deleted(label)
-        # Dead vectors still cost the search steps: rather a new graph than one more than half dead.
-        if self.size > 2 * len(order):
-            self.rebuild(len(order))
+        self._graph.add_items(vectors[rows], rows, num_threads=1)
+        self._labels = np.concatenate([self._labels, rows])
+        self.alive += len(rows)
 
     def nearest(self, queries: Vectors, count: int, ef: int, seen: VisibleRows) -> list[Nearest | None]:
         """About the `count` nearest rows of each query; None for one that is not led to as many.
@@ -312,13 +281,12 @@ class RowGraph:
                 return [self.nearest(queries[i : i + 1], count, ef, seen)[0] for i in range(len(queries))]
             _log.info("hnswlib found fewer than %d vectors (%s): looking at all", count, err)
             return [None]
-        return list(zip(self._rows[labels.astype(np.int64)], 1 - distances, strict=True))
+        return list(zip(labels.astype(np.int64), 1 - distances, strict=True))
 
     def _passing(self, seen: VisibleRows) -> bytes:
         if self._filter is None or self._filter[0] is not seen:
-            is_visible = np.zeros(self.size, bool)
+            is_visible = np.zeros(int(self._labels.max()) + 1, np.bool_)
             is_visible[seen.rows] = True
-            is_visible = is_visible[self._rows] & (self._rows != _DEAD)
             self._filter = seen, is_visible.tobytes()
         return self._filter[1]
 
@@ -330,16 +298,23 @@ class RowGraph:
                 path = Path(folder) / "graph"
                 self._graph.save_index(str(path))
                 data = plain_bytes(path)
-        return {"graph": data, "graph_rows": self._rows.astype("<i8").tobytes()}
+        return {"graph": data, "graph_rows": self._labels.astype("<i8").tobytes()}
 
-    def read(self, blobs: Mapping[str, Blob], count: int) -> None:
-        """Take what `blobs` gave for so many rows, in the place of what is here."""
-        self.clear()
-        self._rows = np.frombuffer(blobs["graph_rows"], "<i8").astype(np.int64)
-        if not self.size:  # saved where `exact_below` was larger
-            self.rebuild(count)
+    def read(self, blobs: Mapping[str, Blob], vectors: Vectors, alive: Rows) -> None:
+        """Take what `blobs` gave, in the place of what is here; begin anew where that is of no use.
+
+        Args:
+            vectors: every row.
+            alive: those of them that are not dead.
+        """
+        self._clear()
+        rows = np.frombuffer(blobs["graph_rows"], "<i8").astype(np.int64)
+        # Saved where `exact_below` was larger, or by a version whose labels were no rows.
+        is_of_rows = len(rows) and rows[0] >= 0 and (np.diff(rows) > 0).all() and np.isin(alive, rows).all()
+        if not is_of_rows:
+            self.rebuild(vectors, alive)
             return
-        self.alive = count
+        self._labels, self.alive = rows, len(alive)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "graph"
             path.write_bytes(blobs["graph"])

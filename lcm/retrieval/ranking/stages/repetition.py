@@ -1,9 +1,9 @@
 """Say a thing once: what stands beside something better or repeats it counts less, or steps back."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,9 +15,9 @@ from lcm.protocols.columns import numbers_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.frames import (
-    FEW,
     beside,
     best_first,
+    first_rows,
     places,
     query_numbers,
     query_runs,
@@ -68,34 +68,15 @@ class Crowding:
             return frame
         scores = numbers_of(frame["score"])
         queries = query_numbers(frame)
-        places, is_placed = self._places(frame, queries)
-        better = np.where(is_placed, _ranks(places, scores), 0)
-        cost = self.penalty * better * _spreads(scores, queries)[queries]
+        cost = self.penalty * _ranks(self._places(frame), scores) * _spreads(scores, queries)[queries]
         return beside(frame, [frame["score"] - pl.Series(cost)])
 
-    def _places(self, frame: pl.DataFrame, queries: Places) -> tuple[Places, npt.NDArray[np.bool_]]:
-        """The number of each row's place, of no other query's, and which rows stand in one."""
+    def _places(self, frame: pl.DataFrame) -> Places:
+        """The number of each row's place, of no other query's."""
         if self.within == "turn":
-            return turn_of(frame, "query_id").to_numpy(), np.ones(len(frame), dtype=np.bool_)
-        if len(frame) <= FEW:
-            return _few_sessions(frame["conversation_id"].to_list(), frame["session_id"].to_list(), queries)
-        session = pl.struct("conversation_id", "session_id")
+            return turn_of(frame, "query_id").to_numpy()
         is_placed = pl.all_horizontal(pl.col("conversation_id", "session_id").is_not_null())
-        known = frame.select(number=session.rank("dense").cast(pl.Int64), is_placed=is_placed)
-        numbers = known["number"].to_numpy()
-        return queries * (numbers.max(initial=0) + 1) + numbers, known["is_placed"].to_numpy()
-
-
-def _few_sessions(
-    conversations: Sequence[str | None], sessions: Sequence[str | None], queries: Places
-) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """As `Crowding._places`, row by row, of few rows."""
-    places = list(zip(queries.tolist(), conversations, sessions, strict=True))
-    numbers = dict(zip(dict.fromkeys(places), count(), strict=False))
-    is_placed = np.ones(len(places), np.bool_)
-    if None in conversations or None in sessions:
-        is_placed[[row for row, place in enumerate(places) if None in place]] = False
-    return np.fromiter(map(numbers.__getitem__, places), np.int64, len(places)), is_placed
+        return first_rows(frame, is_placed, "query_id", "conversation_id", "session_id").to_numpy()
 
 
 def _ranks(places: Places, scores: npt.NDArray[np.float64]) -> Places:

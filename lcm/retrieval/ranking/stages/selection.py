@@ -10,8 +10,8 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns
 from lcm.protocols.retrieval import Batch, Expansion, Stage
-from lcm.retrieval.frames import beside, best, best_first, kept_rows, told_of, with_rank
-from lcm.retrieval.lookup import KeptBeside, documents_of, texts_of
+from lcm.retrieval.frames import beside, best, best_first, kept_rows, told_of, with_rank, with_rows
+from lcm.retrieval.lookup import documents_of, texts_of
 from lcm.retrieval.ranking.pipeline import RELATED, passed
 from lcm.retrieval.source.candidates import describe
 from lcm.retrieval.source.hybrid import tried
@@ -135,7 +135,7 @@ class Hops:
         check_range(self, "theta_hop", ge=0, le=1)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        pointing = _pointing(batch.documents)
+        pointing = batch.documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0)
         if pointing.is_empty():
             return best_first(frame)
         authored = batch.documents.select("document_id").filter(batch.documents["kind"] == "authored")
@@ -154,23 +154,7 @@ class Hops:
         )
         if found.is_empty():
             return best_first(frame)
-        return _merged(frame, describe(found, batch))
-
-
-_pointing: KeptBeside[pl.DataFrame, pl.DataFrame] = KeptBeside(
-    lambda documents: documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0), 16
-)
-"""Found once for the same documents: most are of no document that points anywhere."""
-
-
-def _merged(frame: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
-    """The rows of both, those of a query together, in the order of the first frame's queries."""
-    order = frame.select("query_id").unique(maintain_order=True).with_row_index("_query")
-    rows = pl.concat([frame, added], how="diagonal")
-    rows = rows.join(order, on="query_id", how="left", maintain_order="left").sort("_query", maintain_order=True)
-    if "deferred" in rows.columns:
-        rows = rows.with_columns(pl.col("deferred").fill_null(False))
-    return best_first(rows.drop("_query"))
+        return best_first(with_rows(frame, describe(found, batch), batch.queries["query_id"]))
 
 
 @dataclass(frozen=True, slots=True)

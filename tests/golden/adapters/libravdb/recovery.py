@@ -1,6 +1,7 @@
 """libravdb memory's recovery onto ours."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,7 @@ from lcm.clock import EPOCH
 from lcm.records.query import Recalled
 from lcm.retrieval.recovery.fetch import RawTurnRecovery
 from lcm.retrieval.recovery.question import anchor_density
+from lcm.retrieval.recovery.turns import Witness, sides
 from tests.golden.components import component, fields_of, instant
 
 FAILURE_KEYS = {"floor_score": "floor_score", "mean_confidence_thresh": "min_mean_confidence"}
@@ -121,13 +123,14 @@ def temporal_ranking(case: dict[str, Any]) -> dict[str, Any]:
     question = original.queries.read(case["query"], original.compared_by)
     budget = options.get("selection_token_budget", NO_LIMIT)
     found = ranking.rank(question, turns, tokens, budget, now, original.compared_by)
+    events = sides(question.slots) if question.is_comparison else None
     by_score = sorted(range(len(turns)), key=lambda i: -found.considered[i].score)
     return {
         "ranked": [{"id": turns[i].document_id, "final_score": found.considered[i].score} for i in found.order],
         "slots": list(map(" ".join, question.slots)),
         "comparison_coverage_applied": found.pair is not None,
-        "comparison_slots": list(map(" ".join, found.sides or ())),
-        "comparison_min_tokens": found.pair_tokens,
+        "comparison_slots": list(map(" ".join, events or ())),
+        "comparison_min_tokens": fewest_tokens([one.witness for one in found.considered], tokens),
         "comparison_witness_ids": [turns[i].document_id for i in found.pair or ()],
         "candidates": [
             {
@@ -141,3 +144,12 @@ def temporal_ranking(case: dict[str, Any]) -> dict[str, Any]:
             for one in [found.considered[i]]
         ],
     }
+
+
+def fewest_tokens(witnesses: Sequence[Witness | None], tokens: Sequence[int]) -> int | None:
+    """What the cheapest witness of each event costs, together; None where an event has none."""
+    costs = [
+        [cost for one, cost in zip(witnesses, tokens, strict=True) if one is not None and one.side == side]
+        for side in (0, 1)
+    ]
+    return min(costs[0]) + min(costs[1]) if all(costs) else None

@@ -1,19 +1,13 @@
-"""What is read row by row of few rows is what a window finds of many."""
+"""Which rows are of one turn."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
-from unittest import mock
+from typing import Any
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval import frames as turns
 from lcm.retrieval.frames import turn_of
-from lcm.retrieval.ranking.stages import repetition as crowding
-from lcm.retrieval.ranking.stages.repetition import Crowding
-from tests.golden.components import documents_batch
 
 COLUMNS = {
     "query_id": (pl.String(), st.sampled_from(["q", "r"])),
@@ -24,7 +18,6 @@ COLUMNS = {
     "score": (pl.Float64(), st.none() | st.floats(0, 1)),
 }
 ROWS = st.lists(st.tuples(*(values for _, values in COLUMNS.values())), max_size=12)
-BATCH = documents_batch([])
 
 
 def frame_of(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
@@ -33,19 +26,11 @@ def frame_of(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
 
 
 @given(ROWS)
-def test_few_rows_have_the_turns_of_many(rows: Sequence[tuple[Any, ...]]) -> None:
+def test_a_turn_is_what_one_message_was_cut_into_and_else_a_row(rows: Sequence[tuple[Any, ...]]) -> None:
     frame = frame_of(rows)
-    with mock.patch.object(turns, "FEW", -1):
-        many = turn_of(frame, "query_id")
-    assert turn_of(frame, "query_id").to_list() == many.to_list()
-
-
-@pytest.mark.parametrize("within", ["turn", "session"])
-@given(ROWS)
-def test_few_rows_crowd_each_other_as_many_do(
-    within: Literal["turn", "session"], rows: Sequence[tuple[Any, ...]]
-) -> None:
-    frame, crowds = frame_of(rows), Crowding(0.5, within)
-    with mock.patch.object(turns, "FEW", -1), mock.patch.object(crowding, "FEW", -1):
-        many = crowds(frame, BATCH)
-    assert crowds(frame, BATCH).equals(many)
+    firsts: dict[object, int] = {}
+    expected = []
+    for number, (*place, kind, _) in enumerate(frame.iter_rows()):
+        is_passage = kind in ("message", "step") and place[-1] is not None
+        expected.append(firsts.setdefault((*place, kind), number) if is_passage else number)
+    assert turn_of(frame, "query_id").to_list() == expected

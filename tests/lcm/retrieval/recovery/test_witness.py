@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lcm.retrieval.recovery.turns import Witness, Witnesses, best_pair, fewest_tokens, sides
+from lcm.retrieval.recovery.turns import Witness, Witnesses, best_pair, sides
 from lcm.retrieval.terms import Terms
 from tests.lcm.refusals import assert_refused
 
@@ -89,8 +89,6 @@ def test_the_best_pair_fits_the_budget() -> None:
     assert best_pair(found, worth, tokens, 100) == (0, 4)  # as good as (0, 1), and cheaper
     assert best_pair(found, worth, tokens, 59) == (2, 4)
     assert best_pair(found, worth, tokens, 14) is None
-    assert fewest_tokens(found, tokens) == 5 + 10
-    assert fewest_tokens(found[:1], tokens[:1]) is None
 
 
 def test_settings_out_of_range_are_refused() -> None:

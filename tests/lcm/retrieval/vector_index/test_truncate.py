@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lcm.retrieval.vector_index.tier import truncate
+from lcm.retrieval.vector_index.hnsw_tiers import truncate
 
 
 def test_a_prefix_without_direction_stays_as_it_is() -> None:
