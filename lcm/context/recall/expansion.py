@@ -129,7 +129,8 @@ def clipped(texts: Sequence[str], cap: int, tokens: TokenEstimator) -> str:
         return whole
     share = _share(counts, cap)
     while share >= 1:
-        told = "\n".join(_beginning(*one, share, tokens) for one in zip(texts, counts, strict=True))
+        cut = [one if n <= share else _beginning(one, n, share, tokens) for one, n in zip(texts, counts, strict=True)]
+        told = "\n".join(cut)
         if tokens.count([told])[0] <= cap:
             return told
         share = int(share * _SHRINK)
@@ -148,10 +149,13 @@ def _share(counts: Sequence[int], cap: int) -> int:
 
 
 def _beginning(text: str, count: int, share: int, tokens: TokenEstimator) -> str:
-    """A text that takes no more than its share, else its beginning and the mark."""
-    if count <= share:
-        return text
-    return _marked(text, most_units(text, share, lambda n: _marked(text, n, count, tokens), tokens), count, tokens)
+    """The beginning of a text that takes more than its share, and the mark."""
+
+    def marked(units: int) -> str:
+        kept = text[:units]
+        return f"{kept} [... {count - tokens.count([kept])[0]:,} of {count:,} tokens left out]".lstrip()
+
+    return marked(most_units(text, share, marked, tokens))
 
 
 def most_units(text: str, cap: int, shown: Callable[[int], str], tokens: TokenEstimator) -> int:
@@ -162,11 +166,6 @@ def most_units(text: str, cap: int, shown: Callable[[int], str], tokens: TokenEs
         fits = tokens.count([shown(middle)])[0] <= cap
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
-
-
-def _marked(text: str, units: int, count: int, tokens: TokenEstimator) -> str:
-    kept = text[:units]
-    return f"{kept} [... {count - tokens.count([kept])[0]:,} of {count:,} tokens left out]".lstrip()
 
 
 class ChildSummary(NamedTuple):
