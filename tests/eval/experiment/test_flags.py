@@ -16,7 +16,7 @@ from eval.replay.workspace_replay import Replay
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.lossless import SWEEPS, Lossless
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
 from lcm.compaction.summary_documents import SearchableSummaries
 from lcm.compaction.work import NoCompaction
 from lcm.memory.conversation_compaction import WAITS
