@@ -17,7 +17,7 @@ import polars as pl
 from lcm.clock import EPOCH
 from lcm.errors import StoreError
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import TextIndex, VectorIndex
+from lcm.protocols.retrieval import TextIndex
 from lcm.protocols.writing import DocumentSort, Neighbour, Neighbours
 from lcm.records.document import DEFAULT_RATING, TURN_KINDS, Document
 from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
@@ -333,34 +333,6 @@ class DocumentChange:
     """Ids of the older documents that have ended or were annotated."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentView:
-    """The documents of a workspace as of one instant, and for one set of scopes."""
-
-    visible: pl.DataFrame
-    """Those that stood then, oldest first; columns as the store names them."""
-    folded: pl.DataFrame
-    """Those of messages that had ended by then without another in their place: they stand behind a summary."""
-    scopes: Sequence[str] | None
-    """Which scopes are read; None = all."""
-    live: "LiveDocuments"
-
-    @property
-    def vector_index(self) -> VectorIndex:
-        return self.live.indexes.vector_index
-
-    def allowed_ids(self, documents: pl.DataFrame) -> tuple[str, ...] | None:
-        """The ids of some of the view's documents as a filter for the indexes; None where these hold nothing else."""
-        return None if self._is_everything(documents) else tuple(documents["document_id"].to_list())
-
-    def text_index(self, documents: pl.DataFrame) -> TextIndex:
-        """The text index that may be asked for some of the view's documents: over no words but those of its scopes."""
-        return self.live.text_index(None if self._is_everything(documents) else self.scopes)
-
-    def _is_everything(self, documents: pl.DataFrame) -> bool:
-        return len(documents) == len(self.live.frame)
-
-
 class LiveDocuments:
     """Every document of a store, kept in memory in each form that is asked for.
 
@@ -410,11 +382,17 @@ class LiveDocuments:
         """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
         return None if scopes is None or self._timeline.scopes.issubset(scopes) else scopes
 
-    def view(self, asked_at: datetime, scopes: Sequence[str] | None) -> DocumentView:
-        """The documents as of an instant, of the scopes that may be read; None = all."""
-        scopes = self.told_apart(scopes)
-        visible, folded = self._timeline.visible(asked_at, scopes), self._timeline.folded(asked_at, scopes)
-        return DocumentView(visible, folded, scopes, self)
+    def visible(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
+        """The documents that stood then, of the scopes that may be read (None = all), oldest first."""
+        return self._timeline.visible(asked_at, self.told_apart(scopes))
+
+    def folded(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
+        """Those of messages that had ended by then without another in their place: they stand behind a summary."""
+        return self._timeline.folded(asked_at, self.told_apart(scopes))
+
+    def is_all(self, documents: pl.DataFrame) -> bool:
+        """Whether some of the documents are all that there are, so that the indexes hold nothing else."""
+        return len(documents) == len(self.frame)
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What `make` makes of the documents: made once for a key, while no document changes and few others are asked

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 
 from lcm.clock import EPOCH
-from lcm.compaction.lockstep import Clock
+from lcm.compaction.work import Clock
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
 from lcm.memory.conversation_compaction import ConversationCompaction
@@ -480,7 +480,7 @@ class Memory:
         for query in queries:
             answers.append(self.rank([query], acted=acted))
             used = answers[-1]["document_id"].head(reinforcement.recalled).to_list()
-            readable = self.live.view(query.asked_at, readable_scopes(query, self.system.scopes)).visible
+            readable = self.live.visible(query.asked_at, readable_scopes(query, self.system.scopes))
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
             self.live.note_use(use)

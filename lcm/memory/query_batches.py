@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,7 @@ from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.limits import QUERY_CHARACTERS
-from lcm.memory.live_documents import DocumentView, LiveDocuments
+from lcm.memory.live_documents import LiveDocuments
 from lcm.memory.scopes import Scopes, parse_agent_id
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
@@ -116,15 +115,6 @@ def _embedded(
     return np.empty((len(queries), 0), dtype=np.float32), error
 
 
-class _Sight(NamedTuple):
-    """What queries of one moment are answered from."""
-
-    view: DocumentView
-    documents: pl.DataFrame
-    turns: pl.DataFrame | None
-    allowed: tuple[str, ...] | None
-
-
 def _batch(
     live: LiveDocuments,
     key: Hashable,
@@ -136,27 +126,31 @@ def _batch(
     """Queries of one moment, with the same scopes and category, that are shown the same, and all about dreams or
     none; of one session too, where some documents are not durable. `key` is all of this."""
     first = queries[0]
-    sight = live.kept(key, lambda: _sight(live, first, readable_scopes(first, rules)))
+    readable = live.told_apart(readable_scopes(first, rules))
+    documents, turns, allowed = live.kept(key, lambda: _seen(live, first, readable))
     return Batch(
         queries=asked_frame(queries),
         vectors=vectors,
-        documents=sight.documents,
-        allowed=sight.allowed,
-        vector_index=sight.view.vector_index,
-        text_index=sight.view.text_index(sight.documents),
-        document_vectors=sight.view.vector_index.vectors_of,
+        documents=documents,
+        allowed=allowed,
+        vector_index=live.indexes.vector_index,
+        text_index=live.text_index(None if live.is_all(documents) else readable),
+        document_vectors=live.indexes.vector_index.vectors_of,
         embedding_error=error,
         incidents=live.incidents,
         derived=live.derived,
         scopes=_told_scopes(first, rules),
         is_in_session=bool(first.shown_message_ids) and (first.session_id or first.conversation_id) is not None,
-        turns=sight.turns,
+        turns=turns,
     )
 
 
-def _sight(live: LiveDocuments, first: Query, readable: tuple[str, ...] | None) -> _Sight:
-    view = live.view(first.asked_at, readable)
-    documents = in_sight(pl.concat([view.visible, view.folded]), first.text)
+def _seen(
+    live: LiveDocuments, first: Query, readable: Sequence[str] | None
+) -> tuple[pl.DataFrame, pl.DataFrame | None, tuple[str, ...] | None]:
+    """The documents and turns that queries like the first are answered from, and the ids that the indexes may give."""
+    found = pl.concat([live.visible(first.asked_at, readable), live.folded(first.asked_at, readable)])
+    documents = in_sight(found, first.text)
     if first.only_category is not None:
         documents = documents.filter(category=category_named(first.only_category) or first.only_category)
     if first.shown_message_ids:
@@ -176,7 +170,8 @@ def _sight(live: LiveDocuments, first: Query, readable: tuple[str, ...] | None) 
         )
         turns = pl.concat([turns, documents.filter(~pl.col("is_durable") & ~own)])
         documents = documents.filter(pl.col("is_durable") | own)
-    return _Sight(view, documents, None if turns.is_empty() else turns, view.allowed_ids(documents))
+    allowed = None if live.is_all(documents) else tuple(documents["document_id"].to_list())
+    return documents, None if turns.is_empty() else turns, allowed
 
 
 def asked_frame(queries: Sequence[Query]) -> pl.DataFrame:

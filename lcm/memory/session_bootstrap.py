@@ -30,6 +30,7 @@ from lcm.store.conversations import (
     Checkpoint,
     SessionRow,
     free_ids,
+    last_message,
     mark_bootstrapped,
     open_session,
     put_checkpoint,
@@ -126,51 +127,35 @@ class _Bootstrap:
         checkpoint = read_checkpoint(self.connection, self.session.conversation)
         if checkpoint is not None and checkpoint.path != str(self.path):
             checkpoint = None
+        done = DONE if self.session.is_bootstrapped else UP_TO_DATE
         if stored and checkpoint and (checkpoint.size, checkpoint.mtime_ms) == (self.file.st_size, self._mtime_ms):
-            return self._unchanged(UP_TO_DATE)
+            return self._ended((), None, done)
         read = read_session(self.path, self.preparer.rules.branches)
         if read.unread:
             _log.warning("%s: %d lines of the session file cannot be read", self.path, read.unread)
         if not stored:
-            return self._first_import(read)
-        if checkpoint and (new := self._appended(stored, read.live, checkpoint)) is not None:
-            return self._reconciled(read, new)
-        return self._reconcile(stored, read)
-
-    def _first_import(self, read: SessionMessages) -> BootstrapReport:
-        kept = self._newest(read.live)
-        if kept:
-            append_named(self.store, self.session, self.session_id, kept, self.preparer)
-        hidden = self._hide_heartbeats()
-        self._mark()
-        self._check(read.live)
-        return self._report(bool(kept), len(kept), None if kept else NOTHING, hidden)
-
-    def _reconcile(self, stored: Sequence[Message], read: SessionMessages) -> BootstrapReport:
-        missing = compared(stored, read.live, self.preparer.rules.rules)
+            self._check(read.live)
+            return self._ended(self._newest(read.live), None, NOTHING)
+        missing = self._appended(stored, read.live, checkpoint) if checkpoint else None
         if missing is None:
-            return self._unchanged(NO_OVERLAP)
-        if not self.preparer.rules.may_import(len(missing), len(stored)):
-            _log.warning("%s: %d messages are missing, too many to import", self.path, len(missing))
-            return self._report(False, 0, CAPPED)
-        return self._reconciled(read, missing)
-
-    def _reconciled(self, read: SessionMessages, missing: Sequence[Message]) -> BootstrapReport:
-        """Take in what is missing; the file was read to its end."""
+            missing = compared(stored, read.live, self.preparer.rules.rules)
+            if missing is None:
+                return self._ended((), None, DONE if self.session.is_bootstrapped else NO_OVERLAP)
+            if not self.preparer.rules.may_import(len(missing), len(stored)):
+                _log.warning("%s: %d messages are missing, too many to import", self.path, len(missing))
+                return self._report(0, CAPPED)
         self._check(read.live)
-        hidden = self._follow_branch(read)
-        if not missing:
-            return self._unchanged(UP_TO_DATE, hidden)
-        append_named(self.store, self.session, self.session_id, missing, self.preparer)
-        hidden += self._hide_heartbeats()
-        self._mark()
-        return self._report(True, len(missing), RECONCILED, hidden)
+        return self._ended(missing, RECONCILED, done, self._follow_branch(stored, read))
 
-    def _unchanged(self, reason_of_first: str, hidden: int = 0) -> BootstrapReport:
-        """Nothing to import; the reason given is that of a session which was not bootstrapped before."""
-        self._mark()
+    def _ended(
+        self, missing: Sequence[Message], reason: str | None, reason_of_none: str, hidden: int = 0
+    ) -> BootstrapReport:
+        """Take in what is missing; the reasons are those of something, and of nothing to import."""
+        if missing:
+            append_named(self.store, self.session, self.session_id, missing, self.preparer)
+        mark_bootstrapped(self.connection, self.session.conversation, self.now)
         hidden += self._hide_heartbeats()
-        return self._report(False, 0, DONE if self.session.is_bootstrapped else reason_of_first, hidden)
+        return self._report(len(missing), reason if missing else reason_of_none, hidden)
 
     def _newest(self, messages: Sequence[Message]) -> Sequence[Message]:
         """As much of the end as the rules allow; the last message in any case."""
@@ -204,17 +189,16 @@ class _Bootstrap:
             return None
         return live[len(live) - count :]
 
-    def _follow_branch(self, read: SessionMessages) -> int:
+    def _follow_branch(self, stored: Sequence[Message], read: SessionMessages) -> int:
         """Hide what the session left, and show again what it came back to."""
         if not read.abandoned or self.preparer.rules.rules != "corrected":
             return 0
-        live = set(map(entry_id, read.live)) - {""}
-        stored = read_messages(self.connection, self.session.conversation_id)
+        live, conversation = set(map(entry_id, read.live)) - {""}, self.session.conversation
         gone = [message.message_id for message in abandoned(stored, read.live, read.abandoned)]
-        hidden = hide(self.connection, self.session.conversation, gone, self.now)
-        silent = hidden_ids(self.connection, self.session.conversation) - set(heartbeat_ids(stored))
+        hidden = hide(self.connection, conversation, gone, self.now)
+        silent = hidden_ids(self.connection, conversation) - set(heartbeat_ids(stored))
         back = [message for message in stored if message.message_id in silent and entry_id(message) in live]
-        show(self.connection, self.session.conversation, [message.message_id for message in back])
+        show(self.connection, conversation, [message.message_id for message in back])
         return hidden
 
     def _hide_heartbeats(self) -> int:
@@ -225,9 +209,6 @@ class _Bootstrap:
         visible = [message for message in stored if message.message_id not in hidden]
         return hide(self.connection, self.session.conversation, heartbeat_ids(visible), self.now)
 
-    def _mark(self) -> None:
-        mark_bootstrapped(self.connection, self.session.conversation, self.now)
-
     def _check(self, live: Sequence[Message]) -> None:
         """Note how far the file was read."""
         entry_hash = identity_hash(live[-1]) if live else None
@@ -235,9 +216,9 @@ class _Bootstrap:
         checkpoint = Checkpoint(str(self.path), size, self._mtime_ms, size, entry_hash)
         put_checkpoint(self.connection, self.session.conversation, checkpoint, self.now)
 
-    def _report(self, is_bootstrapped: bool, imported: int, reason: str | None, hidden: int = 0) -> BootstrapReport:
+    def _report(self, imported: int, reason: str | None, hidden: int = 0) -> BootstrapReport:
         checkpoint = read_checkpoint(self.connection, self.session.conversation)
-        return BootstrapReport(is_bootstrapped, imported, reason, checkpoint, hidden)
+        return BootstrapReport(imported > 0, imported, reason, checkpoint, hidden)
 
 
 def append_named(
@@ -248,18 +229,14 @@ def append_named(
     One without an id is named by its place, and one whose id is taken gets a number.
     """
     with store.writing() as connection:
-        (last,) = connection.execute(
-            "SELECT coalesce(max(seq), 0) FROM messages WHERE conversation_id = ?", (session.conversation,)
-        ).fetchone()
-        wanted = [
-            message.message_id or f"{session.conversation_id}:{seq}"
-            for seq, message in enumerate(messages, start=last + 1)
+        last = last_message(connection, session.conversation)
+        first = last.seq + 1 if last else 1
+        named = (one.message_id or f"{session.conversation_id}:{seq}" for seq, one in enumerate(messages, first))
+        names = free_ids(connection, list(named))
+        renamed = [
+            replace(one, message_id=name, session_id=session_id) for one, name in zip(messages, names, strict=True)
         ]
-        named = [
-            replace(message, message_id=name, session_id=session_id)
-            for message, name in zip(messages, free_ids(connection, wanted), strict=True)
-        ]
-        return preparer.append(store, session.conversation_id, named)
+        return preparer.append(store, session.conversation_id, renamed)
 
 
 def compared(stored: Sequence[Message], live: Sequence[Message], rules: Rules) -> Sequence[Message] | None:
@@ -309,20 +286,16 @@ def _by_content(stored: Sequence[Message], live: Sequence[Message]) -> Sequence[
 
 def _by_ids(stored: Sequence[Message], live: Sequence[Message]) -> Sequence[Message] | None:
     ids = Counter(filter(None, map(entry_id, stored)))
-    live_messages = [identity(message) for message in stored if not entry_id(message)]
+    heard = [identity(message) for message in stored if not entry_id(message)]
     missing, at = [], 0
     for message in live:
         if ids[entry_id(message)]:
             ids[entry_id(message)] -= 1
-        elif (place := _index(live_messages, identity(message), at)) is not None:
-            at = place + 1
+        elif (said := identity(message)) in heard[at:]:
+            at = heard.index(said, at) + 1
         else:
             missing.append(message)
     return missing if len(missing) < len(live) else None
-
-
-def _index(live_messages: Sequence[tuple[str, str]], wanted: tuple[str, str], start: int) -> int | None:
-    return next((place for place in range(start, len(live_messages)) if live_messages[place] == wanted), None)
 
 
 def read_session(path: Path, branches: Branches) -> SessionMessages:

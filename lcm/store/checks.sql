@@ -1,6 +1,8 @@
 -- The checks of the doctor in their order: a name, what a finding means beside failing, the rule in a sentence, and the
 -- query whose rows are the sentences that it finds. A check without a query is a function of `lcm.store.doctor`.
 -- `lineage`: the totals of summaries rest on it. `warns`: a finding is no failure. `of_file`: of the whole file alone.
+-- `derived`: what is wrong can be worked out anew from the rest, where the check, or the checks of that flag, that it
+-- names pass.
 -- `:conversation` is the key of a conversation, NULL for all; repr() shows a value as Python does.
 -- Source: lossless-claw 0.6.3 for the first eight, among them references, duplicates, summaries without sources and
 -- orphans; the others are ours.
@@ -326,7 +328,7 @@ WHERE p.last <> p.number - 1 AND (:conversation IS NULL OR m.conversation_id = :
 -- check: messages_as_recorded
 -- A message is what its recorded original says.
 
--- check: parts_searchable
+-- check: parts_searchable derived=messages_as_recorded
 -- What the parts of a message say is kept for searching.
 
 -- check: summaries_whole warns
@@ -341,7 +343,7 @@ SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'
 SELECT 'row ' || coalesce(rowid, 'None') || ' of ' || "table" || ' names a row of ' || parent || ' that is not there'
 FROM pragma_foreign_key_check;
 
--- check: admission_scores of_file
+-- check: admission_scores of_file derived
 -- The scores that are found by message are those of the decisions.
 WITH scored AS (
   SELECT DISTINCT s.value, d.decision_id, d.score FROM decisions d, json_each(d.candidate, '$.source_message_ids') s
@@ -353,16 +355,16 @@ SELECT DISTINCT printf('decision %d: its messages have another score', decision_
   UNION ALL SELECT * FROM (SELECT * FROM kept EXCEPT SELECT * FROM scored)
 ) ORDER BY decision_id;
 
--- check: messages_fts of_file
+-- check: messages_fts of_file derived
 -- The full-text table of messages holds their words, and what their parts say.
 
--- check: summaries_fts of_file
+-- check: summaries_fts of_file derived
 -- The full-text table of summaries holds their words.
 
--- check: summaries_fts_cjk of_file
+-- check: summaries_fts_cjk of_file derived
 -- So does the one by trigrams, for Chinese, Japanese and Korean.
 
--- check: summary_spans
+-- check: summary_spans derived=lineage
 -- The time that a summary covers is two instants in their order, where it names them.
 WITH spans AS (
   SELECT rowid AS place, summary_id, earliest_at, latest_at,
@@ -380,5 +382,5 @@ SELECT finding FROM (
   FROM spans WHERE NOT no_start AND NOT no_end AND earliest_at > latest_at
 ) ORDER BY place, part;
 
--- check: summary_totals
+-- check: summary_totals derived=lineage
 -- The totals of a summary are those of its sources.

@@ -9,7 +9,7 @@ ours.
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,7 +23,7 @@ from lcm.javascript import utf16_length
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import FALLBACK_MARK, LEVELS, SUMMARY_KINDS
 from lcm.store.messages import messages_by_key, parts_texts
-from lcm.store.migrations import schema_version
+from lcm.store.store import schema_version
 from lcm.transcript.large_files import compacted
 from lcm.transcript.parts import DecomposedMessage, decompose, read_whole, rebuild
 
@@ -96,7 +96,8 @@ class Numbering:
 
 class _Rule(NamedTuple):
     name: str
-    flags: frozenset[str]
+    flags: Mapping[str, str]
+    """Each with what it names; empty: nothing."""
     sql: str
     """Empty: the check is a function."""
 
@@ -125,8 +126,8 @@ def scan(
         if "of_file" in flags and conversation is not None:
             continue
         bad: Status = "warn" if "warns" in flags else "fail"
-        rests_on = (checks[other] for other in _derived_from().get(name, ()) if other in checks)
-        is_derived = name in _derived_from() and all(check.status == "pass" for check in rests_on)
+        basis = {one.name for one in _rules() if flags.get("derived") in (one.name, *one.flags)}
+        is_derived = "derived" in flags and all(checks[one].status == "pass" for one in basis & checks.keys())
         try:
             found = _queried(connection, sql, asked) if sql else _FUNCTIONS[name](connection, conversation)
             findings = tuple(found)
@@ -139,7 +140,8 @@ def scan(
 def broken_lineage(checks: Sequence[DoctorCheck]) -> list[str]:
     """The checks that found something in what the totals of summaries are added up from: totals worked out anew
     would agree with it, and hide it."""
-    return [check.name for check in checks if check.status != "pass" and check.name in _lineage()]
+    lineage = {rule.name for rule in _rules() if "lineage" in rule.flags}
+    return [check.name for check in checks if check.status != "pass" and check.name in lineage]
 
 
 def mark_of(content: str) -> Literal["old", "new", "fallback"] | None:
@@ -175,21 +177,9 @@ def _rules() -> tuple[_Rule, ...]:
     rules = []
     for heading, text in _sections("checks.sql"):
         name, *flags = heading.split()
-        rules.append(_Rule(name, frozenset(flags), text.partition("\n")[2].strip()))
+        told = {flag: names for flag, _, names in (one.partition("=") for one in flags)}
+        rules.append(_Rule(name, told, text.partition("\n")[2].strip()))
     return tuple(rules)
-
-
-@cache
-def _lineage() -> frozenset[str]:
-    return frozenset(rule.name for rule in _rules() if "lineage" in rule.flags)
-
-
-@cache
-def _derived_from() -> Mapping[str, Iterable[str]]:
-    """Of each check of what follows from the rest, those that must pass before it may be worked out anew."""
-    independent: dict[str, Iterable[str]] = dict.fromkeys(("admission_scores", *FULL_TEXT), ())
-    totals = dict.fromkeys(("summary_spans", "summary_totals"), _lineage())
-    return {**independent, "parts_searchable": ("messages_as_recorded",), **totals}
 
 
 def _queried(connection: sqlite3.Connection, sql: str, asked: Mapping[str, Any]) -> Iterator[str]:

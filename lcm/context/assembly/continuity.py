@@ -4,29 +4,28 @@ Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `
 """
 
 import math
-from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.context.assembly.budget_shares import BudgetShares, Price, Shares, first_fit, longest_prefix
-from lcm.context.assembly.memory_header import (
+from lcm.context.assembly.parts import (
+    BudgetShares,
     MemoryText,
+    Price,
     Pricing,
-    Section,
+    Shares,
     Source,
     entry,
+    first_fit,
     header,
-    line_text,
-    message_text,
-    sections,
+    longest_prefix,
 )
-from lcm.context.assembly.shown_items import AHEAD, Piece, ShownItems, cleaned, pruned
+from lcm.context.assembly.shown_items import AHEAD, ShownItems, cleaned, pruned, texts
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.protocols.retrieval import Recovery, Signals
@@ -42,183 +41,8 @@ from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.passages import utterance
 from lcm.transcript.recorded_metadata import recorded_bundle
 from lcm.transcript.rendering.agent_form import turn_of
-from lcm.transcript.rendering.shown_form import RuntimeMessage, readable_text, rendered
+from lcm.transcript.rendering.shown_form import RuntimeMessage, rendered
 from lcm.writing.dream import asks_for_dreams
-
-
-class ChosenDocument(NamedTuple):
-    """A recalled document that a context shows, as it is worded there, with its tokens."""
-
-    document: Recalled
-    memory: MemoryText
-    tokens: float
-    charged: float
-    """What the parts behind its own have less for it: its tokens as they are counted, not as they are packed by."""
-
-
-class RecallChoice(NamedTuple):
-    """The recalled documents that a context shows, and the tokens reserved for recovered ones."""
-
-    guidance: Sequence[ChosenDocument] = ()
-    recalled: Sequence[ChosenDocument] = ()
-    recovered: Sequence[ChosenDocument] = ()
-    signals: Signals = Signals(False, False, False, False)
-    reserve_tokens: int = 0
-    left_out: Mapping[str, LeftOut] = {}
-    """By document, why it is not among them; `share` where its own room does not hold it."""
-
-
-class _Packed(NamedTuple):
-    """What was packed into a part of a context, and what was not."""
-
-    chosen: Sequence[ChosenDocument] = ()
-    left_out: Mapping[str, LeftOut] = {}
-
-    @property
-    def charged(self) -> float:
-        return sum(one.charged for one in self.chosen)
-
-
-class RecallRules(NamedTuple):
-    """The rules by which recalled documents are packed into a context."""
-
-    pricing: Pricing
-    recovery: Recovery
-    overdraws: bool = False
-    """What was recovered takes its whole reserve, also where the budget has less left."""
-
-    def dreams(self, answer: Sequence[Recalled], left_tokens: float) -> RecallChoice:
-        """Choose for a question about dreams: nothing but dreams answers it."""
-        dreams = [one for one in distinct(answer, ()) if one.kind == "dream"]
-        told = self._prefix(dreams, "recalled", left_tokens)
-        return RecallChoice(recalled=told.chosen, left_out=_left_out(answer, [told], is_dream=True))
-
-    def choose(
-        self,
-        prompt: str,
-        answer: Sequence[Recalled],
-        shares: Shares,
-        guidance_tokens: float,
-        tail_ids: Collection[str],
-        now: datetime,
-        *,
-        has_session: bool,
-    ) -> RecallChoice:
-        """Choose from an answer, best first.
-
-        Args:
-            prompt: what was asked.
-            answer: what ranking found, what was recovered among it.
-            shares: of the budget.
-            guidance_tokens: what rules may take of what they leave.
-            tail_ids: the messages that are shown already: what stands only for such is left out.
-            now: when it was asked.
-            has_session: something was said in the asker's session, be it folded into summaries by now.
-        """
-        awake = [one for one in answer if one.kind != "dream"]
-        ranked = list(distinct((one for one in awake if not one.is_recovered), tail_ids))
-        signals = self.recovery.signals(ranked, has_session)
-        if not signals.has_failed and any(one.is_recovered for one in awake):
-            # Ranking fetched them for a question that names no session; the context that answers it has one.
-            signals = signals._replace(is_elsewhere=True)
-        reserve = self.recovery.reserve_tokens(prompt, signals, math.floor(shares.memory_tokens))
-        rules = [one for one in ranked if one.kind == "guidance"]
-        guidance = self._prefix(rules, "guidance", max(0.0, min(guidance_tokens, shares.left_tokens)))
-        left = max(0.0, shares.left_tokens - guidance.charged)
-        shown_ids = {
-            *tail_ids,
-            *(source for chosen in guidance.chosen for source in chosen.document.source_message_ids),
-        }
-        others = distinct((one for one in ranked if one.kind != "guidance"), shown_ids)
-        recalled = self._prefix(list(others), "recalled", max(0.0, left - reserve))
-        left = max(0.0, left - recalled.charged)
-        taken = {_words(chosen.document) for chosen in (*guidance.chosen, *recalled.chosen)}
-        fetched = [one for one in awake if one.is_recovered and _words(one) not in taken]
-        room_left = reserve if self.overdraws else min(reserve, left)
-        recovered = self._recovered(prompt, list(distinct(fetched, shown_ids)), room_left, len(recalled.chosen), now)
-        left_out = _left_out(answer, [guidance, recalled, recovered], is_dream=False)
-        return RecallChoice(guidance.chosen, recalled.chosen, recovered.chosen, signals, reserve, left_out)
-
-    def _prefix(self, ones: Sequence[Recalled], context_tier: ContextTier, budget_tokens: float) -> _Packed:
-        if not ones:
-            return _Packed()
-        is_guidance = context_tier == "guidance"
-        shown = [memory_text(one, is_guidance=is_guidance) for one in ones]
-        section: Section = "elevated_guidance" if is_guidance else "recalled_memories"
-        prices = self.pricing.prices(section, shown, counted=[one.tokens for one in ones] if is_guidance else ())
-        fits = longest_prefix((price.packed for price in prices), budget_tokens) if budget_tokens > 0 else 0
-        chosen = _chosen(ones[:fits], shown[:fits], prices[:fits])
-        if fits == len(ones):
-            return _Packed(chosen)
-        first, room = ones[fits].document_id, max(0.0, budget_tokens) - sum(price.packed for price in prices[:fits])
-        left_out = {one.document_id: LeftOut("behind", behind=first) for one in ones[fits:]}
-        return _Packed(chosen, left_out | {first: LeftOut("share", prices[fits].packed, room)})
-
-    def _recovered(
-        self, prompt: str, ones: Sequence[Recalled], budget_tokens: float, before: int, now: datetime
-    ) -> _Packed:
-        if not ones:
-            return _Packed()
-        shown = [memory_text(one, is_recovered=True) for one in ones]
-        # No label gets longer than the one it is priced with: what does not fit only moves the others up.
-        prices = self.pricing.prices("recalled_memories", shown, before=max(before, 1))
-        frame = 0 if before else self.pricing.frame_tokens("recalled_memories")
-        room = math.floor(budget_tokens - frame)
-        if budget_tokens <= 0:
-            return _Packed(
-                (), {one.document_id: LeftOut("share", p.packed) for one, p in zip(ones, prices, strict=True)}
-            )
-        order = self.recovery.order(prompt, ones, [math.ceil(price.packed) for price in prices], max(0, room), now)
-        kept = [order[place] for place in first_fit([prices[place].packed for place in order], room)]
-        chosen = _chosen([ones[p] for p in kept], [shown[p] for p in kept], [prices[p] for p in kept])
-        room_left = max(0.0, room - sum(one.tokens for one in chosen))
-        if chosen:
-            chosen[0] = chosen[0]._replace(tokens=chosen[0].tokens + frame)
-        left_out = {one.document_id: LeftOut("passed over") for one in ones}
-        left_out |= {ones[p].document_id: LeftOut("share", prices[p].packed, room_left) for p in order}
-        return _Packed(chosen, left_out)
-
-
-def distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[Recalled]:
-    """Leave out what comes again, and what stands only for messages that are shown."""
-    seen: set[str] = set()
-    for one in ones:
-        is_shown = bool(one.source_message_ids) and all(source in shown_ids for source in one.source_message_ids)
-        if not is_shown and one.document_id not in seen:
-            seen.add(one.document_id)
-            yield one
-
-
-def memory_text(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
-    """A document as it is shown."""
-    context_tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
-    role = one.role
-    if not role and one.kind in SPOKEN_KINDS and one.scope_class == "durable":
-        role = "user"
-    return MemoryText(context_tier, one.text_with_related, role, one.created_at)
-
-
-def _chosen(ones: Sequence[Recalled], shown: Sequence[MemoryText], prices: Sequence[Price]) -> list[ChosenDocument]:
-    return [
-        ChosenDocument(one, as_shown, price.packed, price.shown)
-        for one, as_shown, price in zip(ones, shown, prices, strict=True)
-    ]
-
-
-def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:
-    """What it says, and of which messages: a turn and the document made of it say the same."""
-    return one.text, one.source_message_ids or one.document_id
-
-
-def _left_out(answer: Iterable[Recalled], parts: Sequence[_Packed], *, is_dream: bool) -> dict[str, LeftOut]:
-    """Why documents are in none of the parts of a context; of those that are kept from them, by their kind."""
-    shown = {chosen.document.document_id for part in parts for chosen in part.chosen}
-    told = ChainMap(*(dict(part.left_out) for part in parts))
-    return {
-        one.document_id: told.get(one.document_id, LeftOut("shown" if (one.kind == "dream") == is_dream else "dreams"))
-        for one in answer
-        if one.document_id not in shown
-    }
 
 
 class TailTurns(Sequence[Turn]):
@@ -228,7 +52,7 @@ class TailTurns(Sequence[Turn]):
         self, messages: Sequence[Message], estimator: TokenEstimator, *, as_entries: bool, source: Source = "session"
     ) -> None:
         self.messages = messages
-        self._source = source
+        self._source: Source = source
         self._estimator = estimator
         self._shown = None if as_entries else ShownItems(messages, estimator, ZoneInfo("UTC"))
         self._entries: dict[int, int] = {}
@@ -236,54 +60,36 @@ class TailTurns(Sequence[Turn]):
     def __len__(self) -> int:
         return len(self.messages)
 
-    @overload
-    def __getitem__(self, place: int) -> Turn: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Turn]: ...
-    def __getitem__(self, place: int | slice) -> Turn | Sequence[Turn]:
-        if isinstance(place, slice):
-            return [self[at] for at in range(*place.indices(len(self)))]
+    def __getitem__(self, place: Any) -> Any:
         message = self.messages[place]
+        bundle = recorded_bundle(message) or turn_of(message)
         if self._shown is None:
-            return Turn(self._entry_tokens(place), message.role, _bundle(message))
+            return Turn(self._entry_tokens(place), message.role, bundle)
         shown = self._shown[place]
-        return Turn(shown.tokens, "tool" if shown.results else message.role, _bundle(message))
+        return Turn(shown.tokens, "tool" if shown.results else message.role, bundle)
 
     def agent_messages(self, first: int) -> tuple[list[RuntimeMessage], dict[int, str]]:
         """The messages from a place on as a model is sent them, results behind their calls; and what each place says
-        there, where it is not left out."""
+        there, where it is not left out. None where they are shown as entries."""
         if self._shown is None:
-            raise TypeError("turns that are shown as entries are no messages of an agent")
-        places = range(first, len(self))
-        chosen = [placed for place in places for placed in self._shown[place].messages]
+            return [], {}
+        chosen = [placed for place in range(first, len(self)) for placed in self._shown[place].messages]
         standing = pruned(chosen, first, self._shown, "corrected")
         messages = cleaned(standing, "corrected")
-        kept: set[Piece] = {piece for placed in messages for piece in placed.pieces}
-        said: dict[int, list[str]] = {}
-        for placed in standing:
-            if placed.pieces[0] in kept:
-                said.setdefault(placed.pieces[0][0], []).append(readable_text(placed.message))
-        return [placed.message for placed in messages], {place: "\n".join(texts) for place, texts in said.items()}
+        return [placed.message for placed in messages], texts(standing, messages)
 
     def _entry_tokens(self, place: int) -> int:
         if place not in self._entries:
             places = [at for at in range(max(0, place + 1 - AHEAD), place + 1) if at not in self._entries]
-            counts = message_tokens([self.messages[at] for at in places], self._entry, self._estimator)
+            words = [self.messages[at] for at in places]
+            counts = message_tokens(words, lambda message: entry_of(message, self._source), self._estimator)
             self._entries.update(zip(places, counts, strict=True))
         return self._entries[place]
-
-    def _entry(self, message: Message) -> str:
-        return entry_of(message, self._source)
 
 
 def entry_of(message: Message, source: Source = "session") -> str:
     """A message as an entry; one that holds only calls shows them."""
     return entry(utterance(message), message.role, source)
-
-
-def _bundle(message: Message) -> str:
-    """What the message belongs to: the bundle that its record names, or the turn whose piece it is."""
-    return recorded_bundle(message) or turn_of(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,160 +166,272 @@ class Continuity:
         return [message.message_id for message in turns.messages[shares.tail.recent :]]
 
 
-class _WordedItem(NamedTuple):
-    """One item of a context, and how it is worded."""
+class _Worded(NamedTuple):
+    """One item of a context, how it is worded, and what the parts behind its own have less for it."""
 
     item: ContextItem
     memory: MemoryText
+    charged: float = 0.0
+
+
+class _Packed(NamedTuple):
+    """The recalled documents that were packed into a part of a context, and why others were not."""
+
+    shown: Sequence[_Worded] = ()
+    left_out: Mapping[str, LeftOut] = {}
+    signals: Signals = Signals(False, False, False, False)
+    reserve_tokens: int = 0
+    """Kept for recovered ones."""
+
+    @property
+    def charged(self) -> float:
+        return sum(one.charged for one in self.shown)
+
+
+class _Tail(NamedTuple):
+    """The newest turns as contexts of one budget show them."""
+
+    ids: Sequence[str]
+    """Of their messages."""
+    shown: Sequence[_Worded]
+    messages: Sequence[RuntimeMessage]
+    """As a model is sent them; none where they are shown as entries."""
+    left_out: Mapping[str, LeftOut]
+    """What stands before them in the conversation."""
 
 
 class _Packing:
-    """One conversation, packed for one ask after another."""
+    """One conversation, packed for one ask after another. What asks of one budget share is made once."""
 
     def __init__(self, rules: Continuity, items: Sequence[Message | Summary], authored: Sequence[AuthoredNode]) -> None:
         self._rules = rules
-        self._items = items
+        self._ids = item_ids(items)
         self._is_twice = rules.is_shown_twice
         self._is_code = rules.rules == "1.4.4"
-        messages = messages_in(items)
-        self._turns = TailTurns(messages, rules.token_estimator, as_entries=self._is_twice)
-        self._weighed = (
-            TailTurns(messages, rules.token_estimator, as_entries=True, source="recalled") if self._is_code else None
-        )
-        self._no_turns = TailTurns((), rules.token_estimator, as_entries=self._is_twice)
-        self._pricing = Pricing(rules.token_estimator, is_twice=self._is_twice)
-        self._hard = [node for node in authored if node.tier == "hard"]
-        self._soft = [node for node in authored if node.tier == "soft"]
-        nodes = [*self._hard, *self._soft]
-        prices = self._pricing.prices(
-            "authored_context", [_as_remembered(node) for node in nodes], counted=[node.tokens for node in nodes]
-        )
-        self._hard_prices, self._soft_prices = prices[: len(self._hard)], prices[len(self._hard) :]
+        estimator, messages = rules.token_estimator, messages_in(items)
+        self._turns = TailTurns(messages, estimator, as_entries=self._is_twice)
+        self._weighed = TailTurns(messages, estimator, as_entries=True, source="recalled") if self._is_code else None
+        self._no_turns = TailTurns((), estimator, as_entries=self._is_twice)
+        self._pricing = Pricing(estimator, is_twice=self._is_twice)
+        hard, soft = ([node for node in authored if node.tier == tier] for tier in ("hard", "soft"))
+        nodes = [*hard, *soft]
+        remembered = [MemoryText("hard" if node.tier == "hard" else "soft", node.text) for node in nodes]
+        prices = self._pricing.prices("authored_context", remembered, counted=[node.tokens for node in nodes])
+        worded = [self._item(*one) for one in zip((node.node_id for node in nodes), remembered, prices, strict=True)]
+        self._hard, self._soft = worded[: len(hard)], worded[len(hard) :]
+        self._soft_prices = prices[len(hard) :]
+        self._hard_tokens = [price.shown for price in prices[: len(hard)]]
         self._shared: dict[tuple[int, bool], Shares] = {}
-        self._before_tail: dict[tuple[int, bool], dict[str, LeftOut]] = {}
+        self._tails: dict[tuple[int, bool], _Tail] = {}
+        self._said: dict[MemoryText, MemoryText] = {}
+        """What was recalled before: many asks recall the same."""
 
     def shared(self, budget_tokens: int, is_dream: bool) -> tuple[TailTurns, Shares]:
-        turns = self._no_turns if is_dream else self._turns
+        """The turns that a tail may hold, and the budget as it is shared out."""
+        turns, rules = self._no_turns if is_dream else self._turns, self._rules
         key = budget_tokens, is_dream
         if key not in self._shared:
-            memory_tokens = max(0, budget_tokens) * self._rules.token_budget_fraction
-            hard = [price.shown for price in self._hard_prices]
-            rules = self._rules
+            memory_tokens = max(0, budget_tokens) * rules.token_budget_fraction
             weighed = None if is_dream else self._weighed
             self._shared[key] = rules.shares.share(
-                memory_tokens, hard, self._soft_prices, turns, rules.tail, rules.rules, weighed
+                memory_tokens, self._hard_tokens, self._soft_prices, turns, rules.tail, rules.rules, weighed
             )
         return turns, self._shared[key]
 
     def context(self, ask: ContextRequest) -> Context:
         is_dream = asks_for_dreams(ask.prompt) and (self._is_code or any(one.kind == "dream" for one in ask.recalled))
         turns, shares = self.shared(ask.budget_tokens, is_dream)
-        tail = range(shares.tail.recent, len(turns))
-        choice = self._choice(ask, is_dream, shares, [turns.messages[place].message_id for place in tail])
-        said: list[Any] = []
-        words: Mapping[int, str] = {}
-        if not self._is_twice:
-            said, words = turns.agent_messages(shares.tail.recent)
-        hard = self._authored(self._hard, self._hard_prices)
-        soft = self._authored(self._soft[: shares.soft], self._soft_prices)
-        recent = [self._turn(turns, place, words.get(place, "")) for place in tail]
-        rest = [self._document(chosen) for chosen in (*choice.guidance, *choice.recalled, *choice.recovered)]
-        base = shares.tail.base - shares.tail.recent
-        injected = [*hard, *recent[base:], *soft, *recent[:base], *rest]
-        notes = _notes(shares, choice) | {"base_turns": len(turns) - shares.tail.base}
+        tail = self._tail(turns, shares.tail.recent, is_dream)
+        recalled = self._recalled(ask, is_dream, shares, tail.ids)
+        hard, soft, recent, said = self._hard, self._soft[: shares.soft], tail.shown, tail.messages
+        notes = _notes(shares, recalled) | {"base_turns": len(turns) - shares.tail.base}
         if self._is_twice:
-            said = [{"role": "system", "content": message_text(one.memory)} for one in injected]
+            base = shares.tail.base - shares.tail.recent
+            injected = [*hard, *recent[base:], *soft, *recent[:base], *recalled.shown]
+            said = [{"role": "system", "content": one.memory.as_message} for one in injected]
             notes["injection_order"] = [one.item.item_id for one in injected]
-        in_header = [*hard, *soft, *(recent if self._is_twice else ()), *rest]
-        shown = [one.item for one in (*hard, *soft, *recent, *rest)]
+        in_header = [*hard, *soft, *(recent if self._is_twice else ()), *recalled.shown]
+        shown = [one.item for one in (*hard, *soft, *recent, *recalled.shown)]
         tokens = sum(item.tokens for item in shown)
         return Context(
             items=tuple(shown),
             tokens=tokens,
             budget_tokens=ask.budget_tokens,
             messages=tuple(said),
-            system_note=header(sections([one.memory for one in in_header]), shares.degraded),
-            evicted=len(self._items) - len(recent),
-            left_out=self._before(shares.tail.recent, is_dream) | _not_recalled(choice, shares, tokens),
+            system_note=header([one.memory for one in in_header], shares.degraded),
+            evicted=len(self._ids) - len(recent),
+            left_out={**tail.left_out, **_not_recalled(recalled, shares, tokens)},
             is_degraded=bool(shares.degraded) or shares.exceeds(tokens),
             notes=notes,
         )
 
-    def _choice(self, ask: ContextRequest, is_dream: bool, shares: Shares, tail_ids: Sequence[str]) -> RecallChoice:
-        if shares.degraded:
-            return RecallChoice(left_out={one.document_id: LeftOut("degraded") for one in ask.recalled})
-        guidance_tokens = shares.memory_tokens * self._rules.shares.guidance_fraction
-        rules = RecallRules(self._pricing, self._rules.recovery, overdraws=self._is_code)
-        if is_dream:
-            return rules.dreams(ask.recalled, shares.left_tokens)
-        now = ask.asked_at or self._last_instant()
-        has_session = bool(self._items)
-        return rules.choose(ask.prompt, ask.recalled, shares, guidance_tokens, tail_ids, now, has_session=has_session)
+    def _tail(self, turns: TailTurns, first: int, is_dream: bool) -> _Tail:
+        if (first, is_dream) not in self._tails:
+            ids = [message.message_id for message in turns.messages[first:]]
+            messages, words = turns.agent_messages(first)
+            shown = [self._turn(turns, place, words.get(place, "")) for place in range(first, len(turns))]
+            left_out = dict.fromkeys(self._ids, LeftOut("dreams" if is_dream else "tail"))
+            for shown_id in ids:
+                left_out.pop(shown_id, None)
+            self._tails[first, is_dream] = _Tail(ids, shown, messages, left_out)
+        return self._tails[first, is_dream]
 
-    def _before(self, first: int, is_dream: bool) -> dict[str, LeftOut]:
-        """Why what lies before the tail is not shown, which begins with so many messages before it."""
-        key = first, is_dream
-        if key not in self._before_tail:
-            tail = () if is_dream else self._turns.messages[first:]
-            shown, told = {message.message_id for message in tail}, LeftOut("dreams" if is_dream else "tail")
-            self._before_tail[key] = {name: told for name in item_ids(self._items) if name not in shown}
-        return self._before_tail[key]
+    def _recalled(self, ask: ContextRequest, is_dream: bool, shares: Shares, tail_ids: Collection[str]) -> _Packed:
+        """Pack an answer, best first: rules, what ranking found, what was recovered; for a question about dreams
+        nothing but dreams.
+
+        Args:
+            tail_ids: the messages that are shown already: what stands only for such is left out.
+        """
+        if shares.degraded:
+            return _Packed(left_out={one.document_id: LeftOut("degraded") for one in ask.recalled})
+        if is_dream:
+            dreams = [one for one in _distinct(ask.recalled, ()) if one.kind == "dream"]
+            return _joined(ask.recalled, self._prefix(dreams, shares.left_tokens), is_dream=True)
+        awake = [one for one in ask.recalled if one.kind != "dream"]
+        ranked = list(_distinct((one for one in awake if not one.is_recovered), tail_ids))
+        recovery = self._rules.recovery
+        signals = recovery.signals(ranked, bool(self._ids))
+        if not signals.has_failed and any(one.is_recovered for one in awake):
+            # Ranking fetched them for a question that names no session; the context that answers it has one.
+            signals = signals._replace(is_elsewhere=True)
+        reserve = recovery.reserve_tokens(ask.prompt, signals, math.floor(shares.memory_tokens))
+        rules = [one for one in ranked if one.kind == "guidance"]
+        room = min(shares.memory_tokens * self._rules.shares.guidance_fraction, shares.left_tokens)
+        guidance = self._prefix(rules, max(0.0, room), is_guidance=True)
+        left = max(0.0, shares.left_tokens - guidance.charged)
+        shown_ids = {*tail_ids, *(source for one in guidance.shown for source in one.item.source_message_ids)}
+        others = _distinct((one for one in ranked if one.kind != "guidance"), shown_ids)
+        found = self._prefix(list(others), max(0.0, left - reserve))
+        left = max(0.0, left - found.charged)
+        taken_ids = {one.item.item_id for one in (*guidance.shown, *found.shown)}
+        taken = {_words(one) for one in ranked if one.document_id in taken_ids}
+        fetched = _distinct((one for one in awake if one.is_recovered and _words(one) not in taken), shown_ids)
+        # By the original's code what was recovered takes its whole reserve, also where the budget has less left.
+        room = reserve if self._is_code else min(reserve, left)
+        recovered = self._recovered(ask, list(fetched), room, len(found.shown))
+        whole = _joined(ask.recalled, guidance, found, recovered, is_dream=False)
+        return whole._replace(signals=signals, reserve_tokens=reserve)
+
+    def _prefix(self, ones: Sequence[Recalled], budget_tokens: float, *, is_guidance: bool = False) -> _Packed:
+        if not ones:
+            return _Packed()
+        shown = [self._remembered(one, is_guidance=is_guidance) for one in ones]
+        if is_guidance:
+            prices = self._pricing.prices("elevated_guidance", shown, counted=[one.tokens for one in ones])
+        else:
+            prices = self._pricing.prices("recalled_memories", shown)
+        fits = longest_prefix((price.packed for price in prices), budget_tokens) if budget_tokens > 0 else 0
+        chosen = [self._document(*one) for one in zip(ones[:fits], shown, prices, strict=False)]
+        if fits == len(ones):
+            return _Packed(chosen)
+        first, room = ones[fits].document_id, max(0.0, budget_tokens) - sum(price.packed for price in prices[:fits])
+        left_out = {one.document_id: LeftOut("behind", behind=first) for one in ones[fits:]}
+        return _Packed(chosen, left_out | {first: LeftOut("share", prices[fits].packed, room)})
+
+    def _recovered(self, ask: ContextRequest, ones: Sequence[Recalled], budget_tokens: float, before: int) -> _Packed:
+        if not ones:
+            return _Packed()
+        shown = [self._remembered(one, is_recovered=True) for one in ones]
+        # No label gets longer than the one it is priced with: what does not fit only moves the others up.
+        prices = self._pricing.prices("recalled_memories", shown, before=max(before, 1))
+        packed = [price.packed for price in prices]
+        if budget_tokens <= 0:
+            return _Packed(
+                (), {one.document_id: LeftOut("share", cost) for one, cost in zip(ones, packed, strict=True)}
+            )
+        frame = 0 if before else self._pricing.frame_tokens("recalled_memories")
+        room = math.floor(budget_tokens - frame)
+        now = ask.asked_at or self._last_instant()
+        order = self._rules.recovery.order(ask.prompt, ones, [math.ceil(cost) for cost in packed], max(0, room), now)
+        kept = [order[place] for place in first_fit([packed[place] for place in order], room)]
+        frames = [frame, *[0] * len(kept)]
+        chosen = [self._document(ones[p], shown[p], prices[p], more) for p, more in zip(kept, frames, strict=False)]
+        room_left = max(0.0, room - sum(packed[place] for place in kept))
+        left_out = {one.document_id: LeftOut("passed over") for one in ones}
+        left_out |= {ones[place].document_id: LeftOut("share", packed[place], room_left) for place in order}
+        return _Packed(chosen, left_out)
+
+    def _remembered(self, one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
+        role = one.role
+        if not role and one.kind in SPOKEN_KINDS and one.scope_class == "durable":
+            role = "user"
+        tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
+        said = MemoryText(tier, one.text_with_related, role, one.created_at)
+        return self._said.setdefault(said, said)
 
     def _last_instant(self) -> datetime:
         newest_first = (message.created_at for message in reversed(self._turns.messages))
         return next((instant for instant in newest_first if instant is not None), EPOCH)
 
-    def _authored(self, nodes: Sequence[AuthoredNode], prices: Sequence[Price]) -> list[_WordedItem]:
-        found = []
-        for node, price in zip(nodes, prices, strict=False):
-            one = _as_remembered(node)
-            item = ContextItem(
-                "document", node.node_id, self._text(one), int(price.shown), context_tier=one.context_tier
-            )
-            found.append(_WordedItem(item, one))
-        return found
+    def _item(self, name: str, one: MemoryText, price: Price) -> _Worded:
+        text = self._text(one)
+        return _Worded(ContextItem("document", name, text, int(price.shown), context_tier=one.context_tier), one)
 
-    def _turn(self, turns: TailTurns, place: int, words: str) -> _WordedItem:
+    def _turn(self, turns: TailTurns, place: int, words: str) -> _Worded:
         message = turns.messages[place]
         one = MemoryText("tail", utterance(message), message.role, message.created_at)
         if self._is_twice:
             words = self._text(one) if one.text.strip() else ""  # an entry around nothing shows nothing
         tokens = int(turns[place].tokens)
         item = ContextItem("message", message.message_id, words, tokens, in_tail=True, context_tier="tail")
-        return _WordedItem(item, one)
+        return _Worded(item, one)
 
-    def _document(self, chosen: ChosenDocument) -> _WordedItem:
-        one = chosen.memory
+    def _document(self, one: Recalled, shown: MemoryText, price: Price, frame_tokens: int = 0) -> _Worded:
         item = ContextItem(
             "document",
-            chosen.document.document_id,
-            self._text(one),
-            int(chosen.tokens),
-            context_tier=one.context_tier,
-            source_message_ids=chosen.document.source_message_ids,
+            one.document_id,
+            self._text(shown),
+            int(price.packed + frame_tokens),
+            context_tier=shown.context_tier,
+            source_message_ids=one.source_message_ids,
         )
-        return _WordedItem(item, one)
+        return _Worded(item, shown, price.shown)
 
     def _text(self, one: MemoryText) -> str:
-        return message_text(one) if self._is_twice else line_text(one)
+        return one.as_message if self._is_twice else one.as_line
 
 
-def _as_remembered(node: AuthoredNode) -> MemoryText:
-    return MemoryText("hard" if node.tier == "hard" else "soft", node.text)
+def _distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[Recalled]:
+    """Leave out what comes again, and what stands only for messages that are shown."""
+    seen: set[str] = set()
+    for one in ones:
+        is_shown = bool(one.source_message_ids) and all(source in shown_ids for source in one.source_message_ids)
+        if not is_shown and one.document_id not in seen:
+            seen.add(one.document_id)
+            yield one
 
 
-def _not_recalled(choice: RecallChoice, shares: Shares, tokens: float) -> dict[str, LeftOut]:
+def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:
+    """What it says, and of which messages: a turn and the document made of it say the same."""
+    return one.text, one.source_message_ids or one.document_id
+
+
+def _joined(answer: Iterable[Recalled], *parts: _Packed, is_dream: bool) -> _Packed:
+    """Parts as one, with why each document of an answer is in none; of those that are kept from them, by their kind."""
+    shown = [one for part in parts for one in part.shown]
+    ids = {one.item.item_id for one in shown}
+    told = {name: why for part in reversed(parts) for name, why in part.left_out.items()}
+    left_out = {
+        one.document_id: told.get(one.document_id, LeftOut("shown" if (one.kind == "dream") == is_dream else "dreams"))
+        for one in answer
+        if one.document_id not in ids
+    }
+    return _Packed(shown, left_out)
+
+
+def _not_recalled(recalled: _Packed, shares: Shares, tokens: float) -> dict[str, LeftOut]:
     """Why recalled documents are not shown in a context of so many tokens: where the whole budget lacks room, that is
     told and not the share."""
     return {
         name: told._replace(reason="budget")
         if told.reason == "share" and shares.exceeds(tokens + told.tokens)
         else told
-        for name, told in choice.left_out.items()
+        for name, told in recalled.left_out.items()
     }
 
 
-def _notes(shares: Shares, choice: RecallChoice) -> dict[str, Any]:
+def _notes(shares: Shares, recalled: _Packed) -> dict[str, Any]:
     return {
         "memory_tokens": shares.memory_tokens,
         "hard_tokens": shares.hard_tokens,
@@ -521,8 +439,8 @@ def _notes(shares: Shares, choice: RecallChoice) -> dict[str, Any]:
         "tail_tokens": shares.tail_tokens,
         "soft_tokens": shares.soft_tokens,
         "left_tokens": shares.left_tokens,
-        "reserve_tokens": choice.reserve_tokens,
-        "has_failed": choice.signals.has_failed,
-        "is_elsewhere": choice.signals.is_elsewhere,
+        "reserve_tokens": recalled.reserve_tokens,
+        "has_failed": recalled.signals.has_failed,
+        "is_elsewhere": recalled.signals.is_elsewhere,
         "degraded": list(shares.degraded),
     }

@@ -5,12 +5,13 @@ of the text); 0 where either has none.
 
 Source: the assembler of lossless-claw; the choices of 0.6.3 are `conf/assembly/lossless_claw.yaml`, those of 0.15.3
 `conf/assembly/lossless_claw_0_15.yaml`. The protection of calls, the corrected rules, the words of the note on
-summaries, and which names and quotes look like secrets, are ours.
+summaries, and which names and quotes look like secrets, are ours. 0.15.3 cuts contexts by what their messages cost as
+they are sent: as JSON, with all that stands around words.
 """
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -22,9 +23,9 @@ import numpy.typing as npt
 from lcm.checks import check_choice, check_range
 from lcm.collection import collection_paused
 from lcm.compaction.lossless.planning import tail_first
-from lcm.context.assembly.budget_shares import first_fit, longest_prefix
-from lcm.context.assembly.clamp import Clamp, serialized_tokens
-from lcm.context.assembly.shown_items import LargeResults, PairedMessage, Piece, ShownItems, cleaned, pruned
+from lcm.context.assembly.parts import first_fit, longest_prefix
+from lcm.context.assembly.shown_items import LargeResults, ShownItems, cleaned, is_blank, pruned, texts
+from lcm.javascript import stringify, trim, utf16_length
 from lcm.protocols.context import ContextRequest, Mention
 from lcm.protocols.models import TokenEstimator
 from lcm.records.context import Context, ContextItem, LeftOut
@@ -34,10 +35,9 @@ from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.redaction import redacted
 from lcm.store.context import summaries_in
-from lcm.transcript.rendering.shown_form import costed_text, readable_text, rendered
+from lcm.transcript.rendering.shown_form import RuntimeMessage, blocks_in, costed_text, rendered
 
-_ASCII_TERMS = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz0123456789" else 32 for byte in range(256))
-"""What is no letter or digit as a blank."""
+_ASCII_WORD = re.compile(r"[a-z0-9]{2,}")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
@@ -49,6 +49,13 @@ _SECRET = re.compile(
 )
 _LINE_END = re.compile(r"\r?\n")
 _SENTENCE_END = re.compile(r"[.!?]+(?=\s|$)")
+_PAYLOAD_TOKENS = 1600
+_PAYLOAD_UNITS = 4096
+"""A shorter text is counted as it is."""
+_PAYLOAD_KEYS = {"data", "image", "imageData", "image_data", "base64", "bytes", "source"}
+_LOOKED_AT = 512
+_BASE64 = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+/=\r\n]+", re.DOTALL)
+_OPAQUE = "[opaque binary payload]"
 _QUOTED = 1200
 _BEFORE = 900
 
@@ -97,18 +104,13 @@ def terms(text: str, rules: LosslessRules) -> list[str]:
     return _cut(_folded(text, rules), rules)
 
 
-def _ascii_words(folded: str) -> list[bytes]:
-    """Runs of a-z and 0-9, those of one character too."""
-    return folded.encode("utf-8", "surrogatepass").translate(_ASCII_TERMS).split()
-
-
 def _folded(text: str, rules: LosslessRules) -> str:
     return text.casefold() if rules == "corrected" else text.lower()
 
 
 def _cut(folded: str, rules: LosslessRules) -> list[str]:
     if rules != "corrected":
-        return [word.decode() for word in _ascii_words(folded) if len(word) > 1]
+        return _ASCII_WORD.findall(folded)
     found: list[str] = []
     for word in _WORD.findall(folded):
         if not _IS_CJK.match(word):
@@ -124,9 +126,9 @@ class RelevanceIndex:
     def __init__(self, texts: Iterable[str], rules: LosslessRules) -> None:
         self._rules: LosslessRules = rules
         self._texts = [_folded(text, rules) for text in texts]
-        self._cut: dict[int, tuple[list[Any], int]] = {}
-        """By the place of a text its terms, in bytes where they are ASCII, and how many those are."""
-        self._shares: dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]] = {}
+        self._cut: dict[int, list[str]] = {}
+        self._shares: dict[str, tuple[list[int], list[float]]] = {}
+        """By term the places of the texts that have it, and its share of each."""
 
     def scores(self, prompt: str) -> npt.NDArray[np.float64] | None:
         """Score each text, in order; None where the prompt has no terms."""
@@ -135,31 +137,20 @@ class RelevanceIndex:
             return None
         scores = np.zeros(len(self._texts))
         for term in asked:
-            places, shares = self._shares.get(term) or self._look_up(term)
+            if term not in self._shares:
+                self._shares[term] = self._looked_up(term)
+            places, shares = self._shares[term]
             scores[places] += shares
         return scores
 
-    def _look_up(self, term: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-        places, shares = [], []
-        sought = term if self._rules == "corrected" else term.encode()
-        for place in [place for place, text in enumerate(self._texts) if term in text]:
-            found, total = self._cut.get(place) or self._cut_at(place)
-            if times := found.count(sought):
-                places.append(place)
-                shares.append(times / total)
-        self._shares[term] = np.array(places, np.intp), np.array(shares, np.float64)
-        return self._shares[term]
-
-    def _cut_at(self, place: int) -> tuple[list[Any], int]:
-        found: list[Any]
-        if self._rules == "corrected":
-            found = _cut(self._texts[place], self._rules)
-            total = len(found)
-        else:  # runs of one character, which are no terms, are counted out rather than taken out
-            found = _ascii_words(self._texts[place])
-            total = len(found) - [*map(len, found)].count(1)
-        self._cut[place] = found, total
-        return self._cut[place]
+    def _looked_up(self, term: str) -> tuple[list[int], list[float]]:
+        places = [place for place, text in enumerate(self._texts) if term in text]
+        for place in places:
+            if place not in self._cut:
+                self._cut[place] = _cut(self._texts[place], self._rules)
+        shares = {place: self._cut[place].count(term) / len(self._cut[place]) for place in places}
+        found = {place: share for place, share in shares.items() if share}
+        return [*found], [*found.values()]
 
 
 class Cue(NamedTuple):
@@ -228,6 +219,89 @@ def tier(summaries: Iterable[Summary]) -> Tier:
 def summaries_note(summaries: Iterable[Summary]) -> str:
     due = tier(summaries)
     return "" if due == "none" else _NOTE_HEAD + (_NOTE_HEAVY if due == "heavy" else _NOTE_LIGHT)
+
+
+class Clamped(NamedTuple):
+    """The messages that stay of a context, by their places, and what they cost as they are sent."""
+
+    kept: tuple[int, ...]
+    tokens: int
+    tokens_before: int
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """Cuts a context that costs more than its budget as it is sent to `fraction` of it, the fresh tail included.
+
+    The newest messages stay, at least one, without results that have lost their calls; with the newest of a user where
+    none of a user is left; and without answers at the end, unless nothing else is left.
+    """
+
+    fraction: float = 0.9
+    keeps_answers: bool = False
+    """Answers at the end stay unless they are blank: a model is asked by a prompt of its own behind them."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "fraction", gt=0, le=1)
+
+    def cut(self, messages: Sequence[RuntimeMessage], budget_tokens: int, estimator: TokenEstimator) -> Clamped:
+        costs = serialized_tokens(messages, estimator)
+        before = sum(costs)
+        if before <= max(1, budget_tokens):
+            return Clamped(tuple(range(len(messages))), before, before, is_cut=False)
+        kept = self._kept(messages, costs, max(1, math.floor(budget_tokens * self.fraction)))
+        stays = list(kept)
+        while stays and self._is_idle(messages[stays[-1]]):
+            stays.pop()
+        stays = stays or kept
+        return Clamped(tuple(stays), sum(costs[place] for place in stays), before, is_cut=True)
+
+    def _kept(self, messages: Sequence[RuntimeMessage], costs: Sequence[int], room: int) -> list[int]:
+        first = len(messages) - 1
+        room -= costs[first]
+        while first > 0 and costs[first - 1] <= room:
+            first -= 1
+            room -= costs[first]
+        while first < len(messages) - 1 and messages[first]["role"] == "toolResult":
+            first += 1
+        kept = list(range(first, len(messages)))
+        if not any(messages[place]["role"] == "user" for place in kept):
+            kept = [place for place in range(first) if messages[place]["role"] == "user"][-1:] + kept
+        return kept
+
+    def _is_idle(self, message: RuntimeMessage) -> bool:
+        if message["role"] != "assistant":
+            return False
+        content = message["content"]
+        is_empty = not trim(content) if isinstance(content, str) else all(map(is_blank, blocks_in(message)))
+        return is_empty or not self.keeps_answers
+
+
+def serialized_tokens(messages: Sequence[RuntimeMessage], estimator: TokenEstimator) -> list[int]:
+    """What each message costs as JSON, a long payload that is no text a fixed price."""
+    found = [_without_payloads(message, "") for message in messages]
+    counts = estimator.count([stringify(message) for message, _ in found])
+    return [count + _PAYLOAD_TOKENS * payloads for count, (_, payloads) in zip(counts, found, strict=True)]
+
+
+def _without_payloads(value: Any, key: str) -> tuple[Any, int]:
+    """A value with a note in the place of each payload, and how many those were."""
+    if isinstance(value, str):
+        return (_OPAQUE, 1) if _is_payload(value, key) else (value, 0)
+    if isinstance(value, Mapping):
+        items = {name: _without_payloads(child, name) for name, child in value.items()}
+        return {name: child for name, (child, _) in items.items()}, sum(count for _, count in items.values())
+    if isinstance(value, list | tuple):
+        listed = [_without_payloads(child, key) for child in value]
+        return [child for child, _ in listed], sum(count for _, count in listed)
+    return value, 0
+
+
+def _is_payload(text: str, key: str) -> bool:
+    if 2 * len(text) < _PAYLOAD_UNITS or utf16_length(text) < _PAYLOAD_UNITS:
+        return False
+    return text.startswith("data:") or (key in _PAYLOAD_KEYS and _BASE64.fullmatch(text[:_LOOKED_AT]) is not None)
 
 
 class Tail(NamedTuple):
@@ -415,15 +489,25 @@ class Lossless:
         if self.clamp is not None:
             clamped = self.clamp.cut([placed.message for placed in messages], budget_tokens, self.token_estimator)
             kept_messages = [messages[at] for at in clamped.kept]
-            cut = {*_places(messages)} - {*_places(kept_messages)}
+            before, after = ({at for one in some for at, _ in one.pieces} for some in (messages, kept_messages))
+            cut = before - after
             chosen = [place for place in chosen if place not in cut]
             left_out = {**left_out, **{shown.names[place]: LeftOut("clamped", shown[place].tokens) for place in cut}}
             messages, notes = kept_messages, {"serialized_tokens": clamped.tokens, "is_clamped": clamped.is_cut}
-        texts = _texts(standing, {piece for placed in messages for piece in placed.pieces})
-        in_tail = {*tail.before, *tail.order}
+        said_by, in_tail = texts(standing, messages), {*tail.before, *tail.order}
+        items = [
+            ContextItem(
+                kind="summary" if isinstance(shown.items[place], Summary) else "message",
+                item_id=shown.names[place],
+                text=said_by.get(place, ""),
+                tokens=shown[place].tokens,
+                in_tail=place in in_tail,
+            )
+            for place in chosen
+        ]
         return Context(
-            items=tuple(_item(shown, place, texts.get(place, ""), place in in_tail) for place in chosen),
-            tokens=sum(shown[place].tokens for place in chosen),
+            items=tuple(items),
+            tokens=sum(item.tokens for item in items),
             budget_tokens=budget_tokens,
             messages=tuple(placed.message for placed in messages),
             system_note=note,
@@ -504,29 +588,3 @@ class _Choice:
 
     def _name(self, place: int) -> str:
         return self._shown.names[place]
-
-
-def _places(messages: Iterable[PairedMessage]) -> Iterator[int]:
-    """The places of the items that messages are of."""
-    return (place for placed in messages for place, _ in placed.pieces)
-
-
-def _texts(standing: Sequence[PairedMessage], shown: set[Piece]) -> dict[int, str]:
-    """What each item says, of its messages that are shown."""
-    said: dict[int, list[str]] = {}
-    for placed in standing:
-        piece = placed.pieces[0]
-        if piece in shown:
-            said.setdefault(piece[0], []).append(readable_text(placed.message))
-    return {place: "\n".join(texts) for place, texts in said.items()}
-
-
-def _item(shown: ShownItems, place: int, text: str, in_tail: bool) -> ContextItem:
-    item = shown.items[place]
-    return ContextItem(
-        kind="summary" if isinstance(item, Summary) else "message",
-        item_id=shown.names[place],
-        text=text,
-        tokens=shown[place].tokens,
-        in_tail=in_tail,
-    )

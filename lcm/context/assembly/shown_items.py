@@ -6,6 +6,7 @@ one turn are joined, are ours.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -120,20 +121,24 @@ def _without_repeated_calls(messages: Sequence[PairedMessage]) -> dict[int, Pair
     """By their places the messages that stay: each id is called once, by nobody who was broken off."""
     called: set[str] = set()
     standing: dict[int, PairedMessage] = {}
-    for place, recorded in enumerate(messages):
-        placed = _reasoning_first(recorded)
-        blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
+    for place, placed in enumerate(map(_reasoning_first, messages)):
         kept: list[Any] = []
+        blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
         for block in blocks:
-            call_id = call_id_of(block) if isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES else ""
+            call_id = _called_by(block)
             if not call_id or not (_is_broken_off(placed) or call_id in called):
                 kept.append(block)
-                called |= {call_id} if call_id else set()
+                called.add(call_id)
         if len(kept) == len(blocks):
             standing[place] = placed
         elif says_something(kept):
             standing[place] = placed._replace(message={**placed.message, "content": kept})
     return standing
+
+
+def _called_by(block: object) -> str:
+    """The id that a block of an assistant calls; empty where it is no call, or one without an id."""
+    return call_id_of(block) if isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES else ""
 
 
 def says_something(blocks: Sequence[Any]) -> bool:
@@ -170,63 +175,30 @@ def _lenient(messages: Sequence[PairedMessage]) -> list[PairedMessage]:
     whole: list[PairedMessage] = []
     answered: set[str] = set()
     is_changed = False
-    place = 0
-    while place < len(messages):
-        placed = messages[place]
-        place += 1
-        if _is_result(placed):
-            is_changed = True
-            continue
-        if placed.message["role"] != "assistant" or _is_broken_off(placed):
-            whole.append(placed)
-            continue
-        ordered = _reasoning_first(placed)
-        is_changed = is_changed or ordered is not placed
-        whole.append(ordered)
-        calls = calls_of(placed.message)
-        if not calls:
-            continue
-        end = _next_assistant(messages, place)
-        span = _Span.of(messages[place:end], {call_id for call_id, _ in calls}, answered)
-        place = end
-        is_changed = is_changed or span.has_dropped or bool(span.results and span.others)
-        for call_id, name in calls:
-            if call_id not in span.results:
-                is_changed = True
-            if call_id in answered:
-                is_changed = True
-                continue
-            answered.add(call_id)
-            whole.append(span.results.get(call_id) or _made_up(call_id, name))
-        whole += span.others
-    return whole if is_changed else list(messages)
-
-
-class _Span(NamedTuple):
-    """What stands between an assistant's message and the next."""
-
-    results: dict[str, PairedMessage]
-    others: list[PairedMessage]
-    has_dropped: bool
-
-    @classmethod
-    def of(cls, messages: Iterable[PairedMessage], called: set[str], answered: set[str]) -> "_Span":
+    spoken = [place for place, placed in enumerate(messages) if placed.message["role"] == "assistant"]
+    for start, end in pairwise([0, *spoken, len(messages)]):  # an assistant's message, and all up to the next
+        calls: list[tuple[str, str]] = []
         results: dict[str, PairedMessage] = {}
         others: list[PairedMessage] = []
-        has_dropped = False
-        for placed in messages:
-            if not _is_result(placed):
+        for placed in messages[start:end]:
+            if placed.message["role"] == "assistant" and not _is_broken_off(placed):
+                calls = calls_of(placed.message)
+                whole.append(_reasoning_first(placed))
+                is_changed = is_changed or whole[-1] is not placed
+            elif not _is_result(placed):
                 others.append(placed)
-            elif (call_id := result_id_of(placed.message)) in called and call_id not in answered:
+            elif (call_id := result_id_of(placed.message)) in dict(calls) and call_id not in answered:
                 results.setdefault(call_id, placed)
             else:
-                has_dropped = True
-        return cls(results, others, has_dropped)
-
-
-def _next_assistant(messages: Sequence[PairedMessage], first: int) -> int:
-    later = range(first, len(messages))
-    return next((place for place in later if messages[place].message["role"] == "assistant"), len(messages))
+                is_changed = True
+        for call_id, name in calls:
+            is_changed = is_changed or call_id in answered or call_id not in results
+            if call_id not in answered:
+                answered.add(call_id)
+                whole.append(results.get(call_id) or _made_up(call_id, name))
+        is_changed = is_changed or bool(results and others)
+        whole += others
+    return whole if is_changed else list(messages)
 
 
 def _is_result(placed: PairedMessage) -> bool:
@@ -326,8 +298,9 @@ class ShownItems:
 
     def make(self, places: Sequence[int]) -> None:
         """Make what is still to be made of these items, in one go."""
-        whole = {one for place in places for one in (place, *self._pieces(place))}
-        self._show(sorted(whole - self._shown.keys()))
+        alone: tuple[int, ...] = ()  # the pieces of one answer are counted together
+        pieces = (self._replies[place].places if place in self._replies else alone for place in places)
+        self._show(sorted({*places, *chain.from_iterable(pieces)} - self._shown.keys()))
 
     def naming_calls(self, call_ids: Collection[str], stop: int) -> Iterator[int]:
         """The places before `stop` of the messages that call or answer one of these ids, the last first."""
@@ -381,7 +354,7 @@ class ShownItems:
             item = self.items[place]
             if price is not None and isinstance(item, Message):
                 bare, images[at] = without_images(item)
-                texts[at] = _costed(runtime_messages(bare)) if images[at] else texts[at]
+                texts[at] = "\n".join(map(costed_text, runtime_messages(bare))) if images[at] else texts[at]
         counted = zip(places, self._estimator.count(texts), images, strict=True)
         counts = {place: count + (price or 0) * some for place, count, some in counted}
         if isinstance(self._estimator, TakesRecorded):
@@ -389,10 +362,6 @@ class ShownItems:
                 shares = self._estimator.shares(reply.tokens, [counts[place] for place in reply.places])
                 counts |= zip(reply.places, shares, strict=True)
         return list(counts.values())
-
-    def _pieces(self, place: int) -> tuple[int, ...]:
-        """The places of the answer that a message is a piece of, which are counted together."""
-        return self._replies[place].places if place in self._replies else ()
 
     def _placed(self, place: int) -> tuple[PairedMessage, ...]:
         item = self.items[place]
@@ -409,10 +378,6 @@ class ShownItems:
             said = [referred(message, results) for message in said]
         turn = turn_of(item)
         return tuple(PairedMessage(message, ((place, number),), turn) for number, message in enumerate(said))
-
-
-def _costed(messages: Sequence[RuntimeMessage]) -> str:
-    return "\n".join(map(costed_text, messages))
 
 
 def _replies(items: Sequence[Message | Summary]) -> dict[int, Reply]:
@@ -435,14 +400,30 @@ def pruned(chosen: Sequence[PairedMessage], tail: int, shown: ShownItems, rules:
     else:
         results = {result_id_of(placed.message) for placed in chosen}
         stand = [placed if placed.pieces[0][0] >= tail else _with_calls(placed, results) for placed in chosen]
-    kept = map(_with_blocks, stand)
-    return [placed for placed in kept if placed.message["role"] != "assistant" or placed.message["content"]]
+    kept = []
+    for placed in stand:
+        content, is_answer = placed.message["content"], placed.message["role"] == "assistant"
+        if is_answer and content and isinstance(content, str):
+            placed = placed._replace(message={**placed.message, "content": [{"type": "text", "text": content}]})
+        if content or not is_answer:
+            kept.append(placed)
+    return kept
 
 
 def cleaned(kept: Sequence[PairedMessage], rules: LosslessRules) -> list[PairedMessage]:
     """Join the pieces of each turn, leave out what says nothing by the rules of 0.15.3, and pair calls with results."""
     turns = _turns(kept)
-    return paired([*_saying_something(turns)] if rules == "0.15" else [*turns], rules)
+    return paired([*_saying_something(turns)] if rules == "0.15" else turns, rules)
+
+
+def texts(standing: Iterable[PairedMessage], kept: Iterable[PairedMessage]) -> dict[int, str]:
+    """By its place what each item says, of its messages that were kept of those that stand."""
+    pieces = {piece for placed in kept for piece in placed.pieces}
+    said: dict[int, list[str]] = {}
+    for placed in standing:
+        if placed.pieces[0] in pieces:
+            said.setdefault(placed.pieces[0][0], []).append(readable_text(placed.message))
+    return {place: "\n".join(lines) for place, lines in said.items()}
 
 
 def _with_calls_answered_behind(chosen: Sequence[PairedMessage], tail: int, shown: ShownItems) -> list[PairedMessage]:
@@ -460,13 +441,11 @@ def _saying_something(messages: Iterable[PairedMessage]) -> Iterator[PairedMessa
         content = placed.message["content"]
         if placed.message["role"] == "assistant":
             content = [block for block in blocks_in(placed.message) if not is_blank(block)]
-        is_said = says_something(content) if placed.message["role"] == "assistant" else _has_words(content)
+            is_said = says_something(content)
+        else:
+            is_said = bool(trim(content) if isinstance(content, str) else content)
         if is_said:
             yield placed._replace(message={**placed.message, "content": content})
-
-
-def _has_words(content: str | Sequence[Any]) -> bool:
-    return bool(trim(content) if isinstance(content, str) else content)
 
 
 def _with_calls(placed: PairedMessage, call_ids: Collection[str]) -> PairedMessage:
@@ -474,32 +453,18 @@ def _with_calls(placed: PairedMessage, call_ids: Collection[str]) -> PairedMessa
     message = placed.message
     if message["role"] != "assistant" or isinstance(message["content"], str):
         return placed
-    blocks = [block for block in message["content"] if not _is_call(block) or call_id_of(block) in call_ids]
+    blocks = [block for block in message["content"] if (called := _called_by(block)) in call_ids or not called]
     return placed if len(blocks) == len(message["content"]) else placed._replace(message={**message, "content": blocks})
 
 
-def _is_call(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES and bool(call_id_of(block))
-
-
-def _with_blocks(placed: PairedMessage) -> PairedMessage:
-    message = placed.message
-    if message["role"] != "assistant" or not isinstance(message["content"], str) or not message["content"]:
-        return placed
-    return placed._replace(message={**message, "content": [{"type": "text", "text": message["content"]}]})
-
-
-def _turns(kept: Iterable[PairedMessage]) -> Iterable[PairedMessage]:
-    waiting: PairedMessage | None = None
+def _turns(kept: Iterable[PairedMessage]) -> list[PairedMessage]:
+    whole: list[PairedMessage] = []
     for placed in kept:
-        if waiting is not None and waiting.turn and waiting.turn == placed.turn:
-            content = [*waiting.message["content"], *placed.message["content"]]
-            waiting = PairedMessage(
-                {**waiting.message, "content": content}, (*waiting.pieces, *placed.pieces), placed.turn
+        if whole and placed.turn and whole[-1].turn == placed.turn:
+            before = whole.pop()
+            content = [*before.message["content"], *placed.message["content"]]
+            placed = PairedMessage(
+                {**before.message, "content": content}, (*before.pieces, *placed.pieces), placed.turn
             )
-        else:
-            if waiting is not None:
-                yield waiting
-            waiting = placed
-    if waiting is not None:
-        yield waiting
+        whole.append(placed)
+    return whole

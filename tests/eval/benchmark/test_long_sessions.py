@@ -10,10 +10,10 @@ from eval.benchmark.compaction_turns import CompactionTurns
 from eval.benchmark.context_assembly import ContextAssembly
 from eval.benchmark.full_text_grep import FullTextGrep
 from eval.benchmark.timing import DisagreementError
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.context.assembly.lossless import Lossless
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator import Utf16Units

@@ -5,9 +5,9 @@ from math import nan
 
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.recent_tail import RecentTail
-from lcm.context.assembly.budget_shares import BudgetShares
 from lcm.context.assembly.continuity import Continuity
 from lcm.context.assembly.lossless import Lossless
+from lcm.context.assembly.parts import BudgetShares
 from lcm.context.authored import AuthoredFiles
 from lcm.token_estimator import Utf16Units
 from tests.lcm.refusals import assert_refused

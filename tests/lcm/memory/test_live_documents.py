@@ -16,15 +16,18 @@ from polars.testing import assert_frame_equal
 from lcm.errors import StoreError
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.memory import Memory
+from lcm.memory.query_batches import query_batches
+from lcm.memory.scopes import Scopes
 from lcm.records.document import Document
+from lcm.records.query import Query
 from lcm.store.store import Store
 from tests.support.standing import standing_documents
 from tests.support.workspaces import NOUNS, VERBS, minute, system
 
-Scopes = tuple[str, ...] | None
+ScopeSet = tuple[str, ...] | None
 Steps = Sequence[tuple[tuple[Any, ...], bool]]
 SCOPES = ("global", "agent:ada", "agent:bo")
-READABLE: tuple[Scopes, ...] = (None, SCOPES, ("agent:ada", "global"), ("agent:bo",), ("nobody",), ())
+READABLE: tuple[ScopeSet, ...] = (None, SCOPES, ("agent:ada", "global"), ("agent:bo",), ("nobody",), ())
 WORDS = st.builds("the {} {}".format, st.sampled_from(NOUNS), st.sampled_from(VERBS))
 ADDED = st.tuples(WORDS, st.sampled_from(SCOPES), st.integers(0, 9), st.sampled_from(("message", "summary")))
 WHICH, AT = st.integers(0, 40), st.integers(0, 12)
@@ -93,7 +96,7 @@ def written(store: Store, live: LiveDocuments, step: tuple[Any, ...]) -> Documen
 
 
 @contextmanager
-def after(steps: Steps, compared: Scopes) -> Iterator[tuple[Memory, Path]]:
+def after(steps: Steps, compared: ScopeSet) -> Iterator[tuple[Memory, Path]]:
     """A memory whose documents were written step by step, by it and by another process, and compared with each time."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memory.db"
@@ -113,7 +116,7 @@ def after(steps: Steps, compared: Scopes) -> Iterator[tuple[Memory, Path]]:
             yield memory, path
 
 
-def neighbours(live: LiveDocuments, readable: Scopes) -> list[object]:
+def neighbours(live: LiveDocuments, readable: ScopeSet) -> list[object]:
     """What a writer with these scopes is near to."""
     known, vectors = live.comparison_set(readable).known_at(minute(8)), live.indexes.embed(list(NOUNS[:2]))
     return [known.nearest(one, 100, active_only=active_only) for one in vectors for active_only in (True, False)]
@@ -138,7 +141,7 @@ def told(live: LiveDocuments) -> tuple[object, ...]:
     later_us=st.sampled_from((0, 400)),
 )
 def test_documents_that_grew_step_by_step_and_their_views_are_those_of_the_store(
-    steps: Steps, compared: Scopes, readable: Scopes, at: int, later_us: int
+    steps: Steps, compared: ScopeSet, readable: ScopeSet, at: int, later_us: int
 ) -> None:
     with after(steps, compared) as (memory, path), Store(path) as store:
         anew = Memory(system(), store).live
@@ -149,10 +152,11 @@ def test_documents_that_grew_step_by_step_and_their_views_are_those_of_the_store
         assert_view_is_the_stores(memory, readable, minute(at) + timedelta(microseconds=later_us))
 
 
-def assert_view_is_the_stores(memory: Memory, readable: Scopes, instant: datetime) -> None:
+def assert_view_is_the_stores(memory: Memory, readable: ScopeSet, instant: datetime) -> None:
     """What stands then, what was folded, and the words to search, are those that the store answers with."""
-    view, known = memory.live.view(instant, readable), memory.store.documents()
-    assert_frame_equal(view.visible, standing_documents(memory.store, readable, instant))
+    live, known = memory.live, memory.store.documents()
+    visible = live.visible(instant, readable)
+    assert_frame_equal(visible, standing_documents(memory.store, readable, instant))
     replaced = {row["supersedes"] for row in known.to_dicts() if row["valid_from"] <= instant}
     folded = [
         row["document_id"]
@@ -164,12 +168,14 @@ def assert_view_is_the_stores(memory: Memory, readable: Scopes, instant: datetim
         and row["document_id"] not in replaced
         and (readable is None or row["scope"] in readable)
     ]
-    assert view.folded["document_id"].to_list() == folded
-    everything = view.visible.height == known.height
-    assert view.allowed_ids(view.visible) == (None if everything else tuple(view.visible["document_id"]))
+    assert live.folded(instant, readable)["document_id"].to_list() == folded
+    everything = visible.height == known.height
     is_of_all = everything or readable is None or set(known["scope"]) <= set(readable)
-    words = memory.live.text_index(None if is_of_all else readable)
-    assert view.text_index(view.visible) is words
+    words = live.text_index(None if is_of_all else readable)
+    [batch] = query_batches(live, [Query("q", "goats", instant, scopes=readable)], Scopes(), None, None)
+    assert_frame_equal(batch.documents, visible)
+    assert batch.allowed == (None if everything else tuple(visible["document_id"]))
+    assert batch.text_index is words
     assert len(words) == (known if everything else standing_documents(memory.store, readable)).height
 
 

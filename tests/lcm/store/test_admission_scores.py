@@ -9,8 +9,8 @@ import pytest
 from lcm.encoding import to_json
 from lcm.store.doctor import rebuild_scores, scan
 from lcm.store.documents import admission_scores
-from lcm.store.migrations import MIGRATIONS, migrate
 from lcm.store.sqlite import connect
+from lcm.store.store import MIGRATIONS, migrate
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 IDS = [f"m{number}" for number in range(20)]

@@ -8,8 +8,7 @@ from itertools import count
 import pytest
 
 from lcm.records.document import Document
-from lcm.store.migrations import MIGRATIONS, migrate
-from lcm.store.store import Store
+from lcm.store.store import MIGRATIONS, Store, migrate
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, dump_connection, is_sound, talk
 from tests.lcm.store.faults import FaultyConnection, InjectedError
 from tests.support.workspaces import minute

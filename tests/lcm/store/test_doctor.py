@@ -27,8 +27,7 @@ from lcm.store.doctor import (
     scan,
 )
 from lcm.store.messages import write_parts_texts
-from lcm.store.migrations import run_script
-from lcm.store.store import Store
+from lcm.store.store import Store, run_script
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import read_transcripts
 from tests.lcm.store.contents import TOKENS, dump, talk

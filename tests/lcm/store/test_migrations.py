@@ -8,9 +8,8 @@ import pytest
 
 from lcm.errors import MigrationError
 from lcm.store.doctor import scan
-from lcm.store.migrations import MIGRATIONS, Migration, migrate, schema_version
 from lcm.store.sqlite import connect
-from lcm.store.store import Store
+from lcm.store.store import MIGRATIONS, Migration, Store, migrate, schema_version
 from tests.lcm.context.recall.dags import recall
 from tests.lcm.store.contents import OPENED_AT, TOKENS, dump, dump_connection, talk
 from tests.support.workspaces import minute

@@ -307,7 +307,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"session/{name}:ignore_patterns": ["agent:*:cron:**"] for name in SESSIONS},
     **{f"session/{name}:stateless_patterns": ["agent:*:subagent:**"] for name in SESSIONS},
     **{
-        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}
+        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.chain.Truncate"}
         for name in SESSIONS
     },
     "session/default:bootstrap_max_tokens": 6000,

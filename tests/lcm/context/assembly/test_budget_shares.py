@@ -3,7 +3,7 @@
 import pytest
 
 from lcm.compaction.recent_tail import RecentTail, Turn
-from lcm.context.assembly.budget_shares import BudgetShares, OversizedHardError, Price
+from lcm.context.assembly.parts import BudgetShares, OversizedHardError, Price
 
 TURNS = [Turn(10, "user")] * 20
 WHOLE = RecentTail(min_turns=1, budget_fraction=1.0)

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from lcm.compaction.recent_tail import RecentTail
-from lcm.context.assembly.budget_shares import BudgetShares
 from lcm.context.assembly.continuity import Continuity, entry_of
-from lcm.context.assembly.memory_header import MemoryText, closing, opening, sections
+from lcm.context.assembly.parts import BudgetShares, MemoryText, closing, opening, sections
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.records.query import Recalled
@@ -210,6 +209,7 @@ def test_the_tail_is_known_before_anything_is_recalled() -> None:
 def test_the_section_of_the_tail_is_in_the_order_of_time_and_what_has_none_is_first() -> None:
     told = [("late", NOW), ("early", NOW - timedelta(days=1)), ("undated", None)]
     shown = sections([MemoryText("tail", text, "user", said_at) for text, said_at in told])
-    assert [line.body for line in shown["recent_session_tail"]] == [
-        f'<entry role="user" source="session">{text}</entry>' for text in ("undated", "early", "late")
+    assert shown["recent_session_tail"] == [
+        f'[T{place}] <entry role="user" source="session">{text}</entry>\n'
+        for place, text in enumerate(("undated", "early", "late"), start=1)
     ]

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.context.assembly.budget_shares import OversizedHardError
 from lcm.context.assembly.continuity import Continuity
-from lcm.context.assembly.memory_header import SECTIONS, entry, verbatim
+from lcm.context.assembly.parts import SECTIONS, OversizedHardError, entry, verbatim
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context
 from lcm.retrieval.recovery.fetch import RawTurnRecovery

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lcm.context.assembly.clamp import Clamp, serialized_tokens
-from lcm.context.assembly.lossless import Lossless, names_in, quoted
+from lcm.context.assembly.lossless import Clamp, Lossless, names_in, quoted, serialized_tokens
 from lcm.protocols.context import ContextRequest, Mention
 from lcm.records.context import Context
 from lcm.records.conversation import LargeFile, Message
