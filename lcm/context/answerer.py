@@ -134,19 +134,19 @@ class Extractive:
         wanted = question_words(question.prompt)
         sources, read, is_truncated = _read(question, wanted, reader)
         best = ranked_sentences([source.text for source in sources], wanted, self.k1, self.b)
-        lines: list[tuple[RankedSentence, str]] = []
+        lines: list[tuple[tuple[int, int], str]] = []
         for sentence in best[: self.max_sentences]:
             source = sources[sentence.source]
             cited = f"[{source.summary_id}]" if source.number is None else f"[msg#{source.number}]"
-            line = f"- {sentence.text} {cited}"
-            told = _told([*lines, (sentence, line)])
-            if _tokens(reader.token_estimator, told) > question.max_tokens:
+            more = sorted([*lines, ((sentence.source, sentence.place), f"- {sentence.text} {cited}")])
+            if _tokens(reader.token_estimator, "\n".join(line for _, line in more)) > question.max_tokens:
                 is_truncated = True
                 break
-            lines.append((sentence, line))
-        used = [sources[sentence.source] for sentence, _ in sorted(lines, key=_as_read)]
+            lines = more
+        used = [sources[at] for (at, _), _ in lines]
         return Answer(
-            _told(lines) or f"Nothing in the {len(sources)} texts that were read speaks of this.",
+            "\n".join(line for _, line in lines)
+            or f"Nothing in the {len(sources)} texts that were read speaks of this.",
             tuple(dict.fromkeys(source.summary_id for source in used if source.summary_id)),
             tuple(dict.fromkeys(source.number for source in used if source.number is not None)),
             read,
@@ -189,14 +189,6 @@ def _read(question: Question, wanted: set[str], reader: Reader) -> tuple[list[Re
 
 def _said(messages: Sequence[ReachedMessage]) -> list[ReadText]:
     return [ReadText(said.leaf_id, said.number, said.text, said.tokens) for said in messages]
-
-
-def _told(lines: Sequence[tuple[RankedSentence, str]]) -> str:
-    return "\n".join(line for _, line in sorted(lines, key=_as_read))
-
-
-def _as_read(row: tuple[RankedSentence, str]) -> tuple[int, int]:
-    return row[0].source, row[0].place
 
 
 def _tokens(estimator: TokenEstimator, text: str) -> int:

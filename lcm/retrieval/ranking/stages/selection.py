@@ -134,9 +134,10 @@ class Hops:
         check_range(self, "theta_hop", ge=0, le=1)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        pointing = batch.documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0)
-        if pointing.is_empty():
+        points = batch.documents["hop_targets"].list.len() > 0
+        if not points.any():
             return best_first(frame)
+        pointing = batch.documents["document_id", "hop_targets"].filter(points)
         authored = batch.documents.select("document_id").filter(batch.documents["kind"] == "authored")
         score = self.eta * pl.col("score").fill_nan(None).fill_null(0.0).clip(0.0, 1.0)
         found = (
