@@ -99,8 +99,7 @@ def lines_of(text: str, position: int = 0) -> list[Line]:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(NamedTuple):
     """The head of a file."""
 
     lines: tuple[str, ...]

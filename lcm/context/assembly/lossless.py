@@ -521,5 +521,4 @@ class _Choice:
     @cached_property
     def _index(self) -> RelevanceIndex:
         self._shown.make(self._evictable)
-        words = self._shown.costed_words if self._rules != "corrected" else self._shown.words
-        return RelevanceIndex([words(place) for place in self._evictable], self._rules)
+        return RelevanceIndex(map(self._shown.words, self._evictable), self._rules)
