@@ -20,7 +20,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lcm.compaction.resummarising import Resummariser, harmful_summaries
+from lcm.compaction.lossless.planning import LosslessSettings
+from lcm.compaction.resummarising import harmful_summaries, resummarise
 from lcm.errors import LcmError, StoreError
 from lcm.faults import StoreFaultError
 from lcm.store.doctor import (
@@ -52,12 +53,14 @@ def main(arguments: Sequence[str]) -> int:
     if not command.words:
         raise LcmError("name a store to check, or a folder that `lcm compact` made")
     paths = [store for path in command.words for store in _stores(Path(path))]
-    resummariser = _resummariser(command.overrides) if repair == "summaries" else None
+    compaction: LosslessSettings | None = None
+    if repair == "summaries":
+        compaction = build(composed(["compaction=lossless", *command.overrides]), "compaction")
     is_named = len(paths) > 1
-    return max(_examined(path, resummariser, is_repair=repair == "true", is_named=is_named) for path in paths)
+    return max(_examined(path, compaction, is_repair=repair == "true", is_named=is_named) for path in paths)
 
 
-def _examined(path: Path, resummariser: Resummariser | None, *, is_repair: bool, is_named: bool) -> int:
+def _examined(path: Path, compaction: LosslessSettings | None, *, is_repair: bool, is_named: bool) -> int:
     """Check one store; returns the exit code that it alone would give."""
     if is_named:
         say(f"{path}:")
@@ -69,8 +72,8 @@ def _examined(path: Path, resummariser: Resummariser | None, *, is_repair: bool,
                 say(f"Copied first: {copy}")
                 repair(connection, checks)
                 checks = scan(connection)
-            if resummariser is not None:
-                _resummarise(connection, path, resummariser)
+            if compaction is not None:
+                _resummarise(connection, path, compaction)
                 checks = scan(connection)
             if not any(check.status == "fail" for check in checks):
                 checks = [*checks, *harm_checks(path)]
@@ -117,7 +120,7 @@ def harm_checks(path: Path) -> list[DoctorCheck]:
     return [DoctorCheck(name, "warn" if lines else "pass", tuple(lines)) for name, lines in told.items()]
 
 
-def _resummarise(connection: sqlite3.Connection, path: Path, resummariser: Resummariser) -> None:
+def _resummarise(connection: sqlite3.Connection, path: Path, compaction: LosslessSettings) -> None:
     """Make the harmful summaries of a store again, after a copy of it is made; say what became of them."""
     with Store(path) as store:
         if not (found := harmful_summaries(store)):
@@ -125,21 +128,10 @@ def _resummarise(connection: sqlite3.Connection, path: Path, resummariser: Resum
             return
         say(f"Copied first: {back_up(connection, path, datetime.now(UTC))}")
         incidents: Counter[str] = Counter()
-        done = resummariser.apply(store, incidents=incidents)
+        done = resummarise(store, compaction, incidents=incidents)
     say(f"{len(done.made)} of {len(found)} harmful summaries made again, {len(done.left)} left as they were")
     for incident, count in sorted(incidents.items()):
         warn(f"{incident} ({count}x)")
-
-
-def _resummariser(overrides: Sequence[str]) -> Resummariser:
-    config = composed(["compaction=lossless", *overrides])
-    compaction = build(config, "compaction")
-    return Resummariser(
-        compaction.summarizer,
-        compaction.token_estimator,
-        compaction.leaf_target_tokens,
-        compaction.condensed_target_tokens,
-    )
 
 
 def back_up(connection: sqlite3.Connection, path: Path, now: datetime) -> Path:

@@ -21,7 +21,7 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 from eval.dataset.dataset import Dataset
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.summarizer.extractive import Centroid
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory

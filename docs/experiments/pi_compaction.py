@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from eval.measures.measure import REPORT_TOKENS
-from lcm.compaction.lockstep import run
+from lcm.compaction.work import run
 from lcm.compaction.window import StoredWindow
 from lcm.records.conversation import Message, Transcript
 from lcm.store.store import Store

@@ -23,7 +23,7 @@ import polars as pl
 
 from eval.experiment.run_folder import read_summary, read_table
 from eval.replay.per_turn import turns
-from lcm.compaction.scheduling.synchronous import Synchronous
+from lcm.compaction.scheduling import Synchronous
 from lcm.memory.memory import Memory
 from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import SummaryRequest, SummaryResult

@@ -18,8 +18,8 @@ from eval.batch.replay import Replay, ReplayParts, Triggers
 from eval.batch.report import conversation_row, refused_row
 from eval.batch.sharding import Shard, TranscriptSource
 from eval.mirror import Mirror
-from lcm.compaction import progress
-from lcm.compaction.lockstep import in_lockstep
+from lcm.compaction import work
+from lcm.compaction.work import in_lockstep
 from lcm.errors import LcmError, StoreError
 from lcm.faults import counting, made_again, refuse_emptied
 from lcm.files import private
@@ -234,7 +234,7 @@ def _bytes_done(reading: SourceReader) -> float:
 @contextmanager
 def _failures_told_together() -> Iterator[None]:
     """Log no warning for each conversation: whoever runs the batch tells the failures of all sources together."""
-    log = logging.getLogger(progress.__name__)
+    log = logging.getLogger(work.__name__)
 
     def is_kept(record: logging.LogRecord) -> bool:
         return record.levelno < logging.WARNING

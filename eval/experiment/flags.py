@@ -8,8 +8,7 @@ import polars as pl
 from eval.dataset.dataset import Dataset
 from eval.external.ranking.external import External
 from eval.measures.names import SYSTEM_ARM
-from lcm.compaction.lossless.lossless import SWEEPS
-from lcm.compaction.lossless.modes import HOT_TOKENS, TAIL_GROWTH
+from lcm.compaction.lossless.lossless import HOT_TOKENS, SWEEPS, TAIL_GROWTH
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.system import System
 from lcm.protocols.models import TakesRecorded
@@ -105,12 +104,10 @@ def flags_of_sessions(system: System, dataset: Dataset, survived: pl.DataFrame |
     tail = getattr(system.compaction, "fresh_tail_count", 0)
     if tail >= longest:
         why.append(f"compaction.fresh_tail_count={tail} keeps all {longest} messages of the longest conversation")
-    limits = getattr(getattr(system.compaction, "modes", None), "limits", None)
-    if limits is not None:
+    threshold = getattr(system.compaction, "threshold_tokens", None)
+    if threshold is not None:
         most = survived.filter(arm="whole_history", measure="context_tokens")["value"].to_numpy().max()
-        why.append(
-            f"the largest history has {most:,.0f} of the {limits.threshold_tokens:,} tokens that trigger a sweep"
-        )
+        why.append(f"the largest history has {most:,.0f} of the {threshold:,} tokens that trigger a sweep")
     if why:
         yield f"survival: {'; '.join(why)}"
 

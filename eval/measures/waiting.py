@@ -20,7 +20,7 @@ import polars as pl
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry
 from eval.replay.per_turn import turns
-from lcm.compaction.scheduling.asynchronous import Asynchronous
+from lcm.compaction.scheduling import Asynchronous
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Transcript

@@ -4,9 +4,8 @@ Source: the host's tail selector of libravdb memory 1.4.4; that one unit is comp
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from lcm.checks import check_range
 from lcm.records.rules import VersionedRules
@@ -19,6 +18,14 @@ class Turn(NamedTuple):
     role: str
     bundle: str = ""
     """Turns that name the same one belong together; empty: none."""
+
+
+class Turns(Protocol):
+    """The turns of a conversation, in order; a sequence is such."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, at: int, /) -> Turn: ...
 
 
 class TailChoice(NamedTuple):
@@ -56,16 +63,15 @@ class RecentTail:
             return self.budget_tokens
         return self.budget_fraction * memory_budget_tokens
 
-    def base(self, turns: Sequence[Turn], rules: VersionedRules = "corrected") -> int:
+    def base(self, turns: Turns, rules: VersionedRules = "corrected") -> int:
         """Where the turns begin that are always in: the last `min_turns`, and the calls that their results answer."""
         if self.min_turns <= 0 or not turns:
             return len(turns)
-        first = max(0, len(turns) - self.min_turns)
-        return _step(turns, first, rules)
+        return _step(turns, max(0, len(turns) - self.min_turns), rules)
 
     def select(
         self,
-        turns: Sequence[Turn],
+        turns: Turns,
         budget_tokens: float,
         room_tokens: float = math.inf,
         rules: VersionedRules = "corrected",
@@ -81,49 +87,32 @@ class RecentTail:
         base = self.base(turns, rules)
         if base == len(turns):
             return TailChoice(base, base)
-        budget_tokens = max(0, math.floor(budget_tokens))
-        used = sum(turns[place].tokens for place in range(base, len(turns)))
+        most, used = max(0, math.floor(budget_tokens)), sum(turns[at].tokens for at in range(base, len(turns)))
         first = base
-        while first and used <= budget_tokens:
+        while first:
             step = _step(turns, first - 1, rules)
             more = sum(turns[place].tokens for place in range(step, first))
-            if used + more > budget_tokens:
+            if used + more > most:
                 break
-            first = step
-            used += more
-        if rules == "1.4.4":
-            while first and _is_coupled(turns[first - 1], turns[first]):
-                first -= 1
-        else:
-            first = _with_unit(turns, first, room_tokens - used)
-        return TailChoice(base, first)
+            first, used = step, used + more
+        start, room = first, math.inf if rules == "1.4.4" else room_tokens - used
+        while start and room >= 0 and _belong_together(turns[start - 1], turns[start], rules):
+            start -= 1
+            room -= turns[start].tokens
+        return TailChoice(base, start if room >= 0 else first)
 
 
-def _step(turns: Sequence[Turn], place: int, rules: VersionedRules) -> int:
+def _step(turns: Turns, place: int, rules: VersionedRules) -> int:
     """Where the turns begin that cannot stand without one another: a message, and the results behind it."""
     while rules != "1.4.4" and place and turns[place].role == "tool":
         place -= 1
     return place
 
 
-def _with_unit(turns: Sequence[Turn], first: int, room_tokens: float) -> int:
-    start = first
-    while start and _is_within_unit(turns[start - 1], turns[start]):
-        start -= 1
-        room_tokens -= turns[start].tokens
-        if room_tokens < 0:
-            return first
-    return start
-
-
-def _is_coupled(before: Turn, turn: Turn) -> bool:
-    return _shares_bundle(before, turn) or {before.role, turn.role} == {"user", "assistant"}
-
-
-def _is_within_unit(before: Turn, turn: Turn) -> bool:
-    """Units part a conversation: none begins within another."""
-    return _shares_bundle(before, turn) or turn.role == "tool" or (before.role, turn.role) == ("user", "assistant")
-
-
-def _shares_bundle(before: Turn, turn: Turn) -> bool:
-    return bool(turn.bundle) and before.bundle == turn.bundle
+def _belong_together(before: Turn, turn: Turn, rules: VersionedRules) -> bool:
+    """By other rules than 1.4.4 units part a conversation: none begins within another."""
+    if turn.bundle and before.bundle == turn.bundle:
+        return True
+    if rules == "1.4.4":
+        return {before.role, turn.role} == {"user", "assistant"}
+    return turn.role == "tool" or (before.role, turn.role) == ("user", "assistant")

@@ -6,16 +6,15 @@ the totals of the summaries above, and one of the full-text tables, stay as they
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
-from lcm.compaction.harm import SummaryHarm, rules_of_messages, rules_of_summaries, summary_harm
-from lcm.compaction.lossless.source_text import ChunkText, source_of_messages, source_of_summaries
+from lcm.compaction.lossless.planning import LosslessSettings
+from lcm.compaction.lossless.source_text import source_of_messages, source_of_summaries
+from lcm.compaction.quality import SummaryHarm, rules_found, rules_of_summaries, summary_harm
 from lcm.compaction.summarizer.chain import requested_tokens
 from lcm.errors import StoreError
 from lcm.javascript import trim
-from lcm.protocols.compaction import Summarizer
-from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Summary, SummaryRequest
 from lcm.store.doctor import mark_of, recompute_totals
 from lcm.store.store import Store
@@ -26,7 +25,7 @@ class HarmfulSummary(NamedTuple):
 
     summary: Summary
     harm: SummaryHarm
-    source: ChunkText
+    source: str
     source_tokens: int
     """That its sources cost in the context."""
     rules: tuple[str, ...]
@@ -70,65 +69,59 @@ def _judged(store: Store, summary: Summary, by_id: dict[str, Summary], previous:
     if summary.kind == "leaf":
         by_message = store.messages_by_id(summary.source_ids)
         messages = [by_message[message_id] for message_id in summary.source_ids]
-        source, rules = source_of_messages(messages, "corrected", "UTC"), rules_of_messages(messages)
-        tokens = summary.source_message_token_count
+        source, tokens = source_of_messages(messages, "corrected", "UTC"), summary.source_message_token_count
+        rules = tuple(dict.fromkeys(rules_found(messages)))
     else:
         below = [by_id[source_id] for source_id in summary.source_ids if source_id in by_id]
-        source, rules = (
-            source_of_summaries(below, "corrected", "UTC"),
-            rules_of_summaries([one.content for one in below]),
-        )
-        tokens = sum(one.token_count for one in below)
+        source, tokens = source_of_summaries(below, "corrected", "UTC"), sum(one.token_count for one in below)
+        rules = tuple(rules_of_summaries([one.content for one in below]))
     harm = summary_harm(summary.content, source.text, rules, summary.token_count, tokens)
     is_known_cut = summary.method == "truncate" or mark_of(summary.content) is not None
     harm = harm._replace(is_cut=harm.is_cut or is_known_cut)
-    return HarmfulSummary(summary, harm, source, tokens, tuple(rules), previous)
+    return HarmfulSummary(summary, harm, source.text, tokens, rules, previous)
 
 
-@dataclass(frozen=True, slots=True)
-class Resummariser:
-    """Asks a summarizer once for each harmful summary, leaves before what is condensed of them, and writes all that
-    do less harm in one transaction; no transaction is open while the summarizer works."""
+def resummarise(store: Store, settings: LosslessSettings, *, incidents: Counter[str]) -> Resummarised:
+    """Ask the summarizer once for each harmful summary, leaves before what is condensed of them, and write all that do
+    less harm in one transaction; full-text tables, documents and totals follow.
 
-    summarizer: Summarizer
-    token_estimator: TokenEstimator
-    leaf_target_tokens: int
-    condensed_target_tokens: int
+    No transaction is open while the summarizer works.
 
-    def apply(self, store: Store, *, incidents: Counter[str]) -> Resummarised:
-        """Make harmful summaries again; full-text tables, documents and totals follow.
+    Args:
+        store: whose summaries.
+        settings: the summarizer, and the lengths that it is asked for.
+        incidents: counts what the summarizer survives.
+    Raises:
+        StoreError: if another writer has changed a summary meanwhile: nothing is written.
+    """
+    made: dict[str, Summary] = {}
+    left: list[str] = []
+    before: dict[str, Summary] = {}
+    for depth in sorted({summary.depth for summary in store.summaries()}):
+        harmful = harmful_summaries(store, depth, made)
+        before |= {one.summary.summary_id: one.summary for one in harmful}
+        requests = [_request(one, settings) for one in harmful]
+        results = settings.summarizer.summarize(requests, incidents=incidents) if requests else []
+        for one, result in zip(harmful, results, strict=True):
+            text = "" if result.failure else trim(result.text)
+            tokens = max(1, settings.token_estimator.count([text])[0])
+            harm = summary_harm(text, one.source, one.rules, tokens, one.source_tokens)
+            if text and _is_less(harm, one.harm):
+                made[one.summary.summary_id] = replace(
+                    one.summary, content=text, token_count=tokens, model=result.model, level="normal",
+                    method=result.method, confidence=result.confidence,
+                )  # fmt: skip
+            else:
+                left.append(one.summary.summary_id)
+    if made:
+        _write(store, list(made.values()), before)
+    return Resummarised(tuple(made), tuple(left))
 
-        Raises:
-            StoreError: if another writer has changed a summary meanwhile: nothing is written.
-        """
-        made: dict[str, Summary] = {}
-        left: list[str] = []
-        before: dict[str, Summary] = {}
-        for depth in sorted({summary.depth for summary in store.summaries()}):
-            harmful = harmful_summaries(store, depth, made)
-            before |= {one.summary.summary_id: one.summary for one in harmful}
-            requests = [self._request(one) for one in harmful]
-            results = self.summarizer.summarize(requests, incidents=incidents) if requests else []
-            for one, result in zip(harmful, results, strict=True):
-                text = "" if result.failure else trim(result.text)
-                tokens = max(1, self.token_estimator.count([text])[0])
-                harm = summary_harm(text, one.source.text, one.rules, tokens, one.source_tokens)
-                if text and _is_less(harm, one.harm):
-                    made[one.summary.summary_id] = replace(
-                        one.summary, content=text, token_count=tokens, model=result.model, level="normal",
-                        method=result.method, confidence=result.confidence,
-                    )  # fmt: skip
-                else:
-                    left.append(one.summary.summary_id)
-        if made:
-            _write(store, list(made.values()), before)
-        return Resummarised(tuple(made), tuple(left))
 
-    def _request(self, one: HarmfulSummary) -> SummaryRequest:
-        size, depth = self.token_estimator.count([one.source.text])[0], one.summary.depth
-        target = requested_tokens(size, depth, False, self.leaf_target_tokens, self.condensed_target_tokens)
-        most = max(1, (one.source_tokens or size) - 1)
-        return SummaryRequest(one.source.text, min(target, most), depth, one.previous)
+def _request(one: HarmfulSummary, settings: LosslessSettings) -> SummaryRequest:
+    size, depth = settings.token_estimator.count([one.source])[0], one.summary.depth
+    target = requested_tokens(size, depth, False, settings.leaf_target_tokens, settings.condensed_target_tokens)
+    return SummaryRequest(one.source, min(target, max(1, (one.source_tokens or size) - 1)), depth, one.previous)
 
 
 def _is_less(harm: SummaryHarm, before: SummaryHarm) -> bool:

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock, Thread
 
-from lcm.compaction.lockstep import Clock, in_lockstep, resumed, run
-from lcm.compaction.planned_window import PlannedWindow
-from lcm.compaction.scheduling.asynchronous import Asynchronous
-from lcm.compaction.scheduling.replayed_clock import ReplayedClock, ReplayedSummarizer
-from lcm.compaction.window import StoredWindow
+from lcm.compaction.scheduling import Asynchronous, ReplayedClock, ReplayedSummarizer
+from lcm.compaction.window import PlannedWindow, StoredWindow
+from lcm.compaction.work import Clock, in_lockstep, resumed, run
 from lcm.errors import StoreError
 from lcm.faults import is_of_machine
 from lcm.memory.system import System
@@ -139,7 +137,7 @@ class BackgroundCompaction:
 
     def _begun(self, live: StoredWindow, now: datetime, live_tokens: int, clock: Clock) -> list[CompactionReport]:
         """Plan what is due; what needs no summarizer is done at once, and reported."""
-        window, survived = PlannedWindow(self._store, live), Counter[str]()
+        window, survived = PlannedWindow(live), Counter[str]()
         work = self._compaction.after_turn(window, now, live_tokens, incidents=survived)
         try:
             request = next(work)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 
 from lcm.clock import EPOCH
-from lcm.compaction.lockstep import Clock
+from lcm.compaction.work import Clock
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
 from lcm.memory.conversation_compaction import ConversationCompaction

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from lcm.compaction.none import NoCompaction
-from lcm.compaction.scheduling.asynchronous import Asynchronous
-from lcm.compaction.scheduling.synchronous import Synchronous
-from lcm.compaction.summary_documents.none import NoSummaryDocuments
+from lcm.compaction.scheduling import Asynchronous, Synchronous
+from lcm.compaction.summary_documents import NoSummaryDocuments
+from lcm.compaction.work import NoCompaction
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.context.authored import NothingAuthored
 from lcm.memory.scopes import Scopes

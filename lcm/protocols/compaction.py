@@ -1,7 +1,7 @@
 """From old messages to summaries."""
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
@@ -61,9 +61,8 @@ class ContextWindow(Protocol):
 
     def summaries(self, summary_ids: Sequence[str]) -> list[Summary]: ...
 
-    def newest_made(self, before: tuple[datetime, str], at_most: int) -> tuple[tuple[datetime, str], str] | None:
-        """The last summary of the context, by instant and id, that was made before these and has no more tokens than
-        `at_most`: its instant and id, and its id."""
+    def made_before(self, instant: datetime) -> Iterator[tuple[str, int]]:
+        """The ids and tokens of the summaries of the context that were made before an instant, the newest first."""
         ...
 
     def replace(self, first: int, last: int, summary: Summary, shards: Sequence[GuidanceShard] = ()) -> Summary:

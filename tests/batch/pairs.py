@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from lcm.compaction.summary_id import summary_id
+from lcm.compaction.context_totals import summary_id
 from lcm.protocols.compaction import ContextWindow, Work
 from lcm.records.summary import CompactionReport, ContextEntry, Summary, SummaryRequest, SummaryResult
 

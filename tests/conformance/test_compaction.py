@@ -11,11 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.lockstep import in_lockstep, run
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.none import NoCompaction
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import NoCompaction, in_lockstep, run
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import CompactionReport, SummaryRequest

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.planned_window import PlannedWindow
-from lcm.compaction.scheduling.asynchronous import Asynchronous
+from lcm.compaction.scheduling import Asynchronous
+from lcm.compaction.window import PlannedWindow
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message
 from lcm.token_estimator import Utf16Units

@@ -26,7 +26,7 @@ with Store(sys.argv[1]) as store:
 _COMPACT = """
 import sys
 from collections import Counter
-from lcm.compaction.lockstep import run
+from lcm.compaction.work import run
 from lcm.compaction.window import StoredWindow
 from lcm.store.store import Store
 from tests.faults.batch import parts

@@ -202,7 +202,7 @@ def test_a_warning_of_compaction_passes_once_for_each_reason() -> None:
     def record(name: str, *arguments: str) -> logging.LogRecord:
         return logging.LogRecord(name, logging.WARNING, "", 0, "%s failed: %s", arguments, None)
 
-    assert passes(record("lcm.compaction.progress", "one", "no model"))
-    assert not passes(record("lcm.compaction.progress", "another", "no model"))
-    assert passes(record("lcm.compaction.progress", "one", "too late"))
+    assert passes(record("lcm.compaction.work", "one", "no model"))
+    assert not passes(record("lcm.compaction.work", "another", "no model"))
+    assert passes(record("lcm.compaction.work", "one", "too late"))
     assert all(passes(record("lcm.memory.memory", "one", "no model")) for _ in range(2))

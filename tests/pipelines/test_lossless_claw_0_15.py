@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import run
 from lcm.store.store import Store
 from lcm.transcript.rendering.shown_form import rendered
 from pipelines.config.building import build

@@ -8,8 +8,8 @@ from functools import cache
 
 from omegaconf import DictConfig
 
-from lcm.compaction.lockstep import run
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import run
 from lcm.protocols.compaction import Compaction
 from lcm.records.conversation import Message
 from lcm.records.summary import SummaryRequest, SummaryResult

@@ -11,7 +11,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from lcm.compaction.lockstep import run
+from lcm.compaction.work import run
 from lcm.errors import AuthError
 from lcm.protocols.compaction import Compaction
 from lcm.protocols.context import ContextRequest

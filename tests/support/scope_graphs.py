@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.compaction.summary_documents import SearchableSummaries
 from lcm.context.assembly.continuity import Continuity
 from lcm.memory.memory import Memory
 from lcm.memory.scopes import Scopes

@@ -8,12 +8,12 @@ Source: lossless-claw 0.6.3; `meaningful` and `without_reasoning` 0.15.3.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from lcm.clock import EPOCH
-from lcm.compaction.lossless.prompt_time import prompt_time
 from lcm.compaction.summarizer.passages import ERROR, NO_ERROR, TOOL, UNDATED, language_of, named_block
 from lcm.javascript import first_units, trim
 from lcm.records.conversation import Message, Part
@@ -62,18 +62,19 @@ def step(call: Part | None, result: Message | None) -> str:
         call: the part that called the tool.
         result: the message that holds what it returned.
     """
-    name = (call.tool_name if call else _named(result)) or "a tool"
+    parts = [call] if call else result.parts if result else ()
+    name = next((part.tool_name for part in parts if part.tool_name), "a tool")
     given = _arguments(call)
-    action = _action(name, given)
+    kind = name.rsplit(".", 1)[-1].casefold()
+    path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
+    action = _action(name, kind, path, given)
     if result is None:
         return f"{action}: no result"
-    outcome = _outcome(name, given, result)
+    outcome = _outcome(kind, path, result, has_input=bool(given))
     return f"{action}: {outcome}" if outcome else action
 
 
-def _action(name: str, given: Mapping[str, Any]) -> str:
-    kind = name.rsplit(".", 1)[-1].casefold()
-    path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
+def _action(name: str, kind: str, path: str, given: Mapping[str, Any]) -> str:
     command = next((given[key] for key in _COMMANDS if given.get(key)), "")
     if kind in _RAN and command:
         words = " ".join(map(str, command)) if isinstance(command, list) else str(command)
@@ -85,28 +86,24 @@ def _action(name: str, given: Mapping[str, Any]) -> str:
     return trim(f"{name} {_line(', '.join(told), _ARGUMENT_UNITS)}")
 
 
-def _outcome(name: str, given: Mapping[str, Any], result: Message) -> str:
-    text = trim(result.content)
-    kind = name.rsplit(".", 1)[-1].casefold()
+def _outcome(kind: str, path: str, result: Message, *, has_input: bool) -> str:
+    text, is_error = trim(result.content), _is_error(result)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     code = _EXIT.search(text[-400:])
-    has_failed = _is_error(result) is True or (code is not None and code["code"] != "0")
-    status = f"exit code {code['code']}" if code else "failed" if has_failed else ""
-    if has_failed:
+    if is_error or (code and code["code"] != "0"):
+        status = f"exit code {code['code']}" if code else "failed"
         return _joined([status, *_told_step(lines, has_failed=True)])
-    return _success(kind, given, text, lines) or ("ok" if _is_error(result) is False and kind in _RAN else "")
-
-
-def _success(kind: str, given: Mapping[str, Any], text: str, lines: Sequence[str]) -> str:
+    is_write = kind in _WROTE | _EDITED and has_input
+    size = _SIZE.search(text) if is_write and kind in _WROTE else None
     if kind in _READ and lines:
-        path = next((given[key] for key in _PATHS if isinstance(given.get(key), str)), "")
-        return named_block(lines, language_of(path))
-    if kind in _WROTE | _EDITED and given:
-        size = _SIZE.search(text) if kind in _WROTE else None
-        return size[0] if size else "" if _DONE.search(text) else _joined(_told_step(lines, has_failed=False))
-    if (flat := _flat_json(text)) is not None:
-        return _line(flat, _OUTCOME_UNITS)
-    return _joined(_told_step(lines, has_failed=False))
+        said = named_block(lines, language_of(path))
+    elif is_write and (size or _DONE.search(text)):
+        said = size[0] if size else ""
+    elif not is_write and (value := _json_in(text)) is not None:
+        said = _line(_flat(value), _OUTCOME_UNITS)
+    else:
+        said = _joined(_told_step(lines, has_failed=False))
+    return said or ("ok" if is_error is False and kind in _RAN else "")
 
 
 def _told_step(lines: Sequence[str], *, has_failed: bool) -> list[str]:
@@ -150,11 +147,10 @@ def _arguments(call: Part | None) -> Mapping[str, Any]:
     return given if isinstance(given, dict) else {"input": given}
 
 
-def _flat_json(text: str) -> str | None:
-    if text[:1] not in ("{", "["):
-        return None
+def _json_in(text: str) -> Any:
+    """The value of a text that is a JSON object or list; None where it is none."""
     try:
-        return _flat(json.loads(text))
+        return json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
     except (RecursionError, ValueError):
         return None
 
@@ -173,10 +169,6 @@ def _line(text: str, units: int) -> str:
     bare = " ".join(text.split())
     cut = first_units(bare, units, "kept")
     return bare if cut == bare else f"{cut.rsplit(maxsplit=1)[0] if ' ' in cut.strip() else cut} …"
-
-
-def _named(result: Message | None) -> str | None:
-    return next((part.tool_name for part in result.parts if part.tool_name), None) if result else None
 
 
 OMITTED = "[embedded media omitted]"
@@ -199,18 +191,13 @@ _TOLD_KEYS = (
 )
 _REASONING_TYPES = ("reasoning", "thinking", "redacted_thinking")
 _TOLD_DEPTH = 8
-_REASONING = "|".join(
-    rf"{re.escape(opening)}(?:.*?{re.escape(closing)})"
-    for opening, closing in (
-        *((f"<{tag}>", f"</{tag}>") for tag in ("think", "thinking", "reasoning")),
-        ("<|think|>", "<|/think|>"),
-        ("[thinking]", "[/thinking]"),
-    )
+_REASONING = (
+    r"(?:<(?P<tag>think|thinking|reasoning)>.*?</(?P=tag)>|<\|think\|>.*?<\|/think\|>|\[thinking\].*?\[/thinking\])"
 )
 _OPENING = r"(?:<(?:think|thinking|reasoning)>|<\|think\|>|\[thinking\])"
-_LEADING_REASONING = re.compile(rf"\A\s*(?:(?:{_REASONING})\s*)+", re.IGNORECASE | re.DOTALL)
+_LEADING_REASONING = re.compile(rf"\A\s*(?:{_REASONING}\s*)+", re.IGNORECASE | re.DOTALL)
 _STANDING_REASONING = re.compile(
-    rf"^[ \t]*(?:(?:{_REASONING})[ \t]*$|{_OPENING}[ \t]*$.*\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
+    rf"^[ \t]*(?:{_REASONING}[ \t]*$|{_OPENING}[ \t]*$.*\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
 
 
@@ -240,25 +227,19 @@ def _is_media(part: Part) -> bool:
 
 def _sanitised(text: str) -> str:
     lines = _DATA_URL.sub(OMITTED, text).split("\n")
-    return "\n".join(line for line in lines if not _is_noise(trim(line)))
+    return "\n".join(line for line in lines if not _encodes(bare := trim(line), re.sub(r"\s", "", bare)))
 
 
-def _is_noise(line: str) -> bool:
-    if not line or _MEDIA_PATH.fullmatch(line):
-        return True
-    packed = re.sub(r"\s", "", line) if len(line) >= _LONG_BASE64 else ""
-    return len(packed) >= _LONG_BASE64 and len(packed) % 4 == 0 and _BASE64.fullmatch(packed) is not None
+def _encodes(line: str, packed: str) -> bool:
+    """Say whether a line says nothing: it is blank, the path of media, or, `packed`, all base64."""
+    is_long = len(packed) >= _LONG_BASE64 and len(packed) % 4 == 0
+    return not line or bool(_MEDIA_PATH.fullmatch(line) or (is_long and _BASE64.fullmatch(packed)))
 
 
 def _words_in(content: str) -> str:
     """The content itself; of content that is JSON, what it says under the keys for words."""
-    if trim(content)[:1] not in ("{", "["):
-        return content
-    try:
-        value = json.loads(content)
-    except (RecursionError, ValueError):
-        return content
-    return "\n".join(_walk(value, 0))
+    value = _json_in(content)
+    return content if value is None else "\n".join(_walk(value, 0))
 
 
 def _walk(value: Any, depth: int) -> Iterator[str]:
@@ -276,11 +257,12 @@ def _walk(value: Any, depth: int) -> Iterator[str]:
 
 def meaningful(text: str) -> str:
     """What a text says: without lines that are blank or only encode something; of JSON, the texts that it holds."""
-    value = _json_in(text)
+    value = _json_in(trim(text))
     if value is not None:
         return told(value)
-    lines = (line.rstrip() for line in _DATA_URL.sub(OMITTED, text).split("\n"))
-    return trim("\n".join(line for line in lines if not _encodes(trim(line))))
+    lines = [line.rstrip() for line in _DATA_URL.sub(OMITTED, text).split("\n")]
+    said = (line for line in lines if not (_encodes(bare := trim(line), bare) or _DATA_URL_START.match(bare)))
+    return trim("\n".join(said))
 
 
 def told(value: Any) -> str:
@@ -291,23 +273,6 @@ def told(value: Any) -> str:
 def without_reasoning(text: str) -> str:
     """The text without what a model thought to itself: at its beginning, on lines of its own, or never closed."""
     return _STANDING_REASONING.sub("", _LEADING_REASONING.sub("", text))
-
-
-def _encodes(line: str) -> bool:
-    if not line or _MEDIA_PATH.fullmatch(line) or _DATA_URL_START.match(line):
-        return True
-    return len(line) >= _LONG_BASE64 and len(line) % 4 == 0 and _BASE64.fullmatch(line) is not None
-
-
-def _json_in(text: str) -> Any:
-    """The value of a text that is a JSON object or list; None where it is none."""
-    bare = trim(text)
-    if (bare[:1], bare[-1:]) not in (("{", "}"), ("[", "]")):
-        return None
-    try:
-        return json.loads(bare)
-    except (RecursionError, ValueError):
-        return None
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
@@ -322,6 +287,69 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
         keys = _WORD_KEYS if value.get("type") in _MEDIA_TYPES else _TOLD_KEYS
         for key in keys:
             yield from _texts(value.get(key), depth + 1)
+
+
+_NAMED_HOURS = {
+    "AST": -4, "ADT": -3, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
+    "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8, "HST": -10, "HDT": -9,
+}  # fmt: skip
+"""The zones that American English has short names for, and their hours from UTC: China's CST is another."""
+
+_UNNAMED = frozenset(
+    {
+        "America/Dawson", "America/Whitehorse", "Canada/Yukon",
+        "America/Hermosillo", "America/Mazatlan", "Mexico/BajaSur",
+    }
+)  # fmt: skip
+"""They keep Mountain Time without its name."""
+
+_ALEUTIAN = frozenset({"America/Adak", "America/Atka", "US/Aleutian"})
+
+_UTC_NAMES = frozenset(
+    {
+        "UTC", "UCT", "Zulu", "Universal", "GMT", "GMT0", "GMT+0", "GMT-0",
+        "Etc/UTC", "Etc/UCT", "Etc/Zulu", "Etc/Universal", "Etc/GMT",
+    }
+)  # fmt: skip
+_MINUTE = timedelta(minutes=1)
+
+
+def prompt_time(instant: datetime, timezone: str = "UTC") -> str:
+    """`2026-01-05 09:07 EST`: minutes of a 24-hour clock, and the zone as American English shortens it.
+
+    Zones without a short name there read `GMT+5:30`. A zone that there is not is UTC.
+
+    Source: lossless-claw 0.6.3, which prints what JavaScript's Intl does.
+    """
+    zone = zone_named(timezone)
+    if zone is None or zone.key in _UTC_NAMES:
+        return f"{instant.astimezone(UTC).isoformat(' ')[:16]} UTC"
+    local = instant.astimezone(zone)
+    return f"{local:%Y-%m-%d %H:%M} {_zone_name(local, zone.key)}"
+
+
+@cache
+def zone_named(timezone: str) -> ZoneInfo | None:
+    """The IANA zone of that name, in whichever case it is written; None where there is none."""
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        same = (name for name in available_timezones() if name.lower() == timezone.lower())
+        return next((ZoneInfo(name) for name in same), None)
+
+
+def _zone_name(local: datetime, key: str) -> str:
+    offset, name = local.utcoffset(), local.tzname()
+    assert offset is not None and name is not None
+    minutes = offset // _MINUTE
+    if key in _ALEUTIAN:
+        return f"HA{name[1:]}"
+    if name in _NAMED_HOURS and _NAMED_HOURS[name] * 60 == minutes and key not in _UNNAMED:
+        return name
+    if not minutes:
+        return "GMT+0" if name == "WET" or key == "Atlantic/Azores" else "GMT"
+    hours, rest = divmod(abs(minutes), 60)
+    return f"GMT{'-' if minutes < 0 else '+'}{hours}{f':{rest:02}' if rest else ''}"
 
 
 _TOOL = f"] {TOOL}:"
@@ -354,18 +382,17 @@ def source_of_messages(
     """
     said = list(_told(messages, rules, injected_tags))
     text = "\n\n".join(
-        f"[{_when(one.message.created_at or EPOCH, rules, timezone)}{one.behind_time}\n{one.words}"
-        for one in said
-        if rules == "original" or trim(one.words)
+        f"[{_when(message.created_at or EPOCH, rules, timezone)}{behind_time}\n{words}"
+        for message, behind_time, words in said
+        if rules == "original" or trim(words)
     )
-    named = (one.message.content if rules == "corrected" else one.words for one in said)
-    file_ids = tuple(dict.fromkeys(file_id for words in named for file_id in file_ids_in(words)))
-    return ChunkText(text, file_ids)
+    named = (message.content if rules == "corrected" else words for message, _, words in said)
+    return ChunkText(text, tuple(dict.fromkeys(file_id for words in named for file_id in file_ids_in(words))))
 
 
 def has_words(messages: Sequence[Message], rules: LosslessRules) -> bool:
     """Say whether the messages would give a summarizer anything to read."""
-    return any(trim(one.words) for one in _told(messages, rules, ()))
+    return any(trim(words) for _, _, words in _told(messages, rules, ()))
 
 
 def source_of_summaries(summaries: Sequence[Summary], rules: LosslessRules, timezone: str) -> ChunkText:
@@ -395,19 +422,15 @@ def _when(instant: datetime, rules: LosslessRules, timezone: str) -> str:
     return UNDATED if rules == "corrected" and instant == EPOCH else prompt_time(instant, timezone)
 
 
-class _Told(NamedTuple):
-    """What a summarizer reads of a message, and what stands behind its time: who it hears it from."""
-
-    message: Message
-    behind_time: str
-    words: str
+_Told = tuple[Message, str, str]
+"""A message, what stands behind its time (who a summarizer hears it from), and what the summarizer reads of it."""
 
 
 def _told(messages: Sequence[Message], rules: LosslessRules, injected_tags: Sequence[str]) -> Iterator[_Told]:
     if rules == "original":
-        return (_Told(message, "]", _content(message)) for message in messages)
+        return ((message, "]", _content(message)) for message in messages)
     if rules == "0.15":
-        return (_Told(one, f" | {one.role}]", _meaningful_words(one, injected_tags)) for one in messages)
+        return ((one, f" | {one.role}]", _meaningful_words(one, injected_tags)) for one in messages)
     return _labelled(messages)
 
 
@@ -442,13 +465,13 @@ def _labelled(messages: Sequence[Message]) -> Iterator[_Told]:
         calls |= {call.tool_call_id: call for call in _calls(message)}
         if _is_result(message):
             call_id = next((part.tool_call_id for part in message.parts if part.tool_call_id), None)
-            yield _Told(message, _TOOL, step(calls.get(call_id) if call_id else None, message))
+            yield (message, _TOOL, step(calls.get(call_id) if call_id else None, message))
             continue
         words = annotated(message.content) if has_media(message) else message.content
-        yield _Told(message, f"] {message.author} ({message.role}):" if message.author else f"] {message.role}:", words)
+        yield (message, f"] {message.author} ({message.role}):" if message.author else f"] {message.role}:", words)
         unanswered = [step(call, None) for call in _calls(message) if call.tool_call_id not in answered - {None}]
         if unanswered:
-            yield _Told(message, _TOOL, "\n".join(unanswered))
+            yield (message, _TOOL, "\n".join(unanswered))
 
 
 def _calls(message: Message) -> list[Part]:

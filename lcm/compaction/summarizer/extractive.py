@@ -16,6 +16,7 @@ from lcm.checks import check_range
 from lcm.compaction.facts.done import BEFORE, file_operations, files_line
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.reading import Kind, Statement
+from lcm.compaction.quality import clamped, cosine
 from lcm.compaction.summarizer.chain import has_words
 from lcm.compaction.summarizer.footer import FOOTER, NOTHING_NAMED, footer, names
 from lcm.compaction.summarizer.passages import (
@@ -27,7 +28,6 @@ from lcm.compaction.summarizer.passages import (
     content_words,
     read_source,
 )
-from lcm.compaction.summary_quality import clamped, cosine
 from lcm.errors import LcmError, ModelError
 from lcm.javascript import utf16_length
 from lcm.protocols.models import Embedder, TokenEstimator, Vectors

@@ -10,7 +10,7 @@ from eval.benchmark.compaction_turns import CompactionTurns
 from eval.benchmark.context_assembly import ContextAssembly
 from eval.benchmark.full_text_grep import FullTextGrep
 from eval.benchmark.timing import DisagreementError
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.summarizer.extractive import Centroid

@@ -13,12 +13,12 @@ from eval.measures.survival import Survival
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.lossless import SWEEPS, Lossless
-from lcm.compaction.none import NoCompaction
 from lcm.compaction.summarizer.chain import Truncate
-from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.compaction.summary_documents import SearchableSummaries
+from lcm.compaction.work import NoCompaction
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.memory import Memory
 from lcm.memory.session import SessionRules, live_message

@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 
 from eval.measures.waiting import ASYNCHRONOUS, SYNCHRONOUS, WAITING_SCHEMA, Waiting
-from lcm.compaction.none import NoCompaction
-from lcm.compaction.scheduling.asynchronous import Asynchronous
-from lcm.compaction.scheduling.replayed_time import ReplayedTime
+from lcm.compaction.scheduling import Asynchronous, ReplayedTime
+from lcm.compaction.work import NoCompaction
 from lcm.errors import DatasetError
 from lcm.memory.system import System
 from tests.eval.measures.test_survival import dataset, folding

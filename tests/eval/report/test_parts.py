@@ -116,7 +116,7 @@ def test_what_is_off_is_not_drawn() -> None:
     config = {
         "extraction": {"_target_": "lcm.writing.extraction.said.Steps", "roles": ["user"], "annotation": None},
         "admission": {"_target_": "lcm.writing.admission.amac.AdmitAll"},
-        "compaction": {"_target_": "lcm.compaction.none.NoCompaction"},
+        "compaction": {"_target_": "lcm.compaction.work.NoCompaction"},
         "summarizer": {"_target_": "lcm.compaction.summarizer.extractive.Extractive"},
         "ranking": {"source": source, "stages": stages, "order": None},
     }

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lcm.clock import format_instant
-from lcm.compaction.lockstep import run
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import run
 from lcm.errors import LcmError
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest, SummaryResult

@@ -28,7 +28,7 @@ def told(totals: ContextTotals, entries: Sequence[ContextEntry]) -> dict[str, ob
         "raw": totals.raw_weight,
         "depths": totals.depths,
         "unweighed": sorted(one.item_id for one in totals.unweighed),
-        "newest": [totals.summaries.newest(before, most) for before in ordinals for most in (0, 2, 5)],
+        "summaries": [list(totals.summaries_before(before)) for before in ordinals],
         "places": [totals.place(one.ordinal) for one in entries],
     }
 
@@ -41,12 +41,14 @@ def test_totals_follow_what_is_replaced_and_removed(tokens: list[int], changes: 
         if start >= len(entries):
             continue
         if is_removed:
-            totals.remove(start)
+            totals.put(start, start + 1)
             del entries[start]
             continue
         stop = min(len(entries), start + length)
         instead = ContextEntry(entries[start].ordinal, "summary", f"new{number}", number, number % 2)
-        totals.replace(start, stop, instead)
+        totals.put(start, stop, instead)
         entries[start:stop] = [instead]
     assert told(totals, entries) == told(ContextTotals(entries), entries)
     assert list(totals.said) == [one for one in entries if one.is_message]
+    summaries = [(one.item_id, one.tokens) for one in reversed(entries) if not one.is_message and one.ordinal < 150]
+    assert list(totals.summaries_before(150)) == summaries

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lcm.compaction.harm import is_cut, lost_rules, rules_of_messages, rules_of_summaries, summary_harm
+from lcm.compaction.quality import is_cut, lost_rules, rules_found, rules_of_summaries, summary_harm
 from lcm.records.conversation import Part
 from tests.lcm.compaction.contexts import message
 
@@ -41,9 +41,9 @@ def test_a_rule_is_kept_where_a_line_holds_three_of_five_of_its_words() -> None:
 
 def test_rules_are_those_of_users() -> None:
     said = [message(1, f"{RULE} Thanks!"), message(2, RULE, "assistant"), message(3, RULE)]
-    assert rules_of_messages(said) == [RULE]
+    assert list(rules_found(said)) == [RULE, RULE]
     pasted = replace(message(4, RULE), parts=(Part("tool", RULE, tool_call_id="1"),))
-    assert rules_of_messages([pasted]) == [], "what a tool returned, in formats that give it to the user"
+    assert list(rules_found([pasted])) == [], "what a tool returned, in formats that give it to the user"
     assert rules_of_summaries([f"[2026-01-05 09:00 UTC] user: {RULE}\nassistant: {RULE}"]) == [RULE]
 
 
@@ -52,9 +52,9 @@ def test_what_a_pasted_program_says_is_no_rule() -> None:
         "This fails:\n# Define the maximum allowed image size in KB\nMAX_SIZE = 500\n\n"
         "    return jsonify({'error': 'All fields are required'}), 400\n\n" + RULE
     )
-    assert rules_of_messages([message(1, pasted)]) == [RULE]
+    assert list(rules_found([message(1, pasted)])) == [RULE]
     listed = f"Mind:\n    - {RULE}\nNever call parse(x, y); use read(x).\nThanks."
-    assert len(rules_of_messages([message(1, listed)])) == 2, "indented rules, and code within one, are no program"
+    assert len(list(rules_found([message(1, listed)]))) == 2, "indented rules, and code within one, are no program"
 
 
 def test_no_more_rules_are_read_than_must_be_to_find_so_many_lost() -> None:

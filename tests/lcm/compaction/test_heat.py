@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.compaction import window as counting
-from lcm.compaction.planned_window import PlannedWindow
-from lcm.compaction.window import Heat, StoredWindow, facts_of
+from lcm.compaction.window import Heat, PlannedWindow, StoredWindow, facts_of
 from lcm.records.conversation import Message, Part
 from lcm.records.summary import MessageHeat, Summary
 from lcm.store.store import Store
@@ -116,4 +115,4 @@ def test_what_was_to_be_folded_and_stands_again_is_as_hot_as_before() -> None:
     with kept.staged():
         fold(kept, 2)
         assert set(kept.heat()) == {"c-m3"}
-    assert kept.heat() == before == PlannedWindow(store, kept).heat()
+    assert kept.heat() == before == PlannedWindow(kept).heat()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lcm.compaction.resummarising import Resummarised, Resummariser, harmful_summaries
+from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.resummarising import Resummarised, harmful_summaries, resummarise
 from lcm.compaction.summarizer.extractive import Extractive
 from lcm.errors import LcmError, StoreError
 from lcm.protocols.compaction import Summarizer
@@ -54,7 +55,8 @@ def store(tmp_path: Path) -> Store:
 
 
 def made_again(store: Store, summarizer: Summarizer) -> Resummarised:
-    return Resummariser(summarizer, TOKENS, 120, 80).apply(store, incidents=Counter())
+    settings = Lossless(summarizer, TOKENS, leaf_target_tokens=120, condensed_target_tokens=80)
+    return resummarise(store, settings, incidents=Counter())
 
 
 def test_harmful_summaries_are_made_again_and_the_rule_reaches_the_top(store: Store) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.summarizer.extractive import Centroid
 from lcm.compaction.summarizer.t5 import Routed

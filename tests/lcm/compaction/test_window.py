@@ -20,24 +20,21 @@ def summary(number: int, context: StoredWindow, at: int, created_at: datetime) -
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=8), st.integers(0, 4), st.integers(0, 3))
-def test_summaries_by_when_they_were_made_are_those_of_the_context(
-    made: list[tuple[int, int]], before: int, most: int
-) -> None:
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=8), st.integers(0, 4))
+def test_summaries_by_when_they_were_made_are_those_of_the_context(made: list[tuple[int, int]], before: int) -> None:
     with conversation([f"message {i}" for i in range(10)]) as store:
         context = window(store)
         for number, (at, minutes) in enumerate(made):
-            context.newest_made((NOW, ""), 0)  # from the first one on it is kept up to date
+            list(context.made_before(NOW))  # from the first one on it is kept up to date
             entry = context.entries[at]
             if entry.is_message or not entry.depth:
                 one = summary(number, context, at, NOW + timedelta(minutes=minutes))
                 context.replace(entry.ordinal, entry.ordinal, one)
         standing = context.summaries([entry.item_id for entry in context.entries if not entry.is_message])
         instant = NOW + timedelta(minutes=before)
-        fitting = [one for one in standing if one.created_at < instant and one.token_count <= most]
-        newest = max(((one.created_at, one.summary_id) for one in fitting), default=None)
-        assert context.newest_made((instant, ""), most) == (newest and (newest, newest[1]))
-        assert window(store).newest_made((instant, ""), most) == (newest and (newest, newest[1]))
+        earlier = [(one.created_at, one.summary_id, one.token_count) for one in standing if one.created_at < instant]
+        told = [(name, tokens) for _, name, tokens in sorted(earlier, reverse=True)]
+        assert list(context.made_before(instant)) == list(window(store).made_before(instant)) == told
 
 
 def test_changes_made_together_are_one_transaction() -> None:

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.compaction.lockstep import run
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.scheduling.asynchronous import Asynchronous
-from lcm.compaction.scheduling.replayed_time import ReplayedTime
+from lcm.compaction.scheduling import Asynchronous, ReplayedTime
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import run
 from lcm.errors import ModelError
 from lcm.memory.conversation_compaction import ABANDONED, FAILED, OVERTAKEN, BackgroundCompaction
 from lcm.memory.memory import Memory

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lcm.compaction.summary_documents.searchable import Covered, SearchableSummaries
+from lcm.compaction.summary_documents import Covered, SearchableSummaries
 from lcm.compaction.window import StoredWindow
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from lcm.compaction.summary_documents.searchable import SearchableSummaries
+from lcm.compaction.summary_documents import SearchableSummaries
 from lcm.errors import StoreError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System

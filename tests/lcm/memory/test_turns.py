@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.lossless.lossless import Lossless

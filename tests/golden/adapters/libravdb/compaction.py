@@ -4,26 +4,23 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
-from lcm.compaction.clustering.cluster_summary import summary_record_id as id_of
-from lcm.compaction.clustering.clustering import Clustering, partition
-from lcm.compaction.clustering.prior_context import prior_context as taken
-from lcm.compaction.recent_tail import Turn
+from lcm.compaction.clustering import Clustering, partition
+from lcm.compaction.clustering import summary_record_id as id_of
+from lcm.compaction.quality import summary_quality as quality_of
+from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.compaction.summarizer.t5 import T5Model, Window
-from lcm.compaction.summary_order import SummaryOrder
-from lcm.compaction.summary_quality import summary_quality as quality_of
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.summaries import depth_first
-from lcm.token_estimator import Utf16Units
+from lcm.token_estimator import CodePoints, Utf16Units
 from tests.golden.components import component, instant
 
 NOW_MS = 1_900_000_000_000
@@ -122,12 +119,12 @@ def prior_context(case: dict[str, Any]) -> dict[str, Any]:
     compaction = clustering()
     limit = case["limit_tokens"] if case["limit_tokens"] > 0 else compaction.prior_context_tokens
     earlier = [prior_summary(one) for one in case["summaries"] if one["metadata"].get("type") == "summary"]
-    made: SummaryOrder[tuple[datetime, str]] = SummaryOrder()
-    for one in earlier:
-        made.add((one.created_at, one.summary_id), max(0, one.token_count), one.summary_id)
-    read = {one.summary_id: one for one in earlier}.__getitem__
-    before = (instant(case["cluster_start_ts"]), "")
-    found = taken(made.newest, before, limit, read, compaction.summary.counting.estimator)
+    before = instant(case["cluster_start_ts"])
+    made = sorted((one.created_at, one.summary_id, one.token_count) for one in earlier if one.created_at < before)
+    by_id = {one.summary_id: one for one in earlier}
+    window = SimpleNamespace(summaries=lambda ids: [by_id[one] for one in ids])
+    compaction = replace(compaction, prior_context_tokens=limit)
+    found = compaction.prior_context(cast(Any, window), [(name, tokens) for _, name, tokens in reversed(made)])
     return {"summary_ids": list(found.summary_ids), "text": found.text, "tokens": found.tokens}
 
 
@@ -169,24 +166,23 @@ def extractive_summary(case: dict[str, Any]) -> dict[str, Any]:
 def summary_quality(case: dict[str, Any]) -> dict[str, Any]:
     given, said = embedder(case), case["summary"]
     compaction = clustering(embedder=given)
-    confidence = compaction.summary.confidence
     texts = [turn["text"] for turn in case["turns"]]
     result = SummaryResult(said["text"], said["confidence"], said["method"])
-    quality = confidence.quality(texts, result, Counter())
-    is_lost = confidence.is_lost(result, quality)
+    quality = compaction.quality(texts, result, Counter())
+    is_lost = compaction.is_lost(result, quality)
     if is_lost:
         request = SummaryRequest("\n".join(texts), 64, turns=tuple(texts), density=compaction.first_density)
         [result] = replace(component("summarizer=centroid", "summarizer"), embedder=given).summarize(
             [request], incidents=Counter()
         )
-        quality = confidence.quality(texts, result, Counter())
+        quality = compaction.quality(texts, result, Counter())
     assert quality is not None
     return {
         "align": quality.align,
         "cover": quality.cover,
         "conf_embed": quality.confidence,
         "conf_t5": min(1.0, max(0.0, said["confidence"])),
-        "confidence": confidence.of(result, quality),
+        "confidence": compaction.confidence(result, quality),
         "fell_back": is_lost,
         "method": result.method,
         "text": result.text,
@@ -197,12 +193,13 @@ def tail_selection_compaction(case: dict[str, Any]) -> dict[str, Any]:
     turns = eligible(case["turns"])
     budget = case["tail_budget_tokens"] if case["tail_budget_tokens"] > 0 else clustering().tail_budget_tokens
     compaction = clustering(min_turns=max(0, case["min_turns"]), tail_budget_tokens=budget)
-    tokens = compaction.summary.counting.turn_tokens([], [message_of(turn, "s1") for turn in turns])
+    tokens = CodePoints(empty_tokens=1).count([turn["text"] for turn in turns])
     seen = [
         Turn(count, turn["metadata"].get("role", ""), turn["metadata"].get("continuity_bundle_id", ""))
         for count, turn in zip(tokens, turns, strict=True)
     ]
-    chosen = compaction.tail.select(seen, compaction.tail_budget_tokens, rules=compaction.rules)
+    tail = RecentTail(compaction.min_turns, compaction.tail_budget_tokens, None)
+    chosen = tail.select(seen, compaction.tail_budget_tokens, rules=compaction.rules)
     ids = [turn["id"] for turn in turns]
     return {"older": ids[: chosen.recent], "base": ids[chosen.base :], "recent": ids[chosen.recent :]}
 

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lcm.clock import EPOCH, format_instant
-from lcm.compaction.clustering.clustering import Clustering
-from lcm.compaction.lockstep import in_lockstep
-from lcm.compaction.progress import CompactionProgress
+from lcm.compaction.clustering import Clustering
+from lcm.compaction.work import CompactionProgress, in_lockstep
 from lcm.protocols.compaction import Work
 from lcm.records.conversation import Message
 from lcm.records.summary import CompactionReport, GuidanceShard, Summary, SummaryRequest

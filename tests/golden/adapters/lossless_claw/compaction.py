@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,19 @@ from typing import Any
 import yaml
 
 from lcm.clock import EPOCH, format_instant, parse_instant
-from lcm.compaction.lockstep import run
+from lcm.compaction.context_totals import summary_id as id_of
+from lcm.compaction.lossless.folding import Folding, press
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.lossless.planning import (
-    Limits,
     condensation,
+    counted_tokens,
     leaf_chunk,
-    leaf_trigger,
+    raw_tokens,
     tail_start,
-    threshold_trigger,
 )
-from lcm.compaction.lossless.prompt_time import prompt_time
-from lcm.compaction.progress import CompactionProgress
-from lcm.compaction.summary_id import summary_id as id_of
+from lcm.compaction.lossless.source_text import prompt_time
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import run
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.javascript import trim
 from lcm.javascript import utf16_length as units
@@ -85,11 +84,10 @@ class Stub:
 def leaf_chunk_selection(case: dict[str, Any]) -> dict[str, Any]:
     limits, totals, tail = weighed(case)
     chunk = leaf_chunk(totals, limits, tail)
-    trigger = leaf_trigger(totals, limits, tail)
     return {
         "ordinals": [] if chunk is None else list(range(chunk.start, chunk.stop)),
-        "raw_tokens_outside_tail": trigger.tokens,
-        "threshold": trigger.threshold,
+        "raw_tokens_outside_tail": raw_tokens(totals, tail),
+        "threshold": limits.leaf_chunk_tokens,
     }
 
 
@@ -104,48 +102,69 @@ def condensation_selection(case: dict[str, Any]) -> dict[str, Any] | None:
 
 def trigger_evaluation(case: dict[str, Any]) -> dict[str, Any]:
     limits, totals, tail = weighed(case)
-    over = threshold_trigger(totals, limits, case.get("observed_token_count"))
-    leaf = leaf_trigger(totals, limits, tail)
+    counted = counted_tokens(totals, case.get("observed_token_count"))
     return {
-        "evaluate": fields_of(over, "should_compact reason current_tokens=tokens threshold"),
-        "leaf_trigger": fields_of(leaf, "should_compact raw_tokens_outside_tail=tokens threshold"),
+        "evaluate": evaluated(counted, limits),
+        "leaf_trigger": leaf_due(raw_tokens(totals, tail), limits),
     }
 
 
-def weighed(case: dict[str, Any]) -> tuple[Limits, Any, int]:
-    """The limits of a case, the tokens of its context, and where the fresh tail begins."""
-    compaction, window = laid_out(case)
-    totals = compaction.modes.passes.weighed(CompactionProgress(window, NOW, Counter()))
-    return compaction.modes.limits, totals, tail_start(totals, compaction.fresh_tail_count)
+def evaluated(tokens: int, limits: Any) -> dict[str, Any]:
+    is_over = tokens > limits.threshold_tokens
+    return {
+        "should_compact": is_over,
+        "reason": "threshold" if is_over else "none",
+        "current_tokens": tokens,
+        "threshold": limits.threshold_tokens,
+    }
+
+
+def leaf_due(tokens: int, limits: Any) -> dict[str, Any]:
+    most = limits.leaf_chunk_tokens
+    return {"should_compact": tokens >= most, "raw_tokens_outside_tail": tokens, "threshold": most}
+
+
+def weighed(case: dict[str, Any]) -> tuple[Lossless, Any, int]:
+    """The settings of a case, the tokens of its context, and where the fresh tail begins."""
+    folding = begun(case)
+    return folding.settings, folding.totals, tail_start(folding.totals, folding.settings.fresh_tail_count)
+
+
+def begun(case: dict[str, Any], preset: str = "lossless_claw", **settings: Any) -> Folding:
+    """A run on the context of a case; with settings of its call."""
+    compaction, window = laid_out(case, preset)
+    called = replace(compaction, **settings)
+    return Folding(window, NOW, Counter(), settings=called, configured=compaction)
 
 
 def leaf_pass(case: dict[str, Any]) -> dict[str, Any]:
-    compaction, window = laid_out(case)
-    progress, before, params = CompactionProgress(window, NOW, Counter()), window.tokens, case["params"]
-    previous = params.get("previous_summary_content")
-    drive(compaction.modes.one_leaf(progress, is_forced=bool(params.get("force")), previous=previous), compaction)
-    return {"result": result_of(progress, before), **outcome(compaction, window, case)}
+    folding, params = begun(case), case["params"]
+    before, previous = folding.totals.tokens, params.get("previous_summary_content")
+    drive(folding.one_leaf(is_forced=bool(params.get("force")), previous=previous), folding.settings)
+    return {"result": result_of(folding, before), **outcome(folding.settings, folding.window, case)}
 
 
 def full_sweep(case: dict[str, Any]) -> dict[str, Any]:
-    compaction, window = laid_out(case)
-    progress, before, params = CompactionProgress(window, NOW, Counter()), window.tokens, case["params"]
-    is_forced, is_hard = bool(params.get("force")), bool(params.get("hard_trigger"))
-    drive(compaction.modes.sweep(progress, is_forced=is_forced, is_hard=is_hard), compaction)
-    return {"result": result_of(progress, before), **outcome(compaction, window, case)}
+    folding, params = begun(case), case["params"]
+    before, is_forced, is_hard = folding.totals.tokens, bool(params.get("force")), bool(params.get("hard_trigger"))
+    drive(folding.sweep(is_forced=is_forced, is_hard=is_hard), folding.settings)
+    return {"result": result_of(folding, before), **outcome(folding.settings, folding.window, case)}
 
 
 def compact_until_under(case: dict[str, Any]) -> dict[str, Any]:
-    compaction, window = laid_out(case)
-    progress, params = CompactionProgress(window, NOW, Counter()), case["params"]
+    return until_under(begun(case), case)
+
+
+def until_under(folding: Folding, case: dict[str, Any]) -> dict[str, Any]:
+    params = case["params"]
     live = params.get("current_tokens")
-    before = threshold_trigger(progress.totals, compaction.modes.limits, live).tokens
-    is_under = drive(compaction.modes.until_under(progress, params.get("target_tokens"), live), compaction)
-    after = window.tokens if progress.rounds else before
-    result = {"success": is_under, "rounds": progress.rounds, "final_tokens": after}
-    if progress.has_failed_auth:
+    before = folding.tokens(live)
+    is_under = drive(folding.until_under(params.get("target_tokens"), live), folding.settings)
+    after = folding.totals.tokens if folding.rounds else before
+    result = {"success": is_under, "rounds": folding.rounds, "final_tokens": after}
+    if folding.has_failed_auth:
         result["auth_failure"] = True
-    return {"result": result, **outcome(compaction, window, case)}
+    return {"result": result, **outcome(folding.settings, folding.window, case)}
 
 
 def incremental_compaction(case: dict[str, Any]) -> dict[str, Any]:
@@ -187,7 +206,7 @@ def escalation(case: dict[str, Any]) -> dict[str, Any]:
     source = f"  \n{source}\n " if case["pad_source"] else source
     stub: Stub = compaction.summarizer  # type: ignore[assignment]
     try:
-        pressed = drive(compaction.modes.passes.escalation.press(source, 0), compaction)
+        pressed = drive(press(compaction, source, 0), compaction)
         text = pressed.text
         found = {"level": pressed.level, **content_of(text), "content_tail": cut_tail(text, 60)}
         found.setdefault("content", None)
@@ -272,11 +291,11 @@ def native_message(native: dict[str, Any], seq: int) -> Message:
     return Message(f"m{seq}", said.role, said.content, "s", created_at, None, said.parts, said.envelope)
 
 
-def drive(work: Generator[Any, Any, Any], compaction: Lossless) -> Any:
+def drive(work: Generator[Any, Any, Any], compaction: Any) -> Any:
     return run(work, compaction.summarizer, incidents=Counter())
 
 
-def result_of(progress: CompactionProgress, before: int) -> dict[str, Any]:
+def result_of(progress: Folding, before: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "action_taken": bool(progress.summaries),
         "tokens_before": before,
@@ -291,7 +310,7 @@ def result_of(progress: CompactionProgress, before: int) -> dict[str, Any]:
     return result
 
 
-def outcome(compaction: Lossless, window: StoredWindow, case: dict[str, Any]) -> dict[str, Any]:
+def outcome(compaction: Any, window: Any, case: dict[str, Any]) -> dict[str, Any]:
     store = window._store
     stub: Stub = compaction.summarizer  # type: ignore[assignment]
     summaries = store.summaries()

@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from lcm.compaction.lockstep import run
+from lcm.compaction.lossless.folding import press
 from lcm.compaction.summarizer.chain import harmless_beginning
+from lcm.compaction.work import run
 from lcm.javascript import utf16_length
 from lcm.records.summary import SummaryRequest
 from tests.golden.adapters.lossless_claw.compaction import Stub, cut_tail
@@ -42,6 +43,6 @@ def fallback_truncation(case: dict[str, Any]) -> dict[str, Any]:
 
 def _pressed(source: str, fallback_max_tokens: float | None) -> tuple[str, str]:
     most = math.floor(fallback_max_tokens) if fallback_max_tokens and fallback_max_tokens >= 64 else 512
-    escalation = replace(component(SYSTEM, "compaction").modes.passes.escalation, fallback_max_tokens=most)
-    pressed = run(escalation.press(source, 0), Stub({"type": "empty"}), incidents=Counter())
+    settings = replace(component(SYSTEM, "compaction"), fallback_max_tokens=most)
+    pressed = run(press(settings, source, 0), Stub({"type": "empty"}), incidents=Counter())
     return pressed.level, pressed.text

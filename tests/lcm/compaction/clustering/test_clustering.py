@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.compaction.clustering.clustering import Clustering
+from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.summarizer.extractive import Centroid
 from lcm.compaction.window import StoredWindow
@@ -216,7 +216,7 @@ def test_the_original_tail_swallows_a_dialogue_that_the_corrected_one_compacts()
 
 def test_a_turn_compacts_from_the_budget_of_a_session_on() -> None:
     store = conversation(TALK)
-    waiting = sum(entry.tokens for run_ in clustering()._runs(StoredWindow(store, "c")) for entry in run_)
+    waiting = sum(entry.tokens for run_ in clustering().clusters(StoredWindow(store, "c")) for entry in run_)
     reasons = [
         after_turn(clustering(session_token_budget=budget), StoredWindow(store, "c")).reason
         for budget in (waiting + 1, 0, waiting, 1)
@@ -227,6 +227,6 @@ def test_a_turn_compacts_from_the_budget_of_a_session_on() -> None:
 def test_a_single_message_does_not_start_a_run_whatever_it_costs() -> None:
     store = conversation(["a very long turn " * 200, *TALK[:4]])
     compaction = clustering(session_token_budget=1, tail_budget_tokens=0)
-    assert [len(one) for one in compaction._runs(StoredWindow(store, "c"))] == [1]
+    assert len(compaction._waiting(StoredWindow(store, "c"))) == 1
     report = after_turn(compaction, StoredWindow(store, "c"))
     assert (report.reason, report.rounds) == ("below threshold", 0)

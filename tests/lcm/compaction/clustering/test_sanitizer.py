@@ -1,6 +1,6 @@
 """Opaque payloads where golden vectors of the original say nothing."""
 
-from lcm.compaction.clustering.sanitizer import Sanitizer
+from lcm.compaction.clustering import Sanitizer
 
 NOTE = "[sanitized opaque payload omitted for continuity]"
 WORDS = "and more words of the line around it, so that it is long"

@@ -7,12 +7,19 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.lossless.fresh_tail import FreshTail, chosen_count, words_of
+from lcm.compaction.lossless.planning import chosen_count, fresh_tail, words_of
+from lcm.compaction.window import StoredWindow
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import CONVERSATION, NOW, compacted, conversation, head, lossless, message, window
 
 SAID = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6).map(" ".join), min_size=1, max_size=14)
+
+
+def start(context: StoredWindow, **fields: Any) -> int:
+    return fresh_tail(lossless(head(0), **fields), context)
+
+
 COUNT, NOVELTY = st.integers(0, 4), st.floats(0, 1)
 
 
@@ -39,13 +46,14 @@ def test_what_was_taken_is_weighed_together() -> None:
 def test_a_tail_is_a_suffix_within_its_counts_and_equal_when_read_anew(
     said: list[str], count: int, novelty: float, more: int
 ) -> None:
-    tail = FreshTail(count, count + more, novelty)
+    tail = {"fresh_tail_count": count, "fresh_tail_max_count": count + more, "fresh_tail_novelty": novelty}
     with conversation(said) as store:
         kept = window(store)
-        start = tail.start(kept)
-        assert min(count, len(said)) <= len(said) - start <= count + more
-        assert start == tail.start(kept) == tail.start(window(store))
-        assert FreshTail(count).start(kept) == FreshTail(count, count, novelty).start(kept) == max(0, len(said) - count)
+        found = start(kept, **tail)
+        assert min(count, len(said)) <= len(said) - found <= count + more
+        assert found == start(kept, **tail) == start(window(store), **tail)
+        tail["fresh_tail_max_count"] = count
+        assert start(kept, fresh_tail_count=count) == start(kept, **tail) == max(0, len(said) - count)
 
 
 @given(said=SAID, count=COUNT, novelty=NOVELTY, other=NOVELTY)
@@ -75,8 +83,13 @@ def test_a_tail_reaches_back_to_the_newest_message_of_a_user_whatever_it_weighs(
         store.append(CONVERSATION, said, Utf16Units())
         kept = window(store)
         starts = {
-            (count, most): FreshTail(count, max_tokens=most, keeps_turn=True).start(kept)
+            (count, most): start(kept, fresh_tail_count=count, fresh_tail_max_tokens=most, rules="0.15")
             for count, most in [(2, None), (5, None), (5, 40), (9, 55), (1, 0), (0, None)]
         }
         assert starts == {(2, None): 2, (5, None): 1, (5, 40): 2, (9, 55): 1, (1, 0): 2, (0, None): 6}
-        assert [FreshTail(4, max_tokens=most).start(kept) for most in (None, 40, 25, 0)] == [2, 2, 4, 5]
+        assert [start(kept, fresh_tail_count=4, fresh_tail_max_tokens=most) for most in (None, 40, 25, 0)] == [
+            2,
+            2,
+            4,
+            5,
+        ]

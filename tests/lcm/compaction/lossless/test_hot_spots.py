@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.lossless.hot_spots import HotSpots
-from lcm.compaction.lossless.modes import HOT_TOKENS, TAIL_GROWTH
+from lcm.compaction.lossless.lossless import HOT_TOKENS, TAIL_GROWTH
+from lcm.compaction.lossless.planning import fresh_tail, hot_messages
 from lcm.records.conversation import Message, Part
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
@@ -81,13 +81,13 @@ def test_what_is_hot_stays_within_its_tokens_and_no_message_is_lost(
     folding = lossless(head(40), **fields, hot_spot_share=share, hot_spot_heat=heat)
     with conversation(texts) as store:
         context = window(store)
-        hot = HotSpots(int(share * 1000), heat).kept(context, folding.modes.tail.start(context))
+        hot = hot_messages(context, fresh_tail(folding, context), int(share * 1000), heat)
         known = context.heat()
         assert sum(hot.values()) <= share * 1000
         assert all(known[name].heat >= heat for name in hot)
         left = {name: known[name].heat for name in raw(store) if name not in hot and known[name].heat >= heat}
         weights = {entry.item_id: context.entries.weight(entry) for entry in context.entries}
-        tail = {entry.item_id for entry in context.entries[folding.modes.tail.start(context) :]}
+        tail = {entry.item_id for entry in context.entries[fresh_tail(folding, context) :]}
         for name, of_left in left.items():  # it would take the place of cooler ones, or there is no room beside hotter
             hotter = sum(weight for other, weight in hot.items() if known[other].heat >= of_left)
             assert name in tail or weights[name] + hotter > int(share * 1000)
@@ -154,10 +154,10 @@ def test_a_result_whose_call_is_folded_goes() -> None:
     with tool_talk() as store:
         context = window(store)
         names = ["call 0", "result 0"]
-        assert set(HotSpots(500, 3).kept(context, 8)) == set(names)
-        context.entries.remove(0)
+        assert set(hot_messages(context, 8, 500, 3)) == set(names)
+        context.entries.put(0, 1)
         assert set(context.heat()) == raw(store) - {"call 0"}
-        assert HotSpots(500, 0).kept(context, 1) == {}
+        assert hot_messages(context, 1, 500, 0) == {}
 
 
 def test_what_is_hot_triggers_no_leaf() -> None:
@@ -179,11 +179,11 @@ def test_a_tail_that_grows_ends_at_a_summary_and_tells_of_its_growth() -> None:
     grows = {"fresh_tail_max_count": 13, "fresh_tail_novelty": 0.0}
     with conversation(TALK) as store:
         context, folding = window(store), lossless(head(40), **SMALL, hot_spot_share=0.1, **grows)
-        assert folding.modes.tail.start(context) == 0
+        assert fresh_tail(folding, context) == 0
         weights = [context.entries.weight(entry) for entry in context.entries]
         reading = next(one for one in compacted(store, folding, context).triggers if one.what == TAIL_GROWTH)
         assert (reading.tokens, reading.threshold) == (sum(weights[:-2]), None)
         compacted(store, lossless(head(40), **SMALL, hot_spot_share=0.1), is_forced=True)
         context = window(store)
         assert context.entries[0].is_message
-        assert not context.entries[folding.modes.tail.start(context) - 1].is_message
+        assert not context.entries[fresh_tail(folding, context) - 1].is_message

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lcm.compaction.lockstep import in_lockstep
+from lcm.compaction.work import in_lockstep
 from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lcm.compaction.lockstep import run
 from lcm.compaction.lossless.lossless import Lossless
+from lcm.compaction.work import run
 from lcm.errors import AuthError, ModelError
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.token_estimator import Utf16Units

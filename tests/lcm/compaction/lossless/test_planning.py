@@ -4,16 +4,17 @@ from dataclasses import replace
 
 from lcm.compaction.context_totals import ContextTotals
 from lcm.compaction.lossless.planning import (
-    Limits,
     condensation,
+    counted_tokens,
     leaf_chunk,
-    leaf_trigger,
+    raw_tokens,
     tail_start,
-    threshold_trigger,
 )
 from lcm.records.summary import ContextEntry
+from tests.lcm.compaction.contexts import head, lossless
 
-LIMITS = Limits(
+LIMITS = lossless(
+    head(0),
     context_threshold=0.75,
     budget_tokens=1000,
     leaf_chunk_tokens=100,
@@ -41,20 +42,19 @@ def messages(*tokens: int) -> list[tuple[None, int]]:
 
 def test_live_tokens_count_where_they_are_more_and_are_numbers() -> None:
     totals = context(*messages(375, 375))
-    assert threshold_trigger(totals, LIMITS) == (False, "none", 750, 750)
-    assert threshold_trigger(totals, LIMITS, 751.9) == (True, "threshold", 751, 750)
-    assert threshold_trigger(totals, LIMITS, -5).tokens == threshold_trigger(totals, LIMITS, float("nan")).tokens == 750
+    assert [counted_tokens(totals, live) for live in (None, 751.9, -5, float("nan"), float("inf"))] == [
+        *(750, 751, 750, 750, 750)
+    ]
 
 
 def test_what_was_weighed_counts_where_no_tokens_are_stored() -> None:
     totals = context(*messages(60, 0, -3, 1, 1))
     assert [entry.item_id for entry in totals.unweighed] == ["i1", "i2"]
     totals.weigh({"i1": 30, "i2": 10})
-    assert leaf_trigger(totals, LIMITS, tail_start(totals, 2)) == (True, "leaf", 60 + 30 + 10, 100)
-    assert not leaf_trigger(totals, replace(LIMITS, leaf_chunk_tokens=101), tail_start(totals, 2)).should_compact
+    assert raw_tokens(totals, tail_start(totals, 2)) == 60 + 30 + 10
     assert (totals.tokens, totals.unweighed) == (60 - 3 + 2, [])
-    totals.replace(0, 3, ContextEntry(0, "summary", "s", 5, 0))
-    assert (leaf_trigger(totals, LIMITS, tail_start(totals, 2)).tokens, totals.tokens) == (0, 5 + 2)
+    totals.put(0, 3, ContextEntry(0, "summary", "s", 5, 0))
+    assert (raw_tokens(totals, tail_start(totals, 2)), totals.tokens) == (0, 5 + 2)
 
 
 def test_a_leaf_takes_the_oldest_neighbours_that_fit() -> None:

@@ -1,14 +1,17 @@
 """Sweeps and decisions by the rules of lossless-claw 0.15; golden vectors hold its numbers."""
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lcm.compaction.lockstep import run
+from lcm.compaction.lossless.folding import Folding
 from lcm.compaction.lossless.lossless import Decision, decide
-from lcm.compaction.progress import CompactionProgress
+from lcm.compaction.work import run
 from lcm.errors import AuthError
+from lcm.records.summary import SummaryRequest
 from lcm.store.store import Store
 from tests.lcm.compaction.contexts import NOW, Stub, after_turn, compacted, conversation, head, lossless, window
 
@@ -32,9 +35,8 @@ def depths(store: Store) -> list[int | None]:
 
 def decided(store: Store, summarizer: Stub | None = None, **how: Any) -> Decision:
     compaction = lossless(summarizer or head(40), **SMALL)
-    progress = CompactionProgress(window(store), NOW, Counter())
-    work = decide(compaction.modes, progress, **{"to_threshold": True} | how)
-    return run(work, compaction.summarizer, incidents=Counter())
+    folding = Folding(window(store), NOW, Counter(), settings=compaction)
+    return run(decide(folding, **{"to_threshold": True} | how), compaction.summarizer, incidents=Counter())
 
 
 def test_a_sweep_folds_all_that_is_old_though_it_reaches_the_threshold_before() -> None:
@@ -81,8 +83,7 @@ def test_nothing_is_compacted_below_the_threshold_however_much_is_raw() -> None:
 def test_what_a_host_counts_besides_lowers_the_target() -> None:
     with conversation(WORDS) as store:
         found = decided(store, live_tokens=700)
-        assert (found.overhead_tokens, found.target_tokens, found.tokens_before) == (100, 300, 700)
-        assert found.projected_tokens == found.tokens_after + 100
+        assert (found.overhead_tokens, found.target_tokens, found.is_projected) == (100, 300, True)
     with conversation(WORDS) as store:
         assert decided(store).target_tokens == 400
 
@@ -90,24 +91,33 @@ def test_what_a_host_counts_besides_lowers_the_target() -> None:
 def test_sweeps_follow_one_another_while_they_help() -> None:
     with conversation(WORDS) as store:
         found = decided(store, head(320))  # five leaves of 80 tokens and the tail; two are too large to be condensed
-        assert (found.reason, found.is_ok, found.rounds) == ("compacted but still over target", False, 2)
+        assert (found.reason, found.rounds) == ("compacted but still over target", 2)
     with conversation(WORDS) as store:
         assert decided(store, head(320), is_manual=True, to_threshold=False).reason == "compacted"
+
+
+def once_then_refused(stub: Stub) -> Callable[[SummaryRequest], str]:
+    def answer(request: SummaryRequest) -> str:
+        stub.failure = AuthError("no")
+        return request.text[:40]
+
+    return answer
 
 
 def test_a_refusal_of_credentials_is_told_with_whether_anything_was_done() -> None:
     with conversation(WORDS) as store:
         refused = Stub(lambda request: "", AuthError("no"))
-        found = decided(store, refused)
-        assert (found.reason, found.is_ok, found.is_compacted) == ("provider auth failure", False, False)
-        found = decided(store, refused, to_threshold=False, is_forced=True)
-        assert found.reason == "provider auth failure after partial compaction"  # a round was made
+        assert decided(store, refused).reason == "provider auth failure"
+        refused.failure, refused.answer = None, once_then_refused(refused)
+        assert decided(store, refused).reason == "provider auth failure after partial compaction"
 
 
-def test_compaction_that_is_called_for_a_model_decides_by_its_own_numbers_but_condenses_as_configured() -> None:
+def test_a_run_for_a_model_decides_by_its_own_numbers_but_condenses_as_configured() -> None:
     compaction = lossless(head(160), **SMALL, summary_prefix_target_tokens=199)
     with conversation(WORDS) as store:
-        assert not compacted(store, compaction.called(context_threshold=0.9)).is_compacted
-        compacted(store, compaction.called(fresh_tail_count=4, leaf_chunk_tokens=50))
+        for own in ({"context_threshold": 0.9}, {"fresh_tail_count": 4, "leaf_chunk_tokens": 50}):
+            assert depths(store) == [None] * 12
+            called = replace(compaction, **own)  # type: ignore[arg-type]
+            folding = Folding(window(store), NOW, Counter(), settings=called, configured=compaction)
+            run(decide(folding, to_threshold=True), compaction.summarizer, incidents=Counter())
         assert depths(store) == [1, 1, 1, 1, None, None, None, None]
-    assert compaction.called() == compaction

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from lcm.compaction.lossless.prompt_time import prompt_time
+from lcm.compaction.lossless.source_text import prompt_time
 
 WINTER, SUMMER = datetime(2026, 1, 5, 12, 30, tzinfo=UTC), datetime(2026, 7, 5, 12, 30, tzinfo=UTC)
 ZONES = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lcm.compaction.summary_id import summary_id
+from lcm.compaction.context_totals import summary_id
 from lcm.context.answerer import Extractive
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall

@@ -1,4 +1,4 @@
-"""Summaries that ranking can find."""
+"""Whether ranking finds summaries, or they stand in contexts alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,3 +64,16 @@ class SearchableSummaries:
             pl.col("source_message_ids").list.len() > 0,
             beyond == 0,
         )["document_id"].to_list()
+
+
+@dataclass(frozen=True, slots=True)
+class NoSummaryDocuments:
+    """No summary is found by ranking."""
+
+    is_off = True
+
+    def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
+        raise ValueError(f"summaries are no documents, so {summary.summary_id!r} is none")
+
+    def ended(self, summary: Summary, documents: pl.DataFrame) -> list[str]:
+        return []
