@@ -114,3 +114,11 @@ def test_what_ended_otherwise_than_the_summary_before_told_is_told_with_it() -> 
     ]
     again = read_source(before, now).sentences
     assert again[0].text == "ran `npm test`: exit code 1; 3 failed (before: 30 passed)"
+
+
+def test_a_message_of_an_empty_block_says_nothing() -> None:
+    for fence in ("```", "```\n```"):
+        found = read_source(
+            f"[2026-03-01 09:05 UTC] user:\n{fence}\n[2026-03-01 09:06 UTC] user:\nhello there, again"
+        ).sentences
+        assert [one.text for one in found] == ["hello there, again"]
