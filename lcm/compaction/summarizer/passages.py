@@ -309,7 +309,7 @@ class _Message(NamedTuple):
         return self.lines[0].speaker == TOOL
 
 
-def read_source(text: str, previous: str = "") -> Passages:
+def read_source(text: str, previous: Sequence[Sentence] = ()) -> Passages:
     """Read a source.
 
     A time is `[2026-01-01 00:05 UTC]` or `[undated]`, or a range of two, at the beginning of a line: it holds until the
@@ -326,12 +326,11 @@ def read_source(text: str, previous: str = "") -> Passages:
 
     Args:
         text: of messages or summaries.
-        previous: the summary before it.
+        previous: the sentences of the summary before it.
     """
     messages, footers = _messages(text)
     found = [sentence for message in messages for sentence in _parted(message)]
-    before = read_source(previous).sentences if previous else ()
-    told = (_action(sentence.text) for sentence in before if sentence.speaker == TOOL)
+    told = (_action(sentence.text) for sentence in previous if sentence.speaker == TOOL)
     earlier = {action: outcome.split(BEFORE)[0] for action, outcome, _ in told if outcome}
     return Passages(tuple(_last_outcomes(found, earlier)), tuple(footers))
 
