@@ -17,8 +17,7 @@ from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
 from lcm.memory.conversation_compaction import ConversationCompaction
 from lcm.memory.documents import FoldedDocuments, MessageDocuments
-from lcm.memory.live_documents import DocumentChange, LiveDocuments
-from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
+from lcm.memory.live_documents import DocumentChange, LiveDocuments, check, in_order, query_batches, readable_scopes
 from lcm.memory.scopes import Identity, identified
 from lcm.memory.session import MessagePreparer, follow_host, hide_heartbeats
 from lcm.memory.system import System
