@@ -33,9 +33,9 @@ from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.conversations import active_conversation, add_entry, read_entries
 from lcm.store.documents import drop_documents, put_nodes, read_nodes
+from lcm.store.messages import messages_by_number
 from lcm.store.search import WORDS, SearchBounds, find
 from lcm.store.store import Store
-from lcm.store.summaries import messages_by_number
 from lcm.writing.dream import Promotion, promote
 from lcm.writing.new_document import document_of_node
 
