@@ -17,8 +17,7 @@ from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
 from lcm.memory.conversation_compaction import ConversationCompaction
 from lcm.memory.documents import FoldedDocuments, MessageDocuments
-from lcm.memory.live_documents import DocumentChange, LiveDocuments
-from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
+from lcm.memory.live_documents import DocumentChange, LiveDocuments, check, in_order, query_batches, readable_scopes
 from lcm.memory.scopes import Identity, identified
 from lcm.memory.session import MessagePreparer, follow_host, hide_heartbeats
 from lcm.memory.system import System
@@ -34,9 +33,9 @@ from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.conversations import active_conversation, add_entry, read_entries
 from lcm.store.documents import drop_documents, put_nodes, read_nodes
+from lcm.store.messages import messages_by_number
 from lcm.store.search import WORDS, SearchBounds, find
 from lcm.store.store import Store
-from lcm.store.summaries import messages_by_number
 from lcm.writing.dream import Promotion, promote
 from lcm.writing.new_document import document_of_node
 

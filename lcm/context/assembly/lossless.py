@@ -35,7 +35,7 @@ from lcm.records.document import AuthoredNode
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.redaction import redacted
-from lcm.store.context import summaries_in
+from lcm.store.summaries import summaries_in
 from lcm.text import fold, is_cjk, words_in
 from lcm.transcript.rendering.shown_form import RuntimeMessage, blocks_in, costed_text, rendered
 

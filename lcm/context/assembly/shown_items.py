@@ -15,7 +15,7 @@ from lcm.protocols.models import TakesRecorded, TokenEstimator
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.context import item_ids
+from lcm.store.summaries import item_ids
 from lcm.transcript.file_references import shortened_result
 from lcm.transcript.images import without_images
 from lcm.transcript.rendering.agent_form import turn_of
