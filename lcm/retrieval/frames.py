@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.protocols.columns import Numbers, numbers_of
+from lcm.protocols.columns import Numbers, Places, numbers_of
 from lcm.protocols.retrieval import REASONS_SCHEMA
 
-Places = npt.NDArray[np.int64]
 _PADDED_ROWS = 4
 """Queries are sorted side by side unless the places of the longest one for each are so many times the rows."""
 CUT_KINDS = ("message", "step")

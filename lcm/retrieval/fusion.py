@@ -16,12 +16,18 @@ from lcm.protocols.retrieval import Batch, Decay
 from lcm.records.rules import Rules
 from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, told_of
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
+from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
 from lcm.retrieval.source.candidates import further_branches, read_by
 from lcm.retrieval.terms import Terms, TermWords
 
 FrequencyOver = Literal["near", "all"]
 _Places = npt.NDArray[np.int64]
+EVIDENCE_COLUMNS = frozenset().union(
+    *(stage.makes for stage in (FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence)),
+    *(stage.makes for stage in (FurtherVectorEvidence, VectorEvidence, WordLikeness)),
+)
+"""What stages of evidence make."""
 
 
 def shares(*weights: float) -> list[float]:

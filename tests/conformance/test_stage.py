@@ -20,7 +20,7 @@ import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE
 from pipelines.config import building, conf_folder

@@ -20,7 +20,7 @@ from lcm.retrieval.frames import beside, best_first, taken, with_rows
 from lcm.retrieval.recovery.question import TemporalQueries
 from lcm.retrieval.recovery.turns import RawUserRanking, SemanticSlots, TemporalOrder, TemporalRanking
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.source.indexes import dense_branch
 from lcm.retrieval.terms import Terms
 
 _MARKS = ("deferred", "is_recovered")

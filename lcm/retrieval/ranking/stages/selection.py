@@ -14,8 +14,7 @@ from lcm.retrieval.frames import beside, best, best_first, kept_rows, told_of, w
 from lcm.retrieval.lookup import documents_of, texts_of
 from lcm.retrieval.ranking.pipeline import RELATED, passed
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.hybrid import tried
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Lexical, tried
 from lcm.writing.noise import are_noise
 
 _KEYS = ["query_id", "document_id"]
