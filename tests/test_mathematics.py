@@ -10,7 +10,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from lcm.compaction.summarizer.target_tokens import requested_tokens
+from lcm.compaction.summarizer.chain import requested_tokens
 from lcm.protocols.retrieval import Stage
 from pipelines.config.building import build
 from pipelines.config.composition import composed

@@ -22,7 +22,7 @@ from scipy.stats import spearmanr
 
 from eval.dataset.dataset import Dataset
 from lcm.compaction.clustering import Clustering
-from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
 from lcm.memory.system import System

@@ -8,7 +8,7 @@ the finders were improved with, and of the halves that were measured afterwards.
 
 from collections.abc import Mapping
 
-from lcm.compaction.facts.statement import KINDS
+from lcm.compaction.facts.reading import KINDS
 from tests.support.labelled_facts import SESSIONS, Agreement, Half, agreement, labelled, pooled
 
 HALVES: tuple[Half, Half] = ("development", "test")

@@ -19,11 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from lcm.compaction.facts.ledger import Ledger
-from lcm.compaction.facts.standing import standings
-from lcm.compaction.work import run
+from lcm.compaction.facts.ledger import Ledger, standings
 from lcm.compaction.lossless.source_text import source_of_messages
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import run
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import SummaryRequest

@@ -20,7 +20,7 @@ import polars as pl
 
 from eval.experiment.run_folder import read_summary, read_table
 from eval.significance import bootstrap_means
-from lcm.compaction.facts.statement import KINDS
+from lcm.compaction.facts.reading import KINDS
 
 BUDGETS = (1000, 2000, 4000, 8000, 16000, 32000)
 COMMON = (

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Self
 
 from eval.batch.reading import SourceReader
 from eval.replay.per_turn import turns
-from lcm.compaction.summarizer.routed import Routed
+from lcm.compaction.summarizer.t5 import Routed
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, StoreError

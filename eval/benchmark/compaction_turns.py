@@ -19,7 +19,7 @@ from eval.benchmark.ingest import contents
 from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
-from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.compaction.window import StoredWindow
 from lcm.compaction.work import run
 from lcm.store.sqlite import connect

@@ -30,10 +30,8 @@ from eval.measures.session_play import SessionStop, played
 from eval.measures.shown_facts import last_messages, shown_by
 from lcm.checks import check_range
 from lcm.compaction.facts.finding import statements_of
-from lcm.compaction.facts.ledger import Fact, cue_of
-from lcm.compaction.facts.reading import is_result, read_message
-from lcm.compaction.facts.standing import Shown, holds_words
-from lcm.compaction.facts.wording import content_words, folded
+from lcm.compaction.facts.ledger import Fact, Shown, cue_of, holds_words
+from lcm.compaction.facts.reading import content_words, folded, is_result, read_message
 from lcm.memory.system import System
 from lcm.records.conversation import Transcript
 from lcm.records.summary import Summary

@@ -39,9 +39,8 @@ from eval.measures.shown_facts import (
     whole_history,
 )
 from lcm.checks import check_range
-from lcm.compaction.facts.ledger import Subject
-from lcm.compaction.facts.standing import standings
-from lcm.compaction.facts.statement import KINDS
+from lcm.compaction.facts.ledger import Subject, standings
+from lcm.compaction.facts.reading import KINDS
 from lcm.memory.system import System
 from lcm.records.summary import Summary
 

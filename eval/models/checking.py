@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from eval.dataset.sample import Sample
 from eval.measures.rouge import rouge
+from lcm.compaction.summarizer.t5 import T5Model, Window, WindowSummary, windows
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder, weights_alone
-from lcm.compaction.summarizer.t5_model import T5Model, Window, WindowSummary, windows
 from lcm.errors import LcmError, ModelError
 from lcm.given import read_whole
 from lcm.retrieval.embedder.export import Precision

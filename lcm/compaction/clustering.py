@@ -23,7 +23,7 @@ from lcm.compaction.context_totals import newest_first, totals_of
 from lcm.compaction.quality import SummaryQuality, clamped, rules_found, summary_harm, summary_quality
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.compaction.summarizer.chain import has_words
-from lcm.compaction.summarizer.routed import Routed
+from lcm.compaction.summarizer.t5 import Routed
 from lcm.compaction.work import CompactionProgress
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, ModelError

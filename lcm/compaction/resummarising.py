@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lcm.compaction.lossless.planning import LosslessSettings
 from lcm.compaction.lossless.source_text import source_of_messages, source_of_summaries
 from lcm.compaction.quality import SummaryHarm, rules_found, rules_of_summaries, summary_harm
-from lcm.compaction.summarizer.target_tokens import requested_tokens
+from lcm.compaction.summarizer.chain import requested_tokens
 from lcm.errors import StoreError
 from lcm.javascript import trim
 from lcm.records.summary import Summary, SummaryRequest

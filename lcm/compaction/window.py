@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from lcm.compaction.context_totals import ContextTotals, summary_id
 from lcm.compaction.facts.finding import statements_of
-from lcm.compaction.facts.reading import read_message
-from lcm.compaction.facts.statement import Kind
+from lcm.compaction.facts.reading import Kind, read_message
 from lcm.errors import StoreError
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, GuidanceShard, MessageHeat, Summary

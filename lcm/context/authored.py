@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
@@ -201,11 +202,11 @@ def blocks(lines: Sequence[Line], rules: Rules) -> Iterator[Block]:
     if any(token.level >= _MOST_NESTED - 1 for token in tokens):
         raise LcmError(f"blocks are nested {_MOST_NESTED} deep")
     for kind, inner in _top_blocks(tokens):
-        leaves = [_Leaf.of(*leaf, lines) for leaf in _leaves(inner)]
-        text = ("" if rules == "original" else " ").join(leaf.text for leaf in leaves)
+        leaves = list(_leaves(inner, lines))
+        text = ("" if rules == "original" else " ").join(words for words, _ in leaves)
         text = text.strip() if kind in _AS_WRITTEN else " ".join(text.split())
         if text:
-            yield Block(kind, text, next(leaf.position for leaf in leaves if leaf.text.strip()))
+            yield Block(kind, text, next(position for words, position in leaves if words.strip()))
 
 
 @cache
@@ -221,40 +222,28 @@ def _top_blocks(tokens: "Sequence[Token]") -> "Iterator[tuple[BlockKind, Sequenc
     for number, token in enumerate(tokens):
         if token.level == 0 and token.nesting >= 0:
             start = number
-        if token.level == 0 and token.nesting <= 0:
-            opening, inner = tokens[start], tokens[start : number + 1]
-            if opening.type in _LISTS:
-                for item in _items(inner):
-                    yield "ListItem", item
-            elif opening.type == "blockquote_open":
-                yield "Blockquote", inner
-            elif kind := _LEAVES.get(opening.type):
-                yield kind, inner
+        if token.level != 0 or token.nesting > 0:
+            continue
+        opening, inner = tokens[start], tokens[start : number + 1]
+        if opening.type in _LISTS:
+            starts = [at for at, one in enumerate(inner) if one.type == "list_item_open" and one.level == 1]
+            yield from (("ListItem", inner[at:end]) for at, end in pairwise([*starts, len(inner)]))
+        elif opening.type == "blockquote_open":
+            yield "Blockquote", inner
+        elif kind := _LEAVES.get(opening.type):
+            yield kind, inner
 
 
-def _items(tokens: "Sequence[Token]") -> "Iterator[Sequence[Token]]":
-    starts = [number for number, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
-    for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
-        yield tokens[start:end]
-
-
-def _leaves(tokens: "Sequence[Token]") -> "Iterator[tuple[Token, Token]]":
-    """The tokens that hold words, each with the one that says what it is."""
+def _leaves(tokens: "Sequence[Token]", lines: Sequence[Line]) -> Iterator[tuple[str, int]]:
+    """The texts that hold words, each with its position."""
     for before, token in zip([*tokens[:1], *tokens], tokens, strict=False):
         if token.type == "inline":
-            yield token, before
+            text, opening = _words(token.children or ()), before
         elif token.type in ("fence", "code_block", "html_block"):
-            yield token, token
-
-
-class _Leaf(NamedTuple):
-    text: str
-    position: int
-
-    @classmethod
-    def of(cls, token: "Token", opening: "Token", lines: Sequence[Line]) -> "_Leaf":
-        text = _words(token.children or ()) if token.type == "inline" else token.content
-        return cls(text, _position(token, opening, lines) if text.strip() else 0)
+            text, opening = token.content, token
+        else:
+            continue
+        yield text, _position(token, opening, lines) if text.strip() else 0
 
 
 def _position(token: "Token", opening: "Token", lines: Sequence[Line]) -> int:
@@ -297,13 +286,14 @@ def nodes_of(source: str, text: str, frame: PhraseRules, *, rules: Rules, author
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     lines = lines_of(text.removeprefix(mark), len(mark.encode()))
     head = front_matter(lines, rules)
-    hop_targets = head.hop_targets if head else ()
+    targets = head.hop_targets if head else ()
     placed: list[tuple[str, str, int, AuthoredTier, int]] = []
     if head is not None:
         placed.append(("YAMLFrontmatter", head.text, 0, "hard", 0))
     for block in blocks(lines[head.length if head else 0 :], rules):
         mask = frame.read(block.text).mask if block.kind == "Paragraph" else 0
-        placed.append((*block, _tier(block, mask), mask))
+        tier: AuthoredTier = "soft" if block.kind == "Blockquote" or mask else "variant"
+        placed.append((*block, "hard" if block.kind == "ListItem" else tier, mask))
     counted = _TOKENS.count([words for _, words, *_ in placed])
     return [
         AuthoredNode(
@@ -317,7 +307,7 @@ def nodes_of(source: str, text: str, frame: PhraseRules, *, rules: Rules, author
             tokens=tokens,
             authority=authority,
             modality_mask=mask,
-            hop_targets=hop_targets if tier == "variant" else (),
+            hop_targets=targets if tier == "variant" else (),
         )
         for ordinal, ((kind, words, position, tier, mask), tokens) in enumerate(zip(placed, counted, strict=True))
     ]
@@ -333,12 +323,6 @@ def dangling_hops(nodes: Sequence[AuthoredNode]) -> list[tuple[str, str]]:
     variants = {node.node_id for node in nodes if node.tier == "variant"}
     hops = dict.fromkeys((node.source, target) for node in nodes for target in node.hop_targets)
     return [(source, target) for source, target in hops if target not in variants]
-
-
-def _tier(block: Block, mask: int) -> AuthoredTier:
-    if block.kind == "ListItem":
-        return "hard"
-    return "soft" if block.kind == "Blockquote" or mask else "variant"
 
 
 @dataclass(frozen=True, slots=True)

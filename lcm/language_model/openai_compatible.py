@@ -71,44 +71,39 @@ def credentials(
     Raises:
         AuthError: if the user does not allow a place or the URL, if none of the places holds a key, or a key is none.
     """
-    if profiles is None and api_key_env is None and api_key_file is None:
-        return [Credential("no place", None)]
     refused = [] if api_key_env is None else refused_key(api_key_env, url)
     for name, place in {"profiles": profiles, "api_key_file": api_key_file}.items():
         refused += [] if place is None else refused_file(place, url, name)
     if refused:
         raise AuthError("; ".join(dict.fromkeys(refused)))
-    found = [] if profiles is None else list(_of_profiles(profiles, profile))
+    places: list[str] = []
+    found: list[tuple[str, str]] = []
+    if profiles is not None:
+        places.append(f"the profile {profile!r} in the file that profiles names" if profile else "a profile")
+        found += _of_profiles(profiles, profile)
     if api_key_env is not None:
-        found.append(Credential(f"the environment variable {api_key_env}", os.environ.get(api_key_env, "").strip()))
+        places.append(f"the environment variable {api_key_env}")
+        found.append((places[-1], os.environ.get(api_key_env, "")))
     if api_key_file is not None:
-        found.append(
-            Credential("the file that api_key_file names", (_read_key(api_key_file, "api_key_file") or "").strip())
-        )
-    held: dict[str, Credential] = {}
-    for credential in found:
-        if credential.key:
-            held.setdefault(credential.key, credential)
-    for key, credential in held.items():
+        places.append("the file that api_key_file names")
+        found.append((places[-1], _read_key(api_key_file, "api_key_file")))
+    if not places:
+        return [Credential("no place", None)]
+    sources: dict[str, str] = {}
+    for source, key in found:
+        if key.strip():
+            sources.setdefault(key.strip(), source)
+    for key, source in sources.items():
         if not (key.isascii() and key.isprintable()):
-            raise AuthError(f"{credential.source} holds characters that no header can carry")
-    if not held:
-        raise AuthError(f"set {_key_places(profiles, profile, api_key_env, api_key_file)}")
-    return list(held.values())
+            raise AuthError(f"{source} holds characters that no header can carry")
+    if not sources:
+        raise AuthError(f"set {' or '.join(places)}")
+    return [Credential(source, key) for key, source in sources.items()]
 
 
-def _key_places(profiles: str | None, profile: str | None, api_key_env: str | None, api_key_file: str | None) -> str:
-    places = [
-        profiles and (f"the profile {profile!r} in the file that profiles names" if profile else "a profile"),
-        api_key_env and f"the environment variable {api_key_env}",
-        api_key_file and "the file that api_key_file names",
-    ]
-    return " or ".join(place for place in places if place)
-
-
-def _of_profiles(path: str, profile: str | None) -> Iterator[Credential]:
+def _of_profiles(path: str, profile: str | None) -> Iterator[tuple[str, str]]:
     text = _read_key(path, "profiles")
-    if text is None:
+    if not text:
         return
     try:
         decoded: Any = json.loads(text)
@@ -120,19 +115,19 @@ def _of_profiles(path: str, profile: str | None) -> Iterator[Credential]:
         entry = decoded.get(name)
         key = entry.get("api_key") if isinstance(entry, dict) else None
         if isinstance(key, str) and key.strip():
-            yield Credential(f"the profile {name!r}", key.strip())
+            yield f"the profile {name!r}", key
         elif profile is not None:
             _log.warning("the file that profiles names has no key of the profile %r; looking elsewhere", name)
 
 
-def _read_key(path: str, named_by: str) -> str | None:
-    """The text of a file; never its path, in whose place somebody may have written a key."""
+def _read_key(path: str, named_by: str) -> str:
+    """The text of a file, empty where there is none; never its path, in whose place somebody may have written a key."""
     try:
         return Path(path).expanduser().read_text("utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         _log.warning("the file that %s names cannot be read (%s); looking elsewhere", named_by, reason)
-        return None
+        return ""
 
 
 _REFUSED = (401, 403)
@@ -158,29 +153,17 @@ def is_auth_failure(status: int, body: Any) -> bool:
 
     Args:
         status: of HTTP.
-        body: the decoded response; None where it cannot be decoded.
+        body: the decoded response.
     """
     if status in _REFUSED:
         return True
-    errors = list(_errors(body))
+    holders = (body, body.get("error")) if isinstance(body, dict) else ()
+    errors = [one for one in holders if isinstance(one, dict)]
     if any(str(error.get(key)).lower() in _KINDS | {"401"} for error in errors for key in _KIND_KEYS):
         return True
     is_refusal = 400 <= status < 500 and status != _TOO_MANY_REQUESTS
-    return is_refusal and any(_OF_KEYS.search(words) for error in errors for words in error.values() if _is_text(words))
-
-
-def _errors(body: Any) -> Iterator[dict[str, Any]]:
-    """The body and what it holds as its error."""
-    if not isinstance(body, dict):
-        return
-    yield body
-    error = body.get("error")
-    if isinstance(error, dict):
-        yield error
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    words = (word for error in errors for word in error.values() if isinstance(word, str))
+    return is_refusal and any(map(_OF_KEYS.search, words))
 
 
 _TEXT_KEYS = ("text", "output_text")
@@ -256,6 +239,7 @@ def _is_thought(node: dict[str, Any]) -> bool:
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
 _SHOWN_CHARACTERS = 200
+_NO_JSON = object()
 
 
 class _Reply(NamedTuple):
@@ -385,62 +369,46 @@ class OpenAiCompatible:
         """The reply to the first key that the server takes."""
         for i, credential in enumerate(keys, 1):
             try:
-                return self._read(self._tried(body, credential, keys))
+                decoded = self._tried(body, credential, keys)
+                return _Reply(reply_text(decoded), is_incomplete(decoded))
             except AuthError as error:
                 if i == len(keys):
                     raise
                 _log.warning("%s; trying the next key", error)
         raise AssertionError("there is always a credential, if only one without a key")
 
-    def _tried(self, body: dict[str, Any], credential: Credential, keys: Sequence[Credential]) -> requests.Response:
-        error: type[ModelError] = ModelError
-        for pause_seconds in _pauses(self.retries):
-            outcome = self._posted(body, credential.key)
-            if not isinstance(outcome, requests.Response):
-                reason, asked_for, error = outcome, None, UnansweredError
-            elif is_auth_failure(outcome.status_code, _decoded(outcome)):
-                raise AuthError(f"{self._url} {_refusal_of_key(outcome, credential)}")
-            elif 200 <= outcome.status_code < 300:
-                return outcome
+    def _tried(self, body: dict[str, Any], credential: Credential, keys: Sequence[Credential]) -> Any:
+        """The decoded response to one key, after as many tries as it takes."""
+        for number in range(self.retries + 1):
+            asked_for = None
+            try:
+                response = requests.post(
+                    self._url,
+                    headers={} if credential.key is None else {"Authorization": f"Bearer {credential.key}"},
+                    json=body,
+                    timeout=self.timeout_seconds,
+                    allow_redirects=False,  # the key is for this server alone
+                    auth=without_netrc,
+                )
+            except requests.RequestException as failure:
+                if not is_timeout(failure):
+                    raise ModelError(f"{self._url} cannot be reached ({type(failure).__name__})") from failure
+                error: ModelError = UnansweredError(f"{self._url} did not answer within {self.timeout_seconds:g} s")
             else:
-                reason, asked_for, error = _refusal(outcome, keys), outcome.headers.get("Retry-After"), ModelError
-                if outcome.status_code != _TOO_MANY_REQUESTS and outcome.status_code < 500:
-                    break
-            if pause_seconds is not None:
-                wait_seconds = _seconds(asked_for, pause_seconds)
-                _log.warning("%s %s; trying again in %g s", self._url, reason, wait_seconds)
+                decoded, status = _decoded(response), response.status_code
+                if is_auth_failure(status, decoded):
+                    raise AuthError(f"{self._url} {_refusal_of_key(status, credential)}")
+                if 200 <= status < 300 and decoded is not _NO_JSON:
+                    return decoded
+                error = ModelError(f"{self._url} {_refusal(status, decoded, keys)}")
+                if status != _TOO_MANY_REQUESTS and status < 500:
+                    raise error
+                asked_for = response.headers.get("Retry-After")
+            if number < self.retries:
+                wait_seconds = _seconds(asked_for, min(_FIRST_PAUSE_SECONDS * 2.0**number, _LONGEST_PAUSE_SECONDS))
+                _log.warning("%s; trying again in %g s", error, wait_seconds)
                 sleep(wait_seconds)
-        raise error(f"{self._url} {reason}")
-
-    def _posted(self, body: dict[str, Any], key: str | None) -> requests.Response | str:
-        """The response, or the words for a timeout, which may be tried again."""
-        try:
-            return requests.post(
-                self._url,
-                headers={} if key is None else {"Authorization": f"Bearer {key}"},
-                json=body,
-                timeout=self.timeout_seconds,
-                allow_redirects=False,  # the key is for this server alone
-                auth=without_netrc,
-            )
-        except requests.RequestException as error:
-            if not is_timeout(error):
-                raise ModelError(f"{self._url} cannot be reached ({type(error).__name__})") from error
-            return f"did not answer within {self.timeout_seconds:g} s"
-
-    def _read(self, response: requests.Response) -> _Reply:
-        try:
-            decoded = response.json()
-            return _Reply(reply_text(decoded), is_incomplete(decoded))
-        except (ValueError, RecursionError) as error:
-            raise ModelError(f"{self._url} answered with what is no JSON") from error
-
-
-def _pauses(retries: int) -> Iterator[float | None]:
-    """Seconds to wait after each try that failed; None after the last."""
-    for i in range(retries):
-        yield min(_FIRST_PAUSE_SECONDS * 2.0**i, _LONGEST_PAUSE_SECONDS)
-    yield None
+        raise error
 
 
 def _seconds(asked_for: str | None, otherwise: float) -> float:
@@ -450,28 +418,27 @@ def _seconds(asked_for: str | None, otherwise: float) -> float:
     return min(float(asked_for), _LONGEST_PAUSE_SECONDS)
 
 
-def _refusal_of_key(response: requests.Response, credential: Credential) -> str:
+def _refusal_of_key(status: int, credential: Credential) -> str:
     """The status alone: the server's own words may quote the key."""
-    said = f"answered with HTTP status {response.status_code}"
-    if 200 <= response.status_code < 300:
-        said = "answered with an error of authentication"
+    is_answer = 200 <= status < 300
+    said = f"answered with {'an error of authentication' if is_answer else f'HTTP status {status}'}"
     return f"{said}: check the key in {credential.source}" if credential.key else f"{said}: it wants a key"
 
 
-def _refusal(response: requests.Response, keys: Sequence[Credential]) -> str:
+def _refusal(status: int, decoded: Any, keys: Sequence[Credential]) -> str:
     """The status and the server's own words, unless they quote a key."""
-    said = f"answered with HTTP status {response.status_code}"
-    decoded = _decoded(response)
+    if 200 <= status < 300:
+        return "answered with what is no JSON"
     error = decoded.get("error") if isinstance(decoded, dict) else None
     message = error.get("message") if isinstance(error, dict) else error
+    said = f"answered with HTTP status {status}"
     if not isinstance(message, str) or any(credential.key and credential.key in message for credential in keys):
         return said
     return f"{said}: {redacted(' '.join(message.split()))[:_SHOWN_CHARACTERS]}"
 
 
 def _decoded(response: requests.Response) -> Any:
-    """None where it is no JSON."""
     try:
         return response.json()
     except (ValueError, RecursionError):
-        return None
+        return _NO_JSON

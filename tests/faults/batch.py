@@ -17,7 +17,7 @@ from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, TranscriptSource, digest_of
 from eval.benchmark.corpus import native_messages
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
 from lcm.memory.session import MessagePreparer, SessionRules
 from lcm.store.doctor import DoctorCheck, scan
 from lcm.store.sqlite import connect

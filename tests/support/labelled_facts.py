@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lcm.compaction.facts.finding import statements_of
-from lcm.compaction.facts.reading import read_message
-from lcm.compaction.facts.wording import folded
+from lcm.compaction.facts.reading import folded, read_message
 from lcm.records.conversation import Message, Part, Role
 
 FOLDER = Path(__file__).parent.parent / "lcm" / "compaction" / "facts" / "labelled"

@@ -1,16 +1,18 @@
-"""What a conversation has stated so far: each fact with its last true value, where it was said, and what it was."""
+"""What a conversation has stated so far, each fact with its last true value and where it was said; and how each stands
+in what is shown of the conversation: as said, outdated, distorted, or not at all."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
-from lcm.compaction.facts.done import FAILED, SUCCEEDED, exit_outcome
-from lcm.compaction.facts.finding import seen_in_results, statements_of
-from lcm.compaction.facts.named import is_same_path
-from lcm.compaction.facts.reading import is_result, read_message
-from lcm.compaction.facts.statement import Call, Kind, Statement
-from lcm.compaction.facts.wording import content_words, folded
+from rapidfuzz.distance import Levenshtein
+
+from lcm.compaction.facts.done import FAILED, SUCCEEDED, exit_outcome, is_same_path
+from lcm.compaction.facts.finding import seen_in_results, statements_in, statements_of
+from lcm.compaction.facts.reading import Kind, Statement, content_words, folded, is_result, read_message
 from lcm.records.conversation import Message
 from lcm.transcript.passages import utterance
 
@@ -46,10 +48,6 @@ class Fact:
     def subject(self) -> Subject:
         return self.kind, self.key
 
-    @property
-    def is_changed(self) -> bool:
-        return bool(self.former)
-
 
 @dataclass(slots=True)
 class Ledger:
@@ -83,7 +81,10 @@ class Ledger:
         for statement in found:
             self._note(statement, message)
         self.stated[message.message_id] = (*found, *map(self.known, seen_in_results(read)))
-        self._remember_calls(read.said.calls, found)
+        done = [one for one in found if one.kind in ("command", "change")]
+        for call in read.said.calls:
+            if call.call_id:
+                self._calls[call.call_id] = tuple(one for one in done if call.start <= one.start < call.end)
         self._heard += [folded(read.said.text), folded(read.brought.text)]
 
     def known(self, statement: Statement) -> Statement:
@@ -99,21 +100,21 @@ class Ledger:
         return any(words in text for text in self._heard)
 
     def _note(self, statement: Statement, message: Message) -> None:
-        kind, key, value = statement.kind, statement.key, statement.value
+        kind, key, value = subject = statement[:3]
         before = self.facts.get((kind, key))
         if kind in ("path", "change") and key not in self._paths[name := key.rpartition("/")[2]]:
             self._paths[name].append(key)
-        if before is None:
-            cue = cue_of(statement, utterance(message))
-            self.facts[kind, key] = Fact(kind, key, value, statement.said, (message.message_id,), cue=cue)
-        elif before.value == value or not value:  # naming it takes back nothing that was said of it
-            ids = dict.fromkeys((*before.message_ids, *([message.message_id] if before.value == value else [])))
+        if before is not None and before.value == value:
+            ids = dict.fromkeys((*before.message_ids, message.message_id))
             self.facts[kind, key] = replace(before, message_ids=tuple(ids))
-        else:
+        elif before is None:
+            cue = cue_of(statement, utterance(message))
+            self.facts[kind, key] = Fact(*subject, statement.said, (message.message_id,), cue=cue)
+        elif value:  # naming it takes back nothing that was said of it
             former = tuple(one for one in (*before.former, before.value) if one and one != value)
             cue = cue_of(statement, utterance(message)) or before.cue
             said = statement.said or before.said
-            self.facts[kind, key] = Fact(kind, key, value, said, (message.message_id,), former, cue)
+            self.facts[kind, key] = Fact(*subject, said, (message.message_id,), former, cue)
 
     def _hear(self, message: Message, questions: Sequence[Statement]) -> None:
         """Close the questions that a message answers, and remember those that it asks."""
@@ -130,45 +131,26 @@ class Ledger:
 
     def _outcomes(self, message: Message) -> Iterator[Statement]:
         """How the commands ended whose results a message brings; a change that failed was none."""
-        results = list(_results(message))
-        for call_id, told in results:
-            done = self._calls.pop(call_id, ())
-            for statement in done:
+        for part in message.parts:
+            if not part.tool_call_id or part.tool_input is not None:
+                continue
+            words = part.text or part.tool_output or message.content
+            told = exit_outcome(words[-400:]) or exit_outcome(words[:200]) or _marked(message, part.metadata)
+            for statement in self._calls.pop(part.tool_call_id, ()):
+                fact = self.facts.get((statement.kind, statement.key))
+                is_only = fact is not None and fact.value == statement.value and len(fact.message_ids) == 1
                 if statement.kind == "command" and told:
                     yield statement._replace(value=told, start=0, end=0)
-                elif statement.kind == "change" and told == FAILED:
-                    self._take_back(statement)
-
-    def _take_back(self, statement: Statement) -> None:
-        fact = self.facts.get((statement.kind, statement.key))
-        if fact is not None and fact.value == statement.value and len(fact.message_ids) == 1:
-            del self.facts[fact.subject]
-
-    def _remember_calls(self, calls: Sequence[Call], found: Sequence[Statement]) -> None:
-        done = [one for one in found if one.kind in ("command", "change")]
-        for call in calls:
-            if call.call_id:
-                self._calls[call.call_id] = tuple(one for one in done if call.start <= one.start < call.end)
-
-
-def _results(message: Message) -> Iterator[tuple[str, str | None]]:
-    """The calls whose results a message brings, and how each ended, where that is told."""
-    for part in message.parts:
-        if part.tool_call_id and part.tool_input is None:
-            told = part.text or part.tool_output or message.content
-            ended = exit_outcome(told[-400:]) or exit_outcome(told[:200])
-            yield part.tool_call_id, ended or _marked(message, part.metadata)
+                elif statement.kind == "change" and told == FAILED and is_only:
+                    del self.facts[statement.kind, statement.key]
 
 
 def _marked(message: Message, metadata: Mapping[str, Any]) -> str | None:
     """How a call ended, by the mark that its result bears."""
-    native = message.envelope.get("native")
-    for record in (metadata.get("raw"), native):
-        if isinstance(record, Mapping):
-            for key in ("is_error", "isError"):
-                if isinstance(record.get(key), bool):
-                    return FAILED if record[key] else SUCCEEDED
-    return None
+    records = [one for one in (metadata.get("raw"), message.envelope.get("native")) if isinstance(one, Mapping)]
+    marks = (record.get(key) for record in records for key in ("is_error", "isError"))
+    has_failed = next((mark for mark in marks if isinstance(mark, bool)), None)
+    return None if has_failed is None else FAILED if has_failed else SUCCEEDED
 
 
 def cue_of(statement: Statement, text: str) -> str:
@@ -182,3 +164,113 @@ def cue_of(statement: Statement, text: str) -> str:
     if not before and not behind:  # the line is its words: some of them must do
         behind = list(content_words(statement.said))
     return " ".join(dict.fromkeys((*before[-_CUE_WORDS:], *behind[:_CUE_WORDS])))
+
+
+Standing = Literal["retained", "stale", "mutated", "missing"]
+_SENTENCES: tuple[Kind, ...] = ("decision", "rule", "preference", "question")
+"""Kinds whose key is the gist of a sentence, which may be told in other words."""
+_ITSELF: tuple[Kind, ...] = ("path", "identifier", "url", "error", "command", "name", *_SENTENCES)
+"""Kinds whose words hold all that the fact is, unless it has a value apart from its key."""
+_SAME_GIST = 0.6
+"""Of the words of two gists together, those in both, from which they are about the same."""
+_SLIPS, _LETTERS_A_SLIP, _SHORTEST = 2, 40, 6
+"""How many letters may differ, and one more for so many letters, between what somebody said and a distorted form of it;
+shorter words have none."""
+
+
+@lru_cache(maxsize=20_000)
+def _shown(text: str) -> tuple[tuple[Statement, ...], str]:
+    """What a text states that is no message as it was said, and its words folded."""
+    return statements_in(text), f" {folded(text)} "
+
+
+class Shown:
+    """What a context shows of a conversation."""
+
+    def __init__(self, ledger: Ledger, message_ids: Iterable[str], texts: Sequence[str]) -> None:
+        """
+        Args:
+            message_ids: of the messages that it shows as they were said.
+            texts: its other texts, as summaries.
+        """
+        self._ledger = ledger
+        self._texts = [_shown(text)[1] for text in texts]
+        quoted = [ledger.known(one) for text in texts for one in _shown(text)[0]]
+        said = [one for message_id in message_ids for one in ledger.stated.get(message_id, ())]
+        self._stated = {one[:3] for one in (*said, *quoted)}
+        self._values: dict[tuple[str, str], set[str]] = defaultdict(set)
+        """Kind and key -> the values that texts and messages state."""
+        self._gists: dict[str, list[tuple[frozenset[str], str]]] = defaultdict(list)
+        """Kind of sentence -> the gists that are stated, each with its value."""
+        self._named: dict[str, dict[str, str]] = defaultdict(dict)
+        """Kind -> what texts name and nobody said: key and words."""
+        for kind, key, value in self._stated:
+            self._values[kind, key].add(value)
+            if kind in _SENTENCES:
+                self._gists[kind].append((frozenset(key.split()), value))
+        for one in quoted:
+            if one.kind in _ITSELF and one.kind not in _SENTENCES and (one.kind, one.key) not in ledger.facts:
+                self._named[one.kind][one.key] = one.said
+
+    def standing(self, fact: Fact) -> Standing:
+        """A fact that stands nowhere is stale where an earlier value of it does, mutated where a value does that it
+        never had, or a distorted form of its own words that nobody ever said; else it is missing."""
+        if (fact.kind, fact.key, fact.value) in self._stated or self._stands_in_words(fact):
+            return "retained"
+        alike = self._of_gist(fact) if fact.kind in _SENTENCES else set()
+        if fact.value in alike:
+            return "retained"
+        others = (self._values.get(fact.subject, set()) | alike) - {""} if fact.value else set()
+        if others - set(fact.former):
+            return "mutated"
+        if others:
+            return "stale"
+        return "mutated" if self._is_distorted(fact) else "missing"
+
+    def _stands_in_words(self, fact: Fact) -> bool:
+        if fact.kind not in _ITSELF or (fact.value and fact.kind not in _SENTENCES):
+            return False
+        words = folded(fact.said)
+        return bool(words) and any(holds_words(text, words) for text in self._texts)
+
+    def _of_gist(self, fact: Fact) -> set[str]:
+        """The values that sentences of nearly the same gist state."""
+        gist = frozenset(fact.key.split())
+        return {
+            value
+            for other, value in self._gists.get(fact.kind, ())
+            if len(gist & other) >= _SAME_GIST * len(gist | other)
+        }
+
+    def _is_distorted(self, fact: Fact) -> bool:
+        """Whether a text names what differs from it in a few letters and was never said."""
+        if (fact.value and fact.kind != "command") or len(fact.key) < _SHORTEST:
+            return False
+        slips = _SLIPS + len(fact.key) // _LETTERS_A_SLIP
+        return any(
+            Levenshtein.distance(fact.key, key, score_cutoff=slips) <= slips and not self._ledger.was_said(folded(said))
+            for key, said in self._named.get(fact.kind, {}).items()
+        )
+
+
+def standings(ledger: Ledger, message_ids: Iterable[str], texts: Sequence[str]) -> Mapping[tuple[Kind, str], Standing]:
+    """How every fact of a conversation stands in a context.
+
+    Args:
+        message_ids: of the messages that it shows as they were said.
+        texts: its other texts, as summaries.
+    """
+    shown = Shown(ledger, message_ids, texts)
+    return {subject: shown.standing(fact) for subject, fact in ledger.facts.items()}
+
+
+def holds_words(text: str, words: str) -> bool:
+    """Whether words stand in a text, whole."""
+    at = text.find(words)
+    while at >= 0:
+        before, behind = text[at - 1 : at], text[at + len(words) : at + len(words) + 1]
+        is_begun = not (re.match(r"\w", before) and re.match(r"\w", words))
+        if is_begun and not (re.match(r"\w", behind) and re.match(r"\w", words[-1])):
+            return True
+        at = text.find(words, at + 1)
+    return False

@@ -7,7 +7,7 @@ and rules about third persons and things.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -132,6 +132,12 @@ class ClauseRules:
         return GuidanceMatches(
             tuple(_in_bytes(text, found) for sentence in sentences(text) for found in _Reading(sentence).findings())
         )
+
+
+@lru_cache(maxsize=20_000)
+def modalities(sentence: str) -> tuple[Modality, ...]:
+    """What each rule of a sentence says, in order: what a summary keeps and which facts it states both depend on it."""
+    return tuple(found.modality for found in ClauseRules().read(sentence).findings)
 
 
 def _in_bytes(text: str, finding: RuleMatch) -> RuleMatch:

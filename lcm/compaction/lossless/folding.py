@@ -38,8 +38,7 @@ from lcm.compaction.lossless.source_text import (
     zone_named,
 )
 from lcm.compaction.quality import lost_rules, rules_found, rules_of_summaries, summary_harm
-from lcm.compaction.summarizer.target_tokens import LEAF_SHARE, requested_tokens
-from lcm.compaction.summarizer.untrusted import harmless_beginning
+from lcm.compaction.summarizer.chain import LEAF_SHARE, harmless_beginning, requested_tokens
 from lcm.compaction.work import CompactionProgress
 from lcm.encoding import well_formed
 from lcm.errors import LcmError

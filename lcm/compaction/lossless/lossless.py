@@ -11,7 +11,11 @@ from datetime import datetime, timedelta
 from typing import ClassVar, NamedTuple
 
 from lcm.compaction.lossless.folding import Folding
-from lcm.compaction.lossless.planning import LosslessSettings, grown_tokens, raw_tokens
+from lcm.compaction.lossless.planning import (
+    LosslessSettings,
+    grown_tokens,
+    raw_tokens,
+)
 from lcm.protocols.compaction import ContextWindow, Work
 from lcm.records.summary import CompactionReport, SummaryRequest, SummaryResult, TriggerReading
 

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from lcm.clock import EPOCH
-from lcm.compaction.summarizer.blocks import language_of, named_block
-from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL
-from lcm.compaction.summarizer.passages import UNDATED
+from lcm.compaction.summarizer.passages import ERROR, NO_ERROR, TOOL, UNDATED, language_of, named_block
 from lcm.javascript import first_units, trim
 from lcm.records.conversation import Message, Part
 from lcm.records.rules import LosslessRules

@@ -1,16 +1,14 @@
 """The last line of a summary: what it left out, as a cue to expand it."""
 
-import itertools
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from lcm.compaction.facts.finding import statements_in
-from lcm.compaction.facts.statement import Kind
+from lcm.compaction.facts.reading import Kind
 from lcm.protocols.models import TokenEstimator
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.text import load_stop_words, pairs, split_words, words_in
 
 FOOTER = "Expand for details about: "
 NOTHING_NAMED = "exact wording"
@@ -83,10 +81,10 @@ def footer(
         *(name.casefold() for name in sorted(named, key=lambda name: (-named[name], len(name)))),
     ]
     terms = sorted(weights, key=lambda key: -weights[key])[:_MOST_TRIED]
-    line, used = FOOTER + NOTHING_NAMED, set(_keys(kept))
+    line, used = FOOTER + NOTHING_NAMED, set(words_in(kept))
     chosen: list[str] = []
     for place, key in enumerate([*exact, *terms]):
-        words = _keys(key)
+        words = words_in(key)
         is_word = place >= len(exact)
         if not words or used.issuperset(words) or (is_word and chosen and weights[key] <= least):
             continue
@@ -121,53 +119,36 @@ def _end(path: str) -> str:
 
 
 def _weighed(dropped: Sequence[str]) -> tuple[dict[str, float], dict[str, str]]:
-    """What each term weighs, and how it is written."""
+    """What each term weighs, and how it is written; pairs that stand together once are none."""
     uses: defaultdict[str, float] = defaultdict(float)
-    holders: Counter[str] = Counter()
-    names: dict[str, str] = {}
-    pairs: Counter[str] = Counter()
+    holders, pairs = Counter[str](), Counter[str]()
+    written: dict[str, str] = {}
     for sentence in dropped:
         found = list(_terms(sentence))
-        for term in found:
-            names.setdefault(term.key, term.name)
-            uses[term.key] += term.weight
-            pairs[term.key] += term.is_pair
-        holders.update({term.key for term in found})
+        for key, name, weight in found:
+            written.setdefault(key, name)
+            uses[key] += weight
+            pairs[key] += weight == _PAIR_WEIGHT
+        holders.update({key for key, _, _ in found})
     weights = {key: use * math.log(1 + len(dropped) / holders[key]) for key, use in uses.items() if pairs[key] != 1}
-    return weights, names
+    return weights, written
 
 
-class _Term(NamedTuple):
-    key: str
-    name: str
-    """As it is written."""
-    weight: float
-    is_pair: bool = False
-
-
-def _terms(sentence: str) -> Iterator[_Term]:
-    """The content words of a sentence, and the pairs of neighbouring ones."""
+def _terms(sentence: str) -> Iterator[tuple[str, str, float]]:
+    """The content words of a sentence, and the pairs of neighbouring ones: key, as it is written, weight of a use."""
     stop_words = load_stop_words("english")
-    before: _Term | None = None
+    before: tuple[str, str] | None = None
     before_end = 0
     for match in _TERM.finditer(sentence):
-        word = match[0]
-        key = word.casefold()
+        word, key = match[0], match[0].casefold()
         runs = split_words(word)[1]
-        yield from (_Term(pair, pair, 1.0) for run in runs for pair in windows(run, 2))
-        is_dull = len(word) < _SHORTEST_WORD or key in stop_words or key in _FILLERS or _DULL.search(word)
-        if runs or is_dull:
+        yield from ((pair, pair, 1.0) for pair in pairs(runs))
+        if runs or len(word) < _SHORTEST_WORD or key in stop_words or key in _FILLERS or _DULL.search(word):
             before = None
             continue
         is_special = _SPECIAL.search(word) or (word[0].isupper() and sentence[: match.start()].strip(_BEFORE_FIRST))
-        name = word.rsplit("/", 1)[-1] if len(word) > _LONGEST_NAME else word
-        term = _Term(key, name if is_special else key, _SPECIAL_WEIGHT if is_special else 1.0)
-        yield term
+        name = (word.rsplit("/", 1)[-1] if len(word) > _LONGEST_NAME else word) if is_special else key
+        yield key, name, _SPECIAL_WEIGHT if is_special else 1.0
         if before and sentence[before_end : match.start()] == " ":
-            yield _Term(f"{before.key} {key}", f"{before.name} {term.name}", _PAIR_WEIGHT, is_pair=True)
-        before, before_end = term, match.end()
-
-
-def _keys(text: str) -> list[str]:
-    words, runs = split_words(text)
-    return [*words, *itertools.chain.from_iterable(windows(run, 2) for run in runs)]
+            yield f"{before[0]} {key}", f"{before[1]} {name}", _PAIR_WEIGHT
+        before, before_end = (key, name), match.end()

@@ -17,7 +17,7 @@ from jinja2 import PackageLoader, StrictUndefined, select_autoescape
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from lcm.checks import check_range
-from lcm.compaction.summarizer.truncate import NOTHING_TO_SUMMARISE, cut
+from lcm.compaction.summarizer.chain import NOTHING_TO_SUMMARISE, cut
 from lcm.errors import LcmError, ModelError, UnansweredError, UnrecordedReplyError
 from lcm.javascript import trim
 from lcm.protocols.models import LanguageModel

@@ -1,16 +1,219 @@
-"""The source of a summary as what it is made of: who said what and when, sentence by sentence."""
+"""The source of a summary as what it is made of: who said what and when, and what each sentence is for."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from lcm.compaction.facts.done import BEFORE
-from lcm.compaction.sentences import sentences
-from lcm.compaction.summarizer.blocks import named_block
-from lcm.compaction.summarizer.file_operations import FILES
+from lcm.compaction.facts.done import BEFORE, FILES
+from lcm.compaction.guidance.clauses import modalities
 from lcm.compaction.summarizer.footer import FOOTER
-from lcm.compaction.summarizer.kinds import ERROR, NO_ERROR, TOOL, Kind, is_user, kind_of
+from lcm.text import is_cjk, load_stop_words, sentences, words_in
+
+Kind = Literal["rule", "instruction", "decision", "open question", "error", "change", "look", "plain", "filler"]
+
+IMPORTANCE: dict[Kind, float] = {
+    "rule": 4.0,
+    "instruction": 0.6,
+    "decision": 0.6,
+    "open question": 0.8,
+    "error": 0.6,
+    "change": 0.5,
+    "look": -0.3,
+    "plain": 0.0,
+    "filler": -1.0,
+}
+"""What a sentence gains by its kind; a rule more than all else together."""
+
+TOOL = "tool"
+"""Who speaks where a line says what a tool did."""
+
+ERROR = re.compile(
+    r"\b(?:error|exception|traceback|fatal|panic|failed|failure|cannot|could not|couldn't|not found|no such file|"
+    r"denied|undefined|unexpected|refused|timed? ?out|aborted)\b|\w(?:Error|Exception)\b|^\s*(?:×|✗|✖|FAIL|E  )",
+    re.IGNORECASE,
+)
+"""A line of a program's output that says that something went wrong."""
+
+NO_ERROR = re.compile(r"\b(?:0|no) (?:errors?|failed|failures?)\b|\bNo fixes applied\b", re.IGNORECASE)
+"""A line that names errors only to say that there were none."""
+
+_USER = re.compile(r"(?:user|human)|.*\((?:user|human)\)", re.IGNORECASE)
+_ASSISTANT = re.compile(r"(?:assistant|ai|gpt|model|agent)|.*\(assistant\)", re.IGNORECASE)
+_DECISION = re.compile(
+    r"\b(?:decided|decision|agreed|we(?:'ll| will) (?:go with|use|keep)|(?:let's|let us) (?:go with|use|keep|stick)|"
+    r"going with|instead of|settled on|root cause|the (?:fix|problem|issue|cause|bug) (?:is|was)|turns out)\b",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"\b(?:open question|todo|to do:|fixme|unresolved|still (?:need|needs|open|failing|to)|not yet|remaining|"
+    r"next steps?|blocked (?:by|on))\b",
+    re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r"(?:(?:ok(?:ay)?|alright|sure|great|perfect|good (?:catch|point|thinking)|right|yes|no|done|thanks?|thank you|"
+    r"got it|excellent|hi|hello)\b[\s,.!:;]*)+|"
+    r"(?:(?:ok(?:ay)?|alright|sure|great|perfect|good|now|next|then|also|first|finally|and|so)\b[\s,]*)*"
+    r"(?:let me|let's|i'll|i will|i need to|i'm going to|we can now|now)\s"
+    r"(?!.*\b(?:because|instead|never|always)\b).*[:.]|"
+    r"(?:now|next)\b.*:|\(no output\)|here(?:'s| is| are)\b.*:",
+    re.IGNORECASE,
+)
+_CHANGED = re.compile(
+    r"(?:wrote|edited|deleted|renamed|moved|created) |ran `(?:cd \S+ && )?(?:git (?:commit|add|push|checkout|merge)|"
+    r"rm|mv|cp) |"
+    r"(?:update|cancel|book|send|create|delete|add|remove|modify|exchange|return|transfer|set|insert|submit)_"
+)
+_LOOKED = re.compile(
+    r"(?:read|get|search|list|find|look|fetch|query|calculate|think|view|open|goto|scroll)(?:_|\b)|"
+    r"ran `(?:cd \S+ && )?(?:ls|cat|head|tail|find|grep|rg|wc|pwd|tree|sed -n|git (?:status|log|diff|show))\b",
+    re.IGNORECASE,
+)
+_FROM_NOW_ON = re.compile(r"\b(?:from (?:now|here) on|going forward)\b", re.IGNORECASE)
+_MAY_RULE = re.compile(  # what follows is read clause by clause, which takes milliseconds
+    r"\b(?:always|never|every|only|must|should|have to|has to|need to|needs to|make sure|ensure|avoid|prefer|stop|"
+    r"do not|don'?t|no|whenever|remember|required?|allowed|forbidden|without|please|keep|use|reject|focus)\b",
+    re.IGNORECASE,
+)
+_SHORT_CHARACTERS = 12  # "wow", "go on"; as many of CJK are a sentence
+_FAILED = re.compile(r": (?:failed\b|exit code -?[1-9])")
+
+
+def is_user(speaker: str) -> bool:
+    """Say whether a speaker is the person whom an assistant serves."""
+    return _USER.fullmatch(speaker) is not None
+
+
+def is_assistant(speaker: str) -> bool:
+    return _ASSISTANT.fullmatch(speaker) is not None
+
+
+def kind_of(text: str, speaker: str) -> Kind:
+    """Say what one sentence is for.
+
+    A rule is what guidance reads as one in a user's words; a user's other sentences are instructions, as long as
+    nobody says that they are pasted.
+
+    Args:
+        text: without its speaker.
+        speaker: as the source names him; empty where it does not.
+    """
+    if speaker == TOOL:
+        done: Kind = "change" if _CHANGED.match(text) else "look" if _LOOKED.match(text) else "plain"
+        return "error" if _FAILED.search(text) else done
+    if _FILLER.fullmatch(text) and (is_user(speaker) or is_assistant(speaker)):
+        return "filler"
+    if is_user(speaker):
+        is_short = text.isascii() and len(text) < _SHORT_CHARACTERS and not text.endswith("?")
+        return "rule" if is_rule(text) else "filler" if is_short else "instruction"
+    if not is_assistant(speaker):
+        return "plain"
+    if text.endswith(":"):  # what it announces stands on further lines
+        return "filler"
+    return "open question" if _OPEN.search(text) else "decision" if _DECISION.search(text) else "plain"
+
+
+def is_user_rule(text: str) -> bool:
+    """Say whether a sentence of a user is for `kind_of` a rule."""
+    return is_rule(text) and not _FILLER.fullmatch(text)
+
+
+def may_hold_rule(text: str) -> bool:
+    """Say whether a text holds a word that a rule has; no sentence of one without is a rule."""
+    return bool(_MAY_RULE.search(text) or _FROM_NOW_ON.search(text))
+
+
+def is_rule(text: str) -> bool:
+    """Say whether a sentence of a user obliges or forbids from now on: as guidance reads it, or in these very words."""
+    if _FROM_NOW_ON.search(text):
+        return True
+    return bool(_MAY_RULE.search(text)) and any(modality != "permitted" for modality in modalities(text))
+
+
+_LANGUAGES = {
+    "py": "Python", "python": "Python", "ts": "TypeScript", "tsx": "TypeScript", "typescript": "TypeScript",
+    "js": "JavaScript", "jsx": "JavaScript", "mjs": "JavaScript", "javascript": "JavaScript", "rs": "Rust",
+    "rust": "Rust", "go": "Go", "java": "Java", "kt": "Kotlin", "c": "C", "h": "C", "cpp": "C++", "cc": "C++",
+    "cs": "C#", "rb": "Ruby", "ruby": "Ruby", "php": "PHP", "swift": "Swift", "sh": "shell", "bash": "shell",
+    "shell": "shell", "zsh": "shell", "console": "shell", "sql": "SQL", "html": "HTML", "css": "CSS", "json": "JSON",
+    "jsonl": "JSON", "yaml": "YAML", "yml": "YAML", "toml": "TOML", "md": "Markdown", "markdown": "Markdown",
+    "xml": "XML", "diff": "diff", "patch": "diff", "txt": "text",
+}  # fmt: skip
+_DEFINED = re.compile(
+    r"^[ \t]*(?:\d+[:|][ \t]*)?(?:(?:export|default|pub(?:lic)?(?:\([a-z]+\))?|abstract|async|declare|static|private)"
+    r"[ \t]+)*(?:def|class|function|interface|type|enum|struct|trait|impl|fn|func|module|"
+    r"const(?=[ \t]+\w+[ \t]*=[ \t]*(?:async\b|\()))[ \t*]+(?P<name>[A-Za-z_$][\w$]*)",
+    re.MULTILINE,
+)
+_HEADING = re.compile(r"^#{1,3}[ \t]+(?P<title>\S[^\n]{0,60})", re.MULTILINE)
+_DIFFED = re.compile(r"^(?:\+\+\+ (?:b/)?|diff --git a/\S+ b/)(?P<path>[^\s\n]+)", re.MULTILINE)
+_TREE_LINE = re.compile(r"[│├└]|^[ \t]*[|+`]--")
+_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
+_LISTED = re.compile(r"^[ \t]*[\w.@~+-]*[/.][\w./@~+-]+/?[ \t]*$")
+_STATEMENT = re.compile(r"[;{}]\s*$|^\s*(?:const|let|var|return|if|for|while|import|from|#include)\b|\w\(.*\)$")
+_MOST_NAMES = 5
+_TELLING = 0.5  # of the lines
+
+
+def named_block(lines: Sequence[str], language: str = "") -> str:
+    """A block of lines in a few words: `Python, 120 lines: defines X, Y`.
+
+    Args:
+        lines: at least one.
+        language: as a fence or the ending of a file's name tells it; may be empty.
+    """
+    text = "\n".join(lines)
+    count = f"{len(lines)} line{'s' if len(lines) > 1 else ''}"
+    known = _LANGUAGES.get(language.casefold().lstrip("."), "")
+    if known == "diff" or text.startswith("diff --git") or "\n@@ " in text:
+        return _with(f"diff, {count}", "", [match["path"] for match in _DIFFED.finditer(text)])
+    if _are(_TREE_LINE, lines):
+        return _with(f"tree, {count}", "", [re.sub(r"^[\s│├└─|+`-]+", "", line).split("  ")[0] for line in lines])
+    if _are(_ROW, lines):
+        return _with(f"table, {count}", "", [cell.strip(" *") for cell in lines[0].strip(" |").split("|")])
+    if (keys := _json_keys(text)) is not None:
+        return _with(f"JSON, {count}", "keys", keys)
+    if known == "Markdown" or (not known and len(_HEADING.findall(text)) > 1):
+        return _with(f"Markdown, {count}", "", [match["title"].rstrip() for match in _HEADING.finditer(text)])
+    names = [match["name"] for match in _DEFINED.finditer(text)]
+    if not names and _are(_LISTED, lines):
+        return _with(f"list, {count}", "", [line.strip() for line in lines])
+    is_code = bool(names) or _are(_STATEMENT, lines)
+    return _with(f"{known or ('code' if is_code else 'output')}, {count}", "defines", names)
+
+
+def language_of(path: str) -> str:
+    """The ending of a file's name, if it names a language."""
+    ending = path.rsplit(".", 1)[-1].casefold() if "." in path else ""
+    return ending if ending in _LANGUAGES else ""
+
+
+def _with(kind: str, verb: str, names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(name for name in names if name.strip()))
+    shown = ", ".join(distinct[:_MOST_NAMES]) + (" …" if len(distinct) > _MOST_NAMES else "")
+    return f"{kind}: {verb} {shown}".replace(":  ", ": ") if shown else kind
+
+
+def _are(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:
+    """Whether so many lines are alike that they tell what a block is."""
+    said = [line for line in lines if line.strip()]
+    return bool(said) and sum(pattern.search(line) is not None for line in said) >= _TELLING * len(said)
+
+
+def _json_keys(text: str) -> list[str] | None:
+    bare = text.strip()
+    if bare[:1] not in ("{", "["):
+        return None
+    try:
+        value = json.loads(bare)
+    except (RecursionError, ValueError):
+        return None
+    while isinstance(value, list) and value:
+        value = value[0]
+    return list(value) if isinstance(value, dict) else []
+
 
 FURTHER = "  "
 """What a summary writes before a further line of a turn."""
@@ -300,3 +503,14 @@ def _is_code(line: str) -> bool:
 def _is_prose(sentence: str) -> bool:
     is_marked = len(_CODE_MARK.findall(sentence)) > _CODE_MARK_SHARE * len(sentence)
     return not is_marked and not sentence.endswith(_CODE_ENDS)
+
+
+def content_words(text: str) -> tuple[int, list[str]]:
+    """Count the words of a text, and give the distinct ones that are no English stop words and no single letters.
+
+    Neighbouring CJK characters count as a word two by two.
+    """
+    stop_words = load_stop_words("english")
+    found = words_in(text)
+    told = [word for word in found if is_cjk(word) or (len(word) > 1 and word not in stop_words)]
+    return len(found), list(dict.fromkeys(told))

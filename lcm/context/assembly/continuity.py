@@ -23,9 +23,7 @@ from lcm.context.assembly.parts import (
     entry,
     first_fit,
     header,
-    line_text,
     longest_prefix,
-    message_text,
 )
 from lcm.context.assembly.shown_items import AHEAD, ShownItems, cleaned, pruned, texts
 from lcm.protocols.context import ContextRequest
@@ -190,8 +188,20 @@ class _Packed(NamedTuple):
         return sum(one.charged for one in self.shown)
 
 
+class _Tail(NamedTuple):
+    """The newest turns as contexts of one budget show them."""
+
+    ids: Sequence[str]
+    """Of their messages."""
+    shown: Sequence[_Worded]
+    messages: Sequence[RuntimeMessage]
+    """As a model is sent them; none where they are shown as entries."""
+    left_out: Mapping[str, LeftOut]
+    """What stands before them in the conversation."""
+
+
 class _Packing:
-    """One conversation, packed for one ask after another."""
+    """One conversation, packed for one ask after another. What asks of one budget share is made once."""
 
     def __init__(self, rules: Continuity, items: Sequence[Message | Summary], authored: Sequence[AuthoredNode]) -> None:
         self._rules = rules
@@ -212,6 +222,9 @@ class _Packing:
         self._soft_prices = prices[len(hard) :]
         self._hard_tokens = [price.shown for price in prices[: len(hard)]]
         self._shared: dict[tuple[int, bool], Shares] = {}
+        self._tails: dict[tuple[int, bool], _Tail] = {}
+        self._said: dict[MemoryText, MemoryText] = {}
+        """What was recalled before: many asks recall the same."""
 
     def shared(self, budget_tokens: int, is_dream: bool) -> tuple[TailTurns, Shares]:
         """The turns that a tail may hold, and the budget as it is shared out."""
@@ -228,22 +241,18 @@ class _Packing:
     def context(self, ask: ContextRequest) -> Context:
         is_dream = asks_for_dreams(ask.prompt) and (self._is_code or any(one.kind == "dream" for one in ask.recalled))
         turns, shares = self.shared(ask.budget_tokens, is_dream)
-        tail = range(shares.tail.recent, len(turns))
-        tail_ids = [turns.messages[place].message_id for place in tail]
-        recalled = self._recalled(ask, is_dream, shares, tail_ids)
-        said, words = turns.agent_messages(shares.tail.recent)
-        hard, soft = self._hard, self._soft[: shares.soft]
-        recent = [self._turn(turns, place, words.get(place, "")) for place in tail]
+        tail = self._tail(turns, shares.tail.recent, is_dream)
+        recalled = self._recalled(ask, is_dream, shares, tail.ids)
+        hard, soft, recent, said = self._hard, self._soft[: shares.soft], tail.shown, tail.messages
         notes = _notes(shares, recalled) | {"base_turns": len(turns) - shares.tail.base}
         if self._is_twice:
             base = shares.tail.base - shares.tail.recent
             injected = [*hard, *recent[base:], *soft, *recent[:base], *recalled.shown]
-            said = [{"role": "system", "content": message_text(one.memory)} for one in injected]
+            said = [{"role": "system", "content": one.memory.as_message} for one in injected]
             notes["injection_order"] = [one.item.item_id for one in injected]
         in_header = [*hard, *soft, *(recent if self._is_twice else ()), *recalled.shown]
         shown = [one.item for one in (*hard, *soft, *recent, *recalled.shown)]
         tokens = sum(item.tokens for item in shown)
-        in_tail, before = {*tail_ids}, LeftOut("dreams" if is_dream else "tail")
         return Context(
             items=tuple(shown),
             tokens=tokens,
@@ -251,11 +260,21 @@ class _Packing:
             messages=tuple(said),
             system_note=header([one.memory for one in in_header], shares.degraded),
             evicted=len(self._ids) - len(recent),
-            left_out={name: before for name in self._ids if name not in in_tail}
-            | _not_recalled(recalled, shares, tokens),
+            left_out={**tail.left_out, **_not_recalled(recalled, shares, tokens)},
             is_degraded=bool(shares.degraded) or shares.exceeds(tokens),
             notes=notes,
         )
+
+    def _tail(self, turns: TailTurns, first: int, is_dream: bool) -> _Tail:
+        if (first, is_dream) not in self._tails:
+            ids = [message.message_id for message in turns.messages[first:]]
+            messages, words = turns.agent_messages(first)
+            shown = [self._turn(turns, place, words.get(place, "")) for place in range(first, len(turns))]
+            left_out = dict.fromkeys(self._ids, LeftOut("dreams" if is_dream else "tail"))
+            for shown_id in ids:
+                left_out.pop(shown_id, None)
+            self._tails[first, is_dream] = _Tail(ids, shown, messages, left_out)
+        return self._tails[first, is_dream]
 
     def _recalled(self, ask: ContextRequest, is_dream: bool, shares: Shares, tail_ids: Collection[str]) -> _Packed:
         """Pack an answer, best first: rules, what ranking found, what was recovered; for a question about dreams
@@ -297,7 +316,7 @@ class _Packing:
     def _prefix(self, ones: Sequence[Recalled], budget_tokens: float, *, is_guidance: bool = False) -> _Packed:
         if not ones:
             return _Packed()
-        shown = [_remembered(one, is_guidance=is_guidance) for one in ones]
+        shown = [self._remembered(one, is_guidance=is_guidance) for one in ones]
         if is_guidance:
             prices = self._pricing.prices("elevated_guidance", shown, counted=[one.tokens for one in ones])
         else:
@@ -313,7 +332,7 @@ class _Packing:
     def _recovered(self, ask: ContextRequest, ones: Sequence[Recalled], budget_tokens: float, before: int) -> _Packed:
         if not ones:
             return _Packed()
-        shown = [_remembered(one, is_recovered=True) for one in ones]
+        shown = [self._remembered(one, is_recovered=True) for one in ones]
         # No label gets longer than the one it is priced with: what does not fit only moves the others up.
         prices = self._pricing.prices("recalled_memories", shown, before=max(before, 1))
         packed = [price.packed for price in prices]
@@ -332,6 +351,14 @@ class _Packing:
         left_out = {one.document_id: LeftOut("passed over") for one in ones}
         left_out |= {ones[place].document_id: LeftOut("share", packed[place], room_left) for place in order}
         return _Packed(chosen, left_out)
+
+    def _remembered(self, one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
+        role = one.role
+        if not role and one.kind in SPOKEN_KINDS and one.scope_class == "durable":
+            role = "user"
+        tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
+        said = MemoryText(tier, one.text_with_related, role, one.created_at)
+        return self._said.setdefault(said, said)
 
     def _last_instant(self) -> datetime:
         newest_first = (message.created_at for message in reversed(self._turns.messages))
@@ -362,7 +389,7 @@ class _Packing:
         return _Worded(item, shown, price.shown)
 
     def _text(self, one: MemoryText) -> str:
-        return message_text(one) if self._is_twice else line_text(one)
+        return one.as_message if self._is_twice else one.as_line
 
 
 def _distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[Recalled]:
@@ -373,14 +400,6 @@ def _distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[
         if not is_shown and one.document_id not in seen:
             seen.add(one.document_id)
             yield one
-
-
-def _remembered(one: Recalled, *, is_guidance: bool = False, is_recovered: bool = False) -> MemoryText:
-    role = one.role
-    if not role and one.kind in SPOKEN_KINDS and one.scope_class == "durable":
-        role = "user"
-    tier: ContextTier = "guidance" if is_guidance else "recovered" if is_recovered else "recalled"
-    return MemoryText(tier, one.text_with_related, role, one.created_at)
 
 
 def _words(one: Recalled) -> tuple[str, tuple[str, ...] | str]:

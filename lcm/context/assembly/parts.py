@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from lcm.checks import check_range
@@ -191,7 +192,6 @@ _NOTICE = (
 )
 _OWN_TAGS = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join((*SECTIONS, 'entry'))})\b)", re.IGNORECASE)
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-_ATTRIBUTE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
 _SECTION_OF: dict[ContextTier, Section] = {
@@ -200,8 +200,9 @@ _SECTION_OF: dict[ContextTier, Section] = {
 }  # fmt: skip
 
 
-class MemoryText(NamedTuple):
-    """A text of the memory as a context shows it, with its context tier."""
+@dataclass(frozen=True)
+class MemoryText:
+    """A text of the memory as a context shows it, with its context tier. It is worded once."""
 
     context_tier: ContextTier
     text: str
@@ -209,25 +210,23 @@ class MemoryText(NamedTuple):
     """Who said it; empty where that is not known."""
     said_at: datetime | None = None
 
+    @cached_property
+    def as_message(self) -> str:
+        """What a message of its own says of it: authored text as it is, everything else as an entry."""
+        if self.context_tier in ("hard", "soft"):
+            return self.text
+        return entry(self.text, self.role, "session" if self.context_tier == "tail" else "recalled")
+
+    @cached_property
+    def as_line(self) -> str:
+        """What its section says of it: guidance, too, word for word."""
+        return verbatim(self.text) if self.context_tier in ("hard", "soft", "guidance") else self.as_message
+
 
 def entry(text: str, role: str, source: Source) -> str:
     """Wrap what somebody said; nothing in it can close the wrapper. `role` is that of a user or assistant, or none."""
     told = role if role in ("user", "assistant") else "unknown"
-    return f'<entry role="{told.translate(_ATTRIBUTE)}" source="{source}">{text.translate(_TEXT)}</entry>'
-
-
-def message_text(one: MemoryText) -> str:
-    """What a message of its own says of it: authored text as it is, everything else as an entry."""
-    if one.context_tier in ("hard", "soft"):
-        return one.text
-    return entry(one.text, one.role, "session" if one.context_tier == "tail" else "recalled")
-
-
-def line_text(one: MemoryText) -> str:
-    """What its section says of it: guidance, too, word for word."""
-    if one.context_tier in ("hard", "soft", "guidance"):
-        return verbatim(one.text)
-    return message_text(one)
+    return f'<entry role="{told}" source="{source}">{text.translate(_TEXT)}</entry>'
 
 
 def sections(shown: Sequence[MemoryText]) -> dict[Section, list[str]]:
@@ -249,7 +248,7 @@ def verbatim(text: str) -> str:
 
 
 def _line(section: Section, number: int, one: MemoryText) -> str:
-    return f"[{LABELS[section]}{number}] {line_text(one)}\n"
+    return f"[{LABELS[section]}{number}] {one.as_line}\n"
 
 
 def opening(section: Section) -> str:
@@ -297,7 +296,7 @@ class Pricing:
             counted: the tokens that its author counted, of each; 0 = he did not. Read where it is shown twice.
         """
         if self._is_twice:
-            messages = self._estimator.count([message_text(one) for one in ones])
+            messages = self._estimator.count([one.as_message for one in ones])
             bare = self._estimator.count([one.text for one in ones])
             told = counted or [0] * len(ones)
             return [Price(own or said, raw) for own, said, raw in zip(told, messages, bare, strict=True)]

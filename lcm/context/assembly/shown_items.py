@@ -6,7 +6,7 @@ one turn are joined, are ours.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -121,20 +121,24 @@ def _without_repeated_calls(messages: Sequence[PairedMessage]) -> dict[int, Pair
     """By their places the messages that stay: each id is called once, by nobody who was broken off."""
     called: set[str] = set()
     standing: dict[int, PairedMessage] = {}
-    for place, recorded in enumerate(messages):
-        placed = _reasoning_first(recorded)
-        blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
+    for place, placed in enumerate(map(_reasoning_first, messages)):
         kept: list[Any] = []
+        blocks = blocks_in(placed.message) if placed.message["role"] == "assistant" else ()
         for block in blocks:
-            call_id = call_id_of(block) if isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES else ""
+            call_id = _called_by(block)
             if not call_id or not (_is_broken_off(placed) or call_id in called):
                 kept.append(block)
-                called |= {call_id} if call_id else set()
+                called.add(call_id)
         if len(kept) == len(blocks):
             standing[place] = placed
         elif says_something(kept):
             standing[place] = placed._replace(message={**placed.message, "content": kept})
     return standing
+
+
+def _called_by(block: object) -> str:
+    """The id that a block of an assistant calls; empty where it is no call, or one without an id."""
+    return call_id_of(block) if isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES else ""
 
 
 def says_something(blocks: Sequence[Any]) -> bool:
@@ -294,8 +298,9 @@ class ShownItems:
 
     def make(self, places: Sequence[int]) -> None:
         """Make what is still to be made of these items, in one go."""
-        whole = {one for place in places for one in (place, *self._pieces(place))}
-        self._show(sorted(whole - self._shown.keys()))
+        alone: tuple[int, ...] = ()  # the pieces of one answer are counted together
+        pieces = (self._replies[place].places if place in self._replies else alone for place in places)
+        self._show(sorted({*places, *chain.from_iterable(pieces)} - self._shown.keys()))
 
     def naming_calls(self, call_ids: Collection[str], stop: int) -> Iterator[int]:
         """The places before `stop` of the messages that call or answer one of these ids, the last first."""
@@ -349,7 +354,7 @@ class ShownItems:
             item = self.items[place]
             if price is not None and isinstance(item, Message):
                 bare, images[at] = without_images(item)
-                texts[at] = _costed(runtime_messages(bare)) if images[at] else texts[at]
+                texts[at] = "\n".join(map(costed_text, runtime_messages(bare))) if images[at] else texts[at]
         counted = zip(places, self._estimator.count(texts), images, strict=True)
         counts = {place: count + (price or 0) * some for place, count, some in counted}
         if isinstance(self._estimator, TakesRecorded):
@@ -357,10 +362,6 @@ class ShownItems:
                 shares = self._estimator.shares(reply.tokens, [counts[place] for place in reply.places])
                 counts |= zip(reply.places, shares, strict=True)
         return list(counts.values())
-
-    def _pieces(self, place: int) -> tuple[int, ...]:
-        """The places of the answer that a message is a piece of, which are counted together."""
-        return self._replies[place].places if place in self._replies else ()
 
     def _placed(self, place: int) -> tuple[PairedMessage, ...]:
         item = self.items[place]
@@ -377,10 +378,6 @@ class ShownItems:
             said = [referred(message, results) for message in said]
         turn = turn_of(item)
         return tuple(PairedMessage(message, ((place, number),), turn) for number, message in enumerate(said))
-
-
-def _costed(messages: Sequence[RuntimeMessage]) -> str:
-    return "\n".join(map(costed_text, messages))
 
 
 def _replies(items: Sequence[Message | Summary]) -> dict[int, Reply]:
@@ -403,14 +400,20 @@ def pruned(chosen: Sequence[PairedMessage], tail: int, shown: ShownItems, rules:
     else:
         results = {result_id_of(placed.message) for placed in chosen}
         stand = [placed if placed.pieces[0][0] >= tail else _with_calls(placed, results) for placed in chosen]
-    kept = map(_with_blocks, stand)
-    return [placed for placed in kept if placed.message["role"] != "assistant" or placed.message["content"]]
+    kept = []
+    for placed in stand:
+        content, is_answer = placed.message["content"], placed.message["role"] == "assistant"
+        if is_answer and content and isinstance(content, str):
+            placed = placed._replace(message={**placed.message, "content": [{"type": "text", "text": content}]})
+        if content or not is_answer:
+            kept.append(placed)
+    return kept
 
 
 def cleaned(kept: Sequence[PairedMessage], rules: LosslessRules) -> list[PairedMessage]:
     """Join the pieces of each turn, leave out what says nothing by the rules of 0.15.3, and pair calls with results."""
     turns = _turns(kept)
-    return paired([*_saying_something(turns)] if rules == "0.15" else [*turns], rules)
+    return paired([*_saying_something(turns)] if rules == "0.15" else turns, rules)
 
 
 def texts(standing: Iterable[PairedMessage], kept: Iterable[PairedMessage]) -> dict[int, str]:
@@ -438,13 +441,11 @@ def _saying_something(messages: Iterable[PairedMessage]) -> Iterator[PairedMessa
         content = placed.message["content"]
         if placed.message["role"] == "assistant":
             content = [block for block in blocks_in(placed.message) if not is_blank(block)]
-        is_said = says_something(content) if placed.message["role"] == "assistant" else _has_words(content)
+            is_said = says_something(content)
+        else:
+            is_said = bool(trim(content) if isinstance(content, str) else content)
         if is_said:
             yield placed._replace(message={**placed.message, "content": content})
-
-
-def _has_words(content: str | Sequence[Any]) -> bool:
-    return bool(trim(content) if isinstance(content, str) else content)
 
 
 def _with_calls(placed: PairedMessage, call_ids: Collection[str]) -> PairedMessage:
@@ -452,32 +453,18 @@ def _with_calls(placed: PairedMessage, call_ids: Collection[str]) -> PairedMessa
     message = placed.message
     if message["role"] != "assistant" or isinstance(message["content"], str):
         return placed
-    blocks = [block for block in message["content"] if not _is_call(block) or call_id_of(block) in call_ids]
+    blocks = [block for block in message["content"] if (called := _called_by(block)) in call_ids or not called]
     return placed if len(blocks) == len(message["content"]) else placed._replace(message={**message, "content": blocks})
 
 
-def _is_call(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in AGENT_CALL_TYPES and bool(call_id_of(block))
-
-
-def _with_blocks(placed: PairedMessage) -> PairedMessage:
-    message = placed.message
-    if message["role"] != "assistant" or not isinstance(message["content"], str) or not message["content"]:
-        return placed
-    return placed._replace(message={**message, "content": [{"type": "text", "text": message["content"]}]})
-
-
-def _turns(kept: Iterable[PairedMessage]) -> Iterable[PairedMessage]:
-    waiting: PairedMessage | None = None
+def _turns(kept: Iterable[PairedMessage]) -> list[PairedMessage]:
+    whole: list[PairedMessage] = []
     for placed in kept:
-        if waiting is not None and waiting.turn and waiting.turn == placed.turn:
-            content = [*waiting.message["content"], *placed.message["content"]]
-            waiting = PairedMessage(
-                {**waiting.message, "content": content}, (*waiting.pieces, *placed.pieces), placed.turn
+        if whole and placed.turn and whole[-1].turn == placed.turn:
+            before = whole.pop()
+            content = [*before.message["content"], *placed.message["content"]]
+            placed = PairedMessage(
+                {**before.message, "content": content}, (*before.pieces, *placed.pieces), placed.turn
             )
-        else:
-            if waiting is not None:
-                yield waiting
-            waiting = placed
-    if waiting is not None:
-        yield waiting
+        whole.append(placed)
+    return whole

@@ -59,10 +59,12 @@ def variables(table: Table, document: Mapping[str, Any], by_variable: Mapping[st
     found = {}
     for row in table.rows:
         value = by_variable.get(row.path, at(document, row.path))
-        if row.environment and value is not ABSENT:
-            text = _text(value)
-            if text is not None:
-                found[row.environment] = text
+        if not row.environment or value is ABSENT:
+            continue
+        if not isinstance(value, list):
+            found[row.environment] = value if isinstance(value, str) else json.dumps(value)
+        elif not any("," in item for item in value):
+            found[row.environment] = ",".join(value)
     return found
 
 
@@ -162,7 +164,9 @@ def unusable(env: Mapping[str, str]) -> list[str]:
 
 def from_environment(row: Row, env: Mapping[str, str]) -> Any:
     """What a setting's variable says; None where it is not set or cannot be used."""
-    read = _FROM_TEXT[row.from_text or _kind(row.schema)]
+    schema = row.schema
+    kind = "enum" if "enum" in schema else schema.get("items", schema)["type"] + "s" * ("items" in schema)
+    read = _FROM_TEXT[row.from_text or kind]
     values = (read(env[name]) for name in (row.environment, row.older_environment) if name in env)
     return next((value for value in values if value is not None and is_usable(row, value)), None)
 
@@ -196,29 +200,9 @@ def provider(provider: object, model: object) -> dict[str, str] | None:
     return {"provider": trim(provider), "model": trim(model)}
 
 
-def _kind(schema: Mapping[str, Any]) -> str:
-    return "enum" if "enum" in schema else str(schema.get("items", schema)["type"] + "s" * ("items" in schema))
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, list):
-        return None if any("," in item for item in value) else ",".join(value)
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def _providers(text: str) -> list[dict[str, str]] | None:
     named = (part.partition("/") for part in listed(text))
     return [one for name, _, model in named if (one := provider(name, model))] or None
-
-
-def _leading_int(text: str) -> int | None:
-    found = _LEADING_INT.match(trim(text))
-    return int(found[0]) if found else None
-
-
-def _leading_float(text: str) -> float | None:
-    found = _LEADING_FLOAT.match(trim(text))
-    return _plain(float(found[0])) if found else None
 
 
 def _plain(number: float) -> float | None:
@@ -230,8 +214,8 @@ def _plain(number: float) -> float | None:
 _FROM_TEXT: Mapping[str, Callable[[str], Any]] = {
     "boolean": lambda text: text == "true",
     "enum": lambda text: trim(text).lower() or None,
-    "integer": _leading_int,
-    "number": _leading_float,
+    "integer": lambda text: int(found[0]) if (found := _LEADING_INT.match(trim(text))) else None,
+    "number": lambda text: _plain(float(found[0])) if (found := _LEADING_FLOAT.match(trim(text))) else None,
     "objects": lambda text: None,
     "providers": _providers,
     "string": trim,
@@ -261,13 +245,14 @@ _TEXTS = {
     "ollamaUrl": "SUMMARIZER_ENDPOINT",
     "summarizerEndpoint": "SUMMARIZER_ENDPOINT",  # likewise
 }
-_NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "embeddingDimensions": ("EMBEDDING_DIMENSIONS", lambda number: number > 0),
-    "gatingTechNorm": ("GATING_TECH_NORM", lambda number: number > 0),
-    "ingestionGateThreshold": ("GATING_THRESHOLD", lambda number: number >= 0),
-    "gatingCentroidK": ("GATING_CENTROID_K", lambda number: number > 0),
-    "lifecycleJournalMaxEntries": ("LIFECYCLE_JOURNAL_MAX_ENTRIES", lambda number: number > 0),
+_NUMBERS = {
+    "embeddingDimensions": "EMBEDDING_DIMENSIONS",
+    "gatingTechNorm": "GATING_TECH_NORM",
+    "ingestionGateThreshold": "GATING_THRESHOLD",
+    "gatingCentroidK": "GATING_CENTROID_K",
+    "lifecycleJournalMaxEntries": "LIFECYCLE_JOURNAL_MAX_ENTRIES",
 }
+"""Above 0; the threshold may be 0."""
 _WEIGHTS = ("w1c", "w2c", "w3c", "w1t", "w2t", "w3t")
 
 
@@ -283,8 +268,8 @@ def daemon_environment(config: Mapping[str, Any]) -> dict[str, str]:
             found[name] = value
     if isinstance(is_normal := config.get("embeddingNormalize"), bool):
         found["EMBEDDING_NORMALIZE"] = "true" if is_normal else "false"
-    for key, (name, is_usable) in _NUMBERS.items():
-        if _is_number(value := config.get(key)) and is_usable(value):
+    for key, name in _NUMBERS.items():
+        if _is_number(value := config.get(key)) and (value > 0 or (value == 0 and name == "GATING_THRESHOLD")):
             found[name] = stringify(value)
     if isinstance(weights := config.get("gatingWeights"), Mapping):
         for key in _WEIGHTS:

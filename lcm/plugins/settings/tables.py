@@ -108,10 +108,6 @@ class Row:
         """A value for people; of a secret, three asterisks."""
         return "***" if is_secret(self.path) and value is not ABSENT else json.dumps(value, ensure_ascii=False)
 
-    @property
-    def is_whole(self) -> bool:
-        return self.schema.get("type") == "integer"
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -275,11 +271,6 @@ def tidy(value: float) -> float:
     return int(rounded) if float(rounded).is_integer() else rounded
 
 
-def _placeholder(variable: str | None) -> Any:
-    """The plugin's host puts the value of a variable in the place of `${NAME}`, so that no key is ever written down."""
-    return ABSENT if variable is None else f"${{{variable}}}"
-
-
 def _variable(placeholder: Any) -> Any:
     found = _PLACEHOLDER.fullmatch(placeholder) if isinstance(placeholder, str) else None
     return found[1] if found else ABSENT  # a key itself is never read into a configuration
@@ -310,14 +301,6 @@ def _captures_assistant(roles: Any) -> bool:
     raise InexpressibleError("captureAssistant chooses between [user] and [user, assistant]")
 
 
-def _described(definitions: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: {} if text is None else {"description": text} for name, text in definitions.items()}
-
-
-def _descriptions(definitions: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry.get("description") for name, entry in definitions.items()}
-
-
 def _roots(paths: list[str]) -> list[str]:
     if any(character in path for path in paths for character in "*?["):
         raise InexpressibleError("the plugin's roots are folders, no globs")
@@ -346,7 +329,10 @@ _DEPTHS: Mapping[str, Callable[[float], int]] = {
 CONVERSIONS: Mapping[str, Conversion] = {
     "captures_assistant": Conversion(_captures_assistant, lambda is_on: ["user", "assistant"] if is_on else ["user"]),
     "depth": Conversion(same, _DEPTHS),
-    "descriptions": Conversion(_described, _descriptions),
+    "descriptions": Conversion(
+        lambda told: {name: {} if text is None else {"description": text} for name, text in told.items()},
+        lambda entries: {name: entry.get("description") for name, entry in entries.items()},
+    ),
     "eviction": Conversion(lambda eviction: eviction == _EVICTIONS[True], _EVICTIONS.__getitem__),
     "leaf_chunk": Conversion(lambda tokens: ABSENT if tokens == _BY_LEAF_CHUNK else _unless_null(tokens)),
     "milliseconds": Conversion(milliseconds, lambda milliseconds: milliseconds / 1000),
@@ -354,7 +340,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "neighbours": Conversion(lambda per_result: per_result or ABSENT),
     "pool_size": Conversion(_pool, lambda size: min(size, _MOST_CANDIDATES)),
     "roots": Conversion(_roots),
-    "secret": Conversion(_placeholder, _variable),
+    # The plugin's host puts the value of a variable in the place of `${NAME}`, so that no key is ever written down.
+    "secret": Conversion(lambda variable: ABSENT if variable is None else f"${{{variable}}}", _variable),
     "stage": Conversion(lambda stage: stage is not None, lambda is_on: ABSENT if is_on else None),
     "trimmed": Conversion(_trimmed),
     "unless_null": Conversion(_unless_null),
@@ -363,15 +350,10 @@ CONVERSIONS: Mapping[str, Conversion] = {
 """By the name that a file says under `convert`."""
 
 
-def _top_k(document: Mapping[str, Any]) -> float:
-    given: float = document.get("topK", 8)
-    return given
-
-
 DEFAULTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "coarse": lambda document: _coarse(_top_k(document)),
+    "coarse": lambda document: _coarse(document.get("topK", 8)),
     "leaf_chunk": lambda _: _BY_LEAF_CHUNK,
-    "second": lambda document: math.floor(_top_k(document)),
+    "second": lambda document: math.floor(document.get("topK", 8)),
     "unbounded": lambda _: None,  # no bound is a value of ours, and no value of the plugin's
 }
 """By the name that a file says under `default_by`: what the plugin takes within a document that does not set it."""
@@ -489,25 +471,13 @@ def _default(given: Any, told: Any, older: Mapping[str, str]) -> Any:
     """A value, or a function of the document."""
     if isinstance(told, str):
         return DEFAULTS[told]
-    if told is not None:
+    if told is not None:  # by the value of another setting, whose own default stands first
         ((path, by_value),) = told.items()
-        return _by_value(path, by_value)
-    return _first_of(tuple(older), given) if older else given
-
-
-def _by_value(path: str, by_value: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """What goes by another setting, whose own default stands first."""
-    first = next(iter(by_value))
-
-    def default(document: Mapping[str, Any]) -> Any:
-        value = at(document, path)
-        return by_value[first if value is ABSENT else value]
-
-    return default
-
-
-def _first_of(names: tuple[str, ...], default: Any) -> Callable[[Mapping[str, Any]], Any]:
-    return lambda document: next((value for name in names if (value := at(document, name)) is not ABSENT), default)
+        first = next(iter(by_value))
+        return lambda document: by_value[first if at(document, path) is ABSENT else at(document, path)]
+    if older:
+        return lambda document: next((one for name in older if (one := at(document, name)) is not ABSENT), given)
+    return given
 
 
 def _listed(keys: str | list[str]) -> list[str]:

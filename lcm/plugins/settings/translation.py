@@ -1,7 +1,7 @@
 """Our configuration as a plugin's, a plugin's as ours, and where two of ours differ, key by key."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,17 +28,12 @@ def reachable(config: Mapping[str, Any], root: str = "memory") -> tuple[str, ...
     found: list[str] = []
 
     def follow(node: Any) -> None:
-        if isinstance(node, Mapping):
-            for child in node.values():
-                follow(child)
-        elif isinstance(node, list):
-            for child in node:
-                follow(child)
-        elif isinstance(node, str):
-            for name in _REFERENCE.findall(node):
-                if name in config and name not in found:
-                    found.append(name)
-                    follow(config[name])
+        for child in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
+            follow(child)
+        for name in _REFERENCE.findall(node) if isinstance(node, str) else ():
+            if name in config and name not in found:
+                found.append(name)
+                follow(config[name])
 
     follow(config[root])
     return tuple(found)
@@ -53,7 +48,7 @@ def differences(key: str, ours: Any, theirs: Any) -> Iterator[Difference]:
     """
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         if ours.get("_target_") != theirs.get("_target_"):
-            yield Difference(key, _named(ours), _named(theirs))
+            yield Difference(key, _shown(ours), _shown(theirs))
             return
         for name in [*ours, *(name for name in theirs if name not in ours)]:
             yield from differences(f"{key}.{name}", ours.get(name, ABSENT), theirs.get(name, ABSENT))
@@ -61,14 +56,11 @@ def differences(key: str, ours: Any, theirs: Any) -> Iterator[Difference]:
         yield Difference(key, _shown(ours), _shown(theirs))
 
 
-def _named(node: Mapping[str, Any]) -> Any:
-    return str(node.get("_target_", dict(node))).rpartition(".")[2]
-
-
 def _shown(value: Any) -> Any:
+    """A value as it is; of a part, the name of its class."""
     if value is ABSENT:
         return "nothing"
-    return _named(value) if isinstance(value, Mapping) and "_target_" in value else value
+    return value["_target_"].rpartition(".")[2] if isinstance(value, Mapping) and "_target_" in value else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +91,9 @@ def written(
         choices: group -> choice -> what that choice holds, with its references; at least those that the table names.
     """
     result = ExportedSettings({})
-    for group, known in table.choices.items():
-        chosen = chosen_of(table, group, referring, choices)
-        if chosen is not None:
-            for path, value in _choice(known, chosen).settings.items():
+    for group in table.choices:
+        if (chosen := _chosen(table, group, referring, choices)) is not None:
+            for path, value in chosen.settings.items():
                 put(result.document, path, value)
     for row in table.rows:
         if row.keys and is_meant(table, row, referring, choices):
@@ -112,48 +103,42 @@ def written(
     return result
 
 
-def chosen_of(
-    table: Table,
-    group: str,
-    config: Mapping[str, Any],
-    choices: Mapping[str, Mapping[str, Mapping[str, Any]]],
-) -> str | None:
-    """Which of the choices that the plugin can make the configuration has made; None for another."""
-    node = config.get(group)
-    for choice in table.choices[group]:
-        if classes(node) == classes(choices[group][choice.name]):
-            return choice.name
-    return None
+def is_meant(table: Table, row: Row, config: Mapping[str, Any], choices: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a setting means anything where these choices are made."""
+    if row.needs is not None:
+        made = _chosen(table, row.needs[0], config, choices)
+        if made is None or made.name != row.needs[1]:
+            return False
+    return row.when is None or at(config, row.when[0]) == row.when[1]
 
 
-def classes(node: Any) -> Any:
+def _chosen(
+    table: Table, group: str, config: Mapping[str, Any], choices: Mapping[str, Mapping[str, Any]]
+) -> Choice | None:
+    """The choice that the configuration has made; None for one that the plugin cannot make."""
+    known, made = table.choices[group], _classes(config.get(group))
+    return next((one for one in known if _classes(choices[group][one.name]) == made), None)
+
+
+def _classes(node: Any) -> Any:
     """What a node is built of, without its settings."""
     if not isinstance(node, Mapping):
         return None
-    within = {name: classes(child) for name, child in node.items() if isinstance(child, Mapping)}
-    return node.get("_target_"), {name: child for name, child in within.items() if _has_class(child)}
-
-
-def is_meant(table: Table, row: Row, config: Mapping[str, Any], choices: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a setting means anything where these choices are made."""
-    if row.needs is not None and chosen_of(table, row.needs[0], config, choices) != row.needs[1]:
-        return False
-    return row.when is None or at(config, row.when[0]) == row.when[1]
+    within = {name: _classes(child) for name, child in node.items() if isinstance(child, Mapping)}
+    return node.get("_target_"), {name: child for name, child in within.items() if child != (None, {})}
 
 
 def _write(row: Row, config: Mapping[str, Any], result: ExportedSettings) -> None:
     key = row.keys[0].path
     ours = at(config, key)
-    if ours is ABSENT:
-        return
     try:
-        value = row.write(ours)
+        value = ABSENT if ours is ABSENT else row.write(ours)
     except InexpressibleError as error:
         result.refused[key] = str(error)
         return
     if value is ABSENT:
         return
-    if row.is_whole and isinstance(value, float) and value.is_integer():
+    if row.schema.get("type") == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
     if problem := misfit(value, row.schema):
         result.refused[key] = f"{row.path}: {problem}"
@@ -166,15 +151,6 @@ def _write(row: Row, config: Mapping[str, Any], result: ExportedSettings) -> Non
         put(result.document, row.switch, True)
     if row.without_effect:
         result.without_effect[key] = row.without_effect
-
-
-def _choice(known: Any, name: str) -> Choice:
-    found: Choice = next(choice for choice in known if choice.name == name)
-    return found
-
-
-def _has_class(skeleton: Any) -> bool:
-    return skeleton is not None and (skeleton[0] is not None or bool(skeleton[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,29 +179,39 @@ def read(table: Table, document: Mapping[str, Any], by_variable: Mapping[str, An
     """
     check(document, table.schema(), table.plugin)
     given: dict[str, Any] = {}
-    for source in (_leaves(table, document), by_variable or {}):
-        for path, value in source.items():
+    for path, value in ({row.path: at(document, row.path) for row in table.rows} | dict(by_variable or {})).items():
+        if value is not ABSENT:
             put(given, path, value)
     result = ImportedSettings({}, {})
-    rows = table.by_path
-    for group, known in table.choices.items():
-        _choose(table, group, known, given, result)
+    for group in table.choices:
+        _choose(table, group, given, result)
+    told = {path for known in table.choices.values() for choice in known for path in choice.settings}
+    obeyed = told | {row.switch for row in table.rows}
     for row in table.rows:
-        value = at(given, row.path)
-        is_given = value is not ABSENT
-        if is_given and not row.keys and not _is_obeyed(table, row.path):
-            if value != row.default_in(given):
+        value, default = at(given, row.path), row.default_in(given)
+        is_given, is_other = value is not ABSENT, value is not ABSENT and value != default
+        if is_given and not row.keys and row.path not in obeyed:
+            if is_other:
                 result.ignored[row.path] = row.no_key
             continue
         if is_given and row.without_effect:
             result.without_effect[row.path] = row.without_effect
         if is_given and row.needs is not None:
             result.choices.setdefault(*row.needs)
-        if row.switch and not rows[row.switch].is_on(given):
-            if is_given and value != row.default_in(given):
+        if row.switch and not table.by_path[row.switch].is_on(given):
+            if is_other:
                 result.ignored[row.path] = f"{row.switch} is off"
             continue
-        _read(row, value if is_given else row.default_in(given), is_given, given, result)
+        taken = value if is_given else default
+        if taken is ABSENT or (row.when is not None and not is_given):
+            continue
+        if row.when is not None:
+            result.values[row.when[0]] = row.when[1]
+        for key in row.keys:
+            if (ours := key.read(taken)) is not ABSENT:
+                result.values[key.path] = ours
+        if is_given and row.keys:
+            _tell_loss(row, value, given, result)
     return result
 
 
@@ -240,65 +226,32 @@ def applied(config: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]
     return config
 
 
-def _choose(
-    table: Table, group: str, known: Sequence[Choice], given: Mapping[str, Any], result: ImportedSettings
-) -> None:
-    rows = table.by_path
-    told = {path for choice in known for path in choice.settings}
-    stands = {path: _effective(rows[path], given) for path in told}
-    for choice in known:
-        if choice.settings and all(stands[path] == value for path, value in choice.settings.items()):
-            result.choices[group] = _made(table, group, choice, given, result)
-            return
-    for path in sorted(told):
-        if at(given, path) is not ABSENT:
-            options = " or ".join(repr(choice.settings[path]) for choice in known if path in choice.settings)
-            result.ignored[path] = f"no choice of {group} stands for it, as for {options}"
-
-
-def _made(table: Table, group: str, choice: Choice, given: Mapping[str, Any], result: ImportedSettings) -> str:
-    """The choice that a configuration really makes, being told to make another; tells where they differ."""
-    fallback = table.fallbacks.get(group)
-    if fallback is None or choice.name != fallback.choice or at(given, fallback.without) not in (ABSENT, ""):
-        return choice.name
-    for path, value in choice.settings.items():
-        shown = table.by_path[path].shown(value)
-        result.changed[path] = f"{shown} is taken as {group}={fallback.becomes}: {fallback.reason}"
-    return fallback.becomes
-
-
-def _effective(row: Row, given: Mapping[str, Any]) -> Any:
-    value = at(given, row.path)
-    return row.default_in(given) if value is ABSENT else value
-
-
-def _is_obeyed(table: Table, path: str) -> bool:
-    """Whether a setting without a key decides a choice, or whether others count."""
-    if any(path == row.switch for row in table.rows):
-        return True
-    return any(path in choice.settings for known in table.choices.values() for choice in known)
-
-
-def _read(row: Row, value: Any, is_given: bool, given: Mapping[str, Any], result: ImportedSettings) -> None:
-    if value is ABSENT or (row.when is not None and not is_given):
+def _choose(table: Table, group: str, given: Mapping[str, Any], result: ImportedSettings) -> None:
+    known, rows, fallback = table.choices[group], table.by_path, table.fallbacks.get(group)
+    told = sorted({path for choice in known for path in choice.settings})
+    stands = {path: rows[path].default_in(given) if at(given, path) is ABSENT else at(given, path) for path in told}
+    chosen = next((one for one in known if one.settings and one.settings.items() <= stands.items()), None)
+    if chosen is None:
+        for path in told:
+            if at(given, path) is not ABSENT:
+                options = " or ".join(repr(choice.settings[path]) for choice in known if path in choice.settings)
+                result.ignored[path] = f"no choice of {group} stands for it, as for {options}"
         return
-    if row.when is not None:
-        result.values[row.when[0]] = row.when[1]
-    for key in row.keys:
-        ours = key.read(value)
-        if ours is not ABSENT:
-            result.values[key.path] = ours
-    if is_given and row.keys:
-        _tell_loss(row, value, given, result)
+    result.choices[group] = chosen.name
+    if fallback is not None and chosen.name == fallback.choice and at(given, fallback.without) in (ABSENT, ""):
+        result.choices[group] = fallback.becomes
+        for path, value in chosen.settings.items():
+            why = f"{group}={fallback.becomes}: {fallback.reason}"
+            result.changed[path] = f"{rows[path].shown(value)} is taken as {why}"
 
 
 def _tell_loss(row: Row, value: Any, given: Mapping[str, Any], result: ImportedSettings) -> None:
     """Tell of a value that would not be written as it was given."""
-    key = row.keys[0]
+    key, because = row.keys[0], f": {row.lossy}" if row.lossy else ""
     ours = key.read(value)
     if ours is ABSENT:
         if value != row.default_in(given):
-            result.ignored[row.path] = f"{row.shown(value)} has no value of {key.path}{_because(row.lossy)}"
+            result.ignored[row.path] = f"{row.shown(value)} has no value of {key.path}{because}"
         return
     try:
         again = row.write(ours)
@@ -307,13 +260,4 @@ def _tell_loss(row: Row, value: Any, given: Mapping[str, Any], result: ImportedS
         return
     if again != value:
         taken = "nothing" if again is ABSENT else row.shown(again)
-        result.changed[row.path] = f"{row.shown(value)} is taken as {taken} in {key.path}{_because(row.lossy)}"
-
-
-def _because(reason: str) -> str:
-    return f": {reason}" if reason else ""
-
-
-def _leaves(table: Table, document: Mapping[str, Any]) -> dict[str, Any]:
-    found = {row.path: at(document, row.path) for row in table.rows}
-    return {path: value for path, value in found.items() if value is not ABSENT}
+        result.changed[row.path] = f"{row.shown(value)} is taken as {taken} in {key.path}{because}"

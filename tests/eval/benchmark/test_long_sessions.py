@@ -13,7 +13,7 @@ from eval.benchmark.timing import DisagreementError
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
-from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.context.assembly.lossless import Lossless
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator import Utf16Units

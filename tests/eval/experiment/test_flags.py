@@ -16,7 +16,7 @@ from eval.replay.workspace_replay import Replay
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.lossless import SWEEPS, Lossless
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
 from lcm.compaction.summary_documents import SearchableSummaries
 from lcm.compaction.work import NoCompaction
 from lcm.memory.conversation_compaction import WAITS
@@ -31,9 +31,7 @@ from lcm.retrieval.fusion import HybridScore
 from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.repetition import Diversity
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
 from lcm.token_estimator import Recorded, Utf16Units
 from tests.eval.tiny import tiny
 from tests.lcm.compaction.contexts import NOW, message

@@ -10,7 +10,7 @@ import pytest
 
 from eval.measures.survival import STATES, Survival
 from lcm.compaction.facts.ledger import Ledger
-from lcm.compaction.facts.statement import Kind
+from lcm.compaction.facts.reading import Kind
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.records.conversation import Transcript

@@ -21,7 +21,7 @@ from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
 from lcm.compaction.work import NoCompaction
 from lcm.errors import DatasetError, ModelError
 from lcm.protocols.compaction import Compaction

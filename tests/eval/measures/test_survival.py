@@ -20,8 +20,7 @@ from eval.measures.shown_facts import (
     whole_history,
 )
 from eval.measures.survival import STATES, SURVIVAL_SCHEMA, Survival
-from lcm.compaction.facts.ledger import Ledger
-from lcm.compaction.facts.standing import standings
+from lcm.compaction.facts.ledger import Ledger, standings
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.system import System

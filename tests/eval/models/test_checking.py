@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eval.models.checking import CLOSE_CALL_NATS, Agreement, agreement, sample_texts, texts_of
-from lcm.compaction.summarizer.t5_model import Window, WindowSummary
+from lcm.compaction.summarizer.t5 import Window, WindowSummary
 from lcm.errors import LcmError
 
 

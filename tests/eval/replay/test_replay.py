@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn, turns
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Event
 from lcm.records.query import Query

@@ -7,8 +7,8 @@ import pytest
 
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
-from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.summarizer.routed import Routed
+from lcm.compaction.summarizer.extractive import Centroid
+from lcm.compaction.summarizer.t5 import Routed
 from lcm.errors import AuthError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System

@@ -8,12 +8,10 @@ import pytest
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.clauses import ClauseRules
 from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
-from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.summarizer.chain import Chain
-from lcm.compaction.summarizer.extractive import Extractive
+from lcm.compaction.summarizer.chain import Chain, Truncate
+from lcm.compaction.summarizer.extractive import Centroid, Extractive
 from lcm.compaction.summarizer.llm import Llm
 from lcm.compaction.summarizer.t5 import T5
-from lcm.compaction.summarizer.truncate import Truncate
 from lcm.language_model.replies import NoModel
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.token_estimator import Utf16Units

@@ -12,8 +12,8 @@ from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.compaction.lossless.lossless import Lossless
-from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Truncate
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.errors import ModelError
 from lcm.memory.memory import Memory

@@ -307,7 +307,7 @@ CHANGED: Mapping[str, Any] = {
     **{f"session/{name}:ignore_patterns": ["agent:*:cron:**"] for name in SESSIONS},
     **{f"session/{name}:stateless_patterns": ["agent:*:subagent:**"] for name in SESSIONS},
     **{
-        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}
+        f"session/{name}:large_file_summarizer": {"_target_": "lcm.compaction.summarizer.chain.Truncate"}
         for name in SESSIONS
     },
     "session/default:bootstrap_max_tokens": 6000,
@@ -324,7 +324,7 @@ CHANGED: Mapping[str, Any] = {
         for path in ("dense:", "branches:branches.dense.", "branches:branches.speaker.branch.")
     },
     **{
-        f"source/{path}text_index": {"_target_": "lcm.retrieval.text_index.bm25s.Bm25s"}
+        f"source/{path}text_index": {"_target_": "lcm.retrieval.text_index.Bm25s"}
         for path in ("lexical:", "branches:branches.lexical.", "branches:branches.session.branch.")
     },
     **{f"source/{name}:pool_size": 7 for name in ("dense", "lexical", "recent", "shuffled")},

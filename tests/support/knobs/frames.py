@@ -188,7 +188,7 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
     "kinds/written": SERVER,
     "summarizer/extractive:code_share": {"summarizer.footer": False},
     "summarizer/llm": SERVER,
-    "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.compaction.summarizer.truncate.Truncate"}},
+    "summarizer/routed": {"summarizer.abstractive": {"_target_": "lcm.compaction.summarizer.chain.Truncate"}},
     # An unknown prefix makes the model of the tests unsure: what it was trained for it says in one way.
     "summarizer/t5:beams": {"summarizer.prefix": "the garden. "},
     "summarizer/t5:length_penalty": {"summarizer.prefix": "the garden. ", "summarizer.beams": 3},

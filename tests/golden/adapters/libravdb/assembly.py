@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from lcm.compaction.recent_tail import RecentTail, Turn
 from lcm.context.assembly.continuity import Continuity, entry_of
-from lcm.context.assembly.parts import MemoryText, Source, first_fit, longest_prefix, message_text, sections
+from lcm.context.assembly.parts import MemoryText, Source, first_fit, longest_prefix, sections
 from lcm.protocols.context import ContextRequest
 from lcm.protocols.models import TokenEstimator
 from lcm.records.context import ContextTier
@@ -103,7 +103,7 @@ def injected_content(case: dict[str, Any]) -> dict[str, Any]:
     messages = [_remembered(item, _message_tier(item["metadata"])) for item in case["items"]]
     shown = [_remembered(item, tier) for item in case["items"] for tier in _header_tiers(item["metadata"])]
     return {
-        "message_contents": [message_text(one) for one in messages],
+        "message_contents": [one.as_message for one in messages],
         "header_sections": [
             {"section": section, "entries": [_entry(one) for one in lines]}
             for section, lines in sections(shown).items()

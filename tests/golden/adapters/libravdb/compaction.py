@@ -13,7 +13,7 @@ from lcm.compaction.clustering import Clustering, partition
 from lcm.compaction.clustering import summary_record_id as id_of
 from lcm.compaction.quality import summary_quality as quality_of
 from lcm.compaction.recent_tail import Turn
-from lcm.compaction.summarizer.t5_model import T5Model, Window
+from lcm.compaction.summarizer.t5 import T5Model, Window
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
 from lcm.protocols.models import Vectors

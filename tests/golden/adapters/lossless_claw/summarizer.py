@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 from unittest import mock
 
+from lcm.compaction.summarizer.chain import requested_tokens
 from lcm.compaction.summarizer.llm import Llm, variant
-from lcm.compaction.summarizer.target_tokens import requested_tokens
 from lcm.javascript import utf16_length
 from lcm.records.summary import SummaryRequest
 from lcm.token_estimator import Utf16Units

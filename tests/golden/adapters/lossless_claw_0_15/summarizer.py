@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lcm.compaction.lossless.folding import press
-from lcm.compaction.summarizer.untrusted import harmless_beginning
+from lcm.compaction.summarizer.chain import harmless_beginning
 from lcm.compaction.work import run
 from lcm.javascript import utf16_length
 from lcm.records.summary import SummaryRequest

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.summarizer.routed import Routed
+from lcm.compaction.summarizer.extractive import Centroid
+from lcm.compaction.summarizer.t5 import Routed
 from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from tests.lcm.compaction.clustering.test_clustering import EMBEDDER, TALK, clustering, compacted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
-from lcm.compaction.summarizer.centroid import Centroid
+from lcm.compaction.summarizer.extractive import Centroid
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
 from lcm.protocols.compaction import Guidance, Summarizer

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.compaction.facts.finding import FINDERS, Spans, statements_in, statements_of
-from lcm.compaction.facts.reading import read_message, read_text
-from lcm.compaction.facts.statement import KINDS, Kind
+from lcm.compaction.facts.reading import KINDS, Kind, read_message, read_text
 from lcm.records.conversation import Message, Part
 
 FOUND: list[tuple[Kind, str, list[tuple[str, str]]]] = [

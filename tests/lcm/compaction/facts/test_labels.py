@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.compaction.facts.statement import KINDS
+from lcm.compaction.facts.reading import KINDS
 from tests.support.labelled_facts import SESSIONS, Half, agreement, labelled, pooled
 
 

@@ -25,7 +25,6 @@ def messages(said: Sequence[tuple[Role, str]]) -> list[Message]:
 def test_the_last_value_holds_and_the_former_one_is_kept() -> None:
     found = Ledger.of(messages(SAID)).facts["number", "request timeout time"]
     assert (found.value, found.former, found.message_ids) == ("60 s", ("30 s",), ("m4",))
-    assert found.is_changed
 
 
 def test_a_fact_that_is_said_again_stands_in_both_messages() -> None:

@@ -5,8 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.facts.ledger import Ledger
-from lcm.compaction.facts.standing import Standing, standings
+from lcm.compaction.facts.ledger import Ledger, Standing, standings
 from lcm.records.conversation import Message
 
 LINES = (

@@ -1,6 +1,6 @@
 """Code, trees, tables and output, named instead of quoted."""
 
-from lcm.compaction.summarizer.blocks import language_of, named_block
+from lcm.compaction.summarizer.passages import language_of, named_block
 
 NAMED = [
     ("def a():\n    pass\n\nclass B:\n    pass", "py", "Python, 5 lines: defines a, B"),

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from lcm.compaction.summarizer.chain import Chain, has_words
+from lcm.compaction.summarizer.chain import Chain, Truncate, has_words
 from lcm.compaction.summarizer.llm import Llm
-from lcm.compaction.summarizer.truncate import Truncate
 from lcm.errors import AuthError, LcmError, ModelError, UnrecordedReplyError
 from lcm.records.summary import SummaryRequest, SummaryResult
 from tests.support.language_models import Replying

@@ -1,6 +1,6 @@
 import pytest
 
-from lcm.compaction.summarizer.file_operations import NO_FILES, file_operations, files_line
+from lcm.compaction.facts.done import NO_FILES, file_operations, files_line
 from lcm.token_estimator import Utf16Units
 
 

@@ -1,9 +1,6 @@
 """What a sentence of a session is for."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from lcm.compaction.summarizer.kinds import _FROM_NOW_ON, _MAY_RULE, kind_of, may_hold_rule
+from lcm.compaction.summarizer.passages import kind_of
 
 KINDS = [
     ("Never commit to main without asking me.", "user", "rule"),
@@ -33,16 +30,3 @@ KINDS = [
 def test_a_sentence_is_told_by_its_words_and_its_speaker() -> None:
     wrong = [(text, speaker, kind_of(text, speaker)) for text, speaker, kind in KINDS if kind_of(text, speaker) != kind]
     assert wrong == []
-
-
-WORDS = [
-    "always", "never", "keep", "no", "don't", "dont", "do", "not", "have", "to", "need", "make", "sure", "from", "now",
-    "on", "here", "going", "forward", "requires", "keeper", "no_more", "Only", "u\u017fe", "notes", "é",
-]  # fmt: skip
-SAID = st.lists(st.sampled_from(WORDS), max_size=5)
-
-
-@given(SAID, st.sampled_from([" ", "-", ".", "'", "_", "\n"]))
-def test_words_tell_of_a_text_what_the_patterns_do(said: list[str], between: str) -> None:
-    text = between.join(said)
-    assert may_hold_rule(text) == bool(_MAY_RULE.search(text) or _FROM_NOW_ON.search(text))

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lcm.compaction.summarizer.centroid import Centroid
-from lcm.compaction.summarizer.routed import Routed
-from lcm.compaction.summarizer.t5 import T5
+from lcm.compaction.summarizer.extractive import Centroid
+from lcm.compaction.summarizer.t5 import T5, Routed
 from lcm.errors import AuthError, ModelError
 from lcm.records.summary import SummaryRequest
 from lcm.retrieval.embedder.hashing import Hashing

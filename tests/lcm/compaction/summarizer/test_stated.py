@@ -1,7 +1,7 @@
 """What sentences state, and what has changed since the summary before."""
 
+from lcm.compaction.summarizer.extractive import StatedFacts, stated_facts, with_changes
 from lcm.compaction.summarizer.passages import read_source
-from lcm.compaction.summarizer.selection import StatedFacts, stated_facts, with_changes
 
 BEFORE = "user: The port is 8080.\nuser: The limit is 5.\nuser: My favourite colour is blue."
 NOW = "user: The port is 9090.\nuser: The limit is 5.\nuser: The depth is 3.\nuser: The depth is 4."

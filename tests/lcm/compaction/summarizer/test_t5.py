@@ -8,10 +8,8 @@ from collections import Counter
 import pytest
 from tokenizers import Tokenizer
 
-from lcm.compaction.summarizer.chain import Chain
-from lcm.compaction.summarizer.t5 import T5
-from lcm.compaction.summarizer.t5_model import windows
-from lcm.compaction.summarizer.truncate import Truncate
+from lcm.compaction.summarizer.chain import Chain, Truncate
+from lcm.compaction.summarizer.t5 import T5, windows
 from lcm.errors import ModelError
 from lcm.records.summary import SummaryRequest
 from tests.support import tiny_t5 as toy

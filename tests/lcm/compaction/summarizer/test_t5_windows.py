@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from lcm.compaction.summarizer.t5_model import windows
+from lcm.compaction.summarizer.t5 import windows
 from tests.support import tiny_t5 as toy
 
 PREFIX = "summarize: "

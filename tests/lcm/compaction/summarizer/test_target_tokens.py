@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.summarizer.target_tokens import requested_tokens
+from lcm.compaction.summarizer.chain import requested_tokens
 
 TOKENS, TARGET = st.integers(0, 200_000), st.integers(1, 20_000)
 

@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.summarizer.truncate import Truncate, cut
+from lcm.compaction.summarizer.chain import Truncate, cut
 from lcm.javascript import first_units, utf16_length
 from lcm.records.summary import SummaryRequest
 

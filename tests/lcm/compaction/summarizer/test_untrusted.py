@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.compaction.summarizer.untrusted import OMITTED, harmless_beginning
+from lcm.compaction.summarizer.chain import OMITTED, harmless_beginning
 from lcm.records.summary import DIRECTIVE_MARK, FALLBACK_MARK
 from lcm.token_estimator import ScriptAware
 
@@ -59,7 +59,6 @@ def test_tokens_bound_the_words_with_their_mark(text: str, most: int) -> None:
 def test_units_bound_the_words_alone_and_mark_what_was_cut() -> None:
     assert harmless_beginning("abc", TOKENS, most_units=3) == "abc"
     assert harmless_beginning("ab cd", TOKENS, most_units=3) == f"ab\n{FALLBACK_MARK}"
-    assert harmless_beginning("abc", TOKENS, most_units=3, is_always_marked=True, mark="!") == "abc\n!"
 
 
 def test_a_mark_that_leaves_no_room_stands_alone() -> None:
