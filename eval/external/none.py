@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lcm.protocols.contract import Contract
 from eval.external.contract import Connection
 from lcm.errors import LcmError
 
@@ -11,7 +12,7 @@ from lcm.errors import LcmError
 class NoExternal:
     """Nothing is reached."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     @property
     def modules(self) -> Sequence[str]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, cast, runtime_checkable
 import numpy as np
 import polars as pl
 
+from lcm.protocols.contract import contract_of
 from eval.measures.measure import Direction, MemoryReading
 from eval.measures.noted_index import noted, way
 from eval.stopwatch import Stopwatch
@@ -152,7 +153,7 @@ class _TimedMemory:
         self._dense.seconds = self._lexical.seconds = 0.0
         start = time.perf_counter()
         vectors = None
-        if self._memory.system.ranking.needs_vectors:
+        if contract_of(self._memory.system.ranking).needs_vectors:
             vectors = self._embedder.embed([query.text], "query")
         embedded = time.perf_counter()
         self._memory.rank([query], vectors=vectors)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lcm.protocols.contract import contract_of
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import REPORT_TOKENS
 from eval.measures.names import SYSTEM_ARM
@@ -43,7 +44,7 @@ class SummaryQuality:
 
     def is_measured(self, system: System, dataset: Dataset) -> bool:
         """Whether the dataset has references of whole conversations, and the system makes summaries."""
-        is_wanted = self.target_tokens > 0 and not system.compaction.is_off
+        is_wanted = self.target_tokens > 0 and not contract_of(system.compaction).is_off
         return is_wanted and dataset.references["query_id"].null_count() > 0
 
     def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:

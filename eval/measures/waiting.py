@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from lcm.protocols.contract import contract_of
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry
 from eval.replay.per_turn import turns
@@ -53,11 +54,11 @@ class Waiting:
         return []
 
     def is_measured(self, system: System, dataset: Dataset) -> bool:
-        return not (system.scheduling.is_off or system.compaction.is_off)
+        return not (contract_of(system.scheduling).is_off or contract_of(system.compaction).is_off)
 
     def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
         """Take in every conversation twice: rows of `WAITING_SCHEMA`; none where it is not measured."""
-        if not isinstance(system.scheduling, Asynchronous) or system.compaction.is_off:
+        if not isinstance(system.scheduling, Asynchronous) or contract_of(system.compaction).is_off:
             return pl.DataFrame(schema=WAITING_SCHEMA)
         arms = {
             SYNCHRONOUS: replace(system, scheduling=replace(system.scheduling, hard_threshold=0.0)),

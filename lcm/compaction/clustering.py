@@ -216,7 +216,6 @@ class Clustering:
     prior_context_tokens: int = 96
     session_token_budget: int = 2000
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
-    is_off = False
 
     def __post_init__(self) -> None:
         check_range(self, "target_cluster_size", ge=1)

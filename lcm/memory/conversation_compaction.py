@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock, Thread
 
+from lcm.protocols.contract import contract_of
 from lcm.compaction.scheduling import Asynchronous, ReplayedClock, ReplayedSummarizer
 from lcm.compaction.window import PlannedWindow, StoredWindow
 from lcm.compaction.work import Clock, in_lockstep, resumed, run
@@ -213,7 +214,7 @@ class ConversationCompaction:
         self._fullest: dict[tuple[str, str], TriggerReading] = {}
         """By conversation and what was read."""
         self._background: BackgroundCompaction | None = None
-        if isinstance(system.scheduling, Asynchronous) and not system.compaction.is_off:
+        if isinstance(system.scheduling, Asynchronous) and not contract_of(system.compaction).is_off:
             self._background = BackgroundCompaction(
                 system.scheduling, system.compaction, system.token_estimator, store, incidents
             )

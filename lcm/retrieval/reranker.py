@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import polars as pl
 
+from lcm.protocols.contract import Contract
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.consent import refused_key
 from lcm.encoding import well_formed
@@ -49,7 +50,7 @@ _OTHER_SCORE_KEYS = ("relevance_score", "score")
 class NoReranker:
     """The rows as they are, all of them."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame
@@ -178,8 +179,7 @@ class Cosine:
     """How many candidates of a query are kept; None = all."""
     score_weight: float = 0.7
     cosine_weight: float = 0.3
-    reads_unit_scores = True
-    needs_vectors = True
+    contract = Contract(reads_unit_scores=True, needs_vectors=True)
 
     def __post_init__(self) -> None:
         check_window(self.window)
@@ -241,7 +241,7 @@ class CrossEncoder:
     threads: int | None = None
     """None = one a processor. Scores do not depend on it."""
     _session: Lazy[Session] = field(default_factory=Lazy, init=False, repr=False, compare=False)
-    reads_unit_scores = True
+    contract = Contract(reads_unit_scores=True)
 
     def __post_init__(self) -> None:
         check_window(self.window)
@@ -323,8 +323,7 @@ class Remote:
     """
 
     is_online: ClassVar[bool] = True
-    reads_unit_scores: ClassVar[bool] = True
-    needs_vectors: ClassVar[bool] = True
+    contract: ClassVar[Contract] = Contract(reads_unit_scores=True, needs_vectors=True)
     blend: Blend
     fallback: Cosine
     provider: Provider = "jina"

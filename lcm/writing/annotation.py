@@ -21,6 +21,7 @@ from typing import Any, Literal
 import polars as pl
 import yaml
 
+from lcm.protocols.contract import Contract
 from lcm.checks import check_choice
 from lcm.encoding import well_formed
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
@@ -31,7 +32,7 @@ from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, UNKNOWN_IMPORTANCE
 class NoAnnotation:
     """Rates nothing."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def annotate(self, candidates: Sequence[Candidate], said_at: Sequence[datetime]) -> list[Candidate]:
         return list(candidates)

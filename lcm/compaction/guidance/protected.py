@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import yaml
 
+from lcm.protocols.contract import Contract
 from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.protocols.models import Embedder, Vectors
@@ -75,7 +76,7 @@ class PhraseRules(Protocol):
 class NoGuidance:
     """No message is protected: compaction folds whatever was said."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]

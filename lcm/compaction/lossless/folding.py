@@ -15,6 +15,7 @@ from itertools import count, islice
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+from lcm.protocols.contract import contract_of
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals, summary_id, totals_of
 from lcm.compaction.lossless.planning import (
@@ -346,7 +347,7 @@ class Folding(CompactionProgress):
         window, guidance = self.window, self.settings.guidance
         ids = [entry.item_id for entry in self.totals[start:stop]]
         ids = ids[: next((place for place, one in enumerate(ids) if one in self.hot), None)]
-        if getattr(guidance, "is_off", False):
+        if contract_of(guidance).is_off:
             return start + len(ids)
         if unread := [one for one in ids if not {f"rule {one}", f"no rule {one}"} & window.attempted]:
             found = guidance.shards(window.messages(unread), window.conversation_id, self.now, incidents=self.incidents)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 import numpy as np
 from rapidfuzz.distance import LCSseq
 
+from lcm.protocols.contract import Contract
 from lcm.checks import check_keys, check_range, check_weights
 from lcm.clock import EPOCH, format_instant
 from lcm.encoding import well_formed
@@ -37,7 +38,7 @@ from lcm.writing.new_document import shown_words
 class AdmitAll:
     """Every candidate passes, and no score is given."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def assess(
         self,
@@ -350,8 +351,7 @@ class Amac:
     conversation_chars: int = 8000
     """UTF-16 units from the end of the conversation that confidence looks at."""
     utility: Utility = field(default_factory=FixedUtility)
-    is_off = False
-    reads = ("category",)
+    contract = Contract(reads=("category",))
 
     def __post_init__(self) -> None:
         check_keys(self, weights=FEATURES, type_priors=MEMORY_CATEGORIES)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lcm.protocols.contract import Contract
 from lcm.checks import check_choice, check_range
 from lcm.protocols.columns import numbers_of
 from lcm.protocols.models import Vectors
@@ -118,7 +119,7 @@ class Diversity:
 
     similarity_threshold: float = 0.85
 
-    compares_vectors: ClassVar[bool] = True
+    contract: ClassVar[Contract] = Contract(compares_vectors=True)
 
     def __post_init__(self) -> None:
         check_range(self, "similarity_threshold", ge=-1, le=1)
