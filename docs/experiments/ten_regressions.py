@@ -41,8 +41,8 @@ from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.frames import best_first, places
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import branch, merge
-from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.source.candidates import merge
+from lcm.retrieval.source.indexes import dense_branch
 from lcm.writing.admission.amac import AdmitAll
 from pipelines.config import composition
 from pipelines.steps import reporting
@@ -182,7 +182,7 @@ class SilentWords:
     asks = INDEXES
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
-        return merge(dense_branch(batch, 1000), branch([], "bm25", "lexical_rank"), batch)
+        return merge(batch, dense_branch(batch, 1000))
 
 
 @dataclass(frozen=True, slots=True)

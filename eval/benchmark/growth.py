@@ -22,8 +22,7 @@ from lcm.records.conversation import Transcript
 from lcm.records.document import Document
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Bm25s, Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store

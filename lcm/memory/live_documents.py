@@ -23,6 +23,7 @@ from lcm.records.document import DEFAULT_RATING, TURN_KINDS, Document
 from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.retrieval.indexing import best_places
 from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
+from lcm.store.documents import count_unrated
 from lcm.store.store import Store
 from lcm.writing.admission.intake import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
 
@@ -30,8 +31,6 @@ _PRODUCTS = 1 << 22
 """That are made at once at most: 16 MiB."""
 _QUERIES = 256
 """Candidates at once at most: each is multiplied alone with the documents that came since."""
-_SANITISED = {"importance": DEFAULT_RATING, "confidence": DEFAULT_RATING}
-"""What takes the place of a rating that is no number."""
 _MOST_CHUNKS = 32
 """Pieces that the frame may lie in before they are made one."""
 _MILLISECOND = timedelta(milliseconds=1)
@@ -237,9 +236,8 @@ class DocumentTimeline:
     """The rows of documents by `valid_from`, ties in the order of adding."""
 
     def __init__(self, documents: pl.DataFrame) -> None:
-        """Begin with these; ratings that are no number, which only a foreign hand can store, are replaced."""
-        self.frame, self.sanitised = _sanitised(documents)
-        """Every row, and how many had such ratings."""
+        self.frame = documents
+        """Every row."""
         self.ids: set[str] = set(documents["document_id"])
         self.scopes: set[str] = set(documents["scope"].unique())
         self._counted: tuple[pl.DataFrame | None, Instants, Instants] = None, np.empty(0, int), np.empty(0, int)
@@ -252,7 +250,7 @@ class DocumentTimeline:
         Returns:
             The rows that are new, and whether all of them came to stand behind those that were there.
         """
-        new, _ = _sanitised(changed)
+        new = changed
         if not self.ids.isdisjoint(new["document_id"]):
             is_new = pl.Series([document_id not in self.ids for document_id in new["document_id"]])
             new, ended = new.filter(is_new), new.filter(~is_new).select("document_id", "invalidated_at")
@@ -278,20 +276,30 @@ class DocumentTimeline:
         instant = (at - EPOCH) // _MILLISECOND
         return int(np.searchsorted(starts, instant, "right")), int(np.searchsorted(ends, instant, "right"))
 
-    def of(self, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """Every document of these scopes, None = all: those that have ended too."""
-        return _of_scopes(self.frame, scopes)
+    def is_all(self, documents: pl.DataFrame) -> bool:
+        """Whether some of the documents are all that there are, so that the indexes hold nothing else."""
+        return len(documents) == len(self.frame)
+
+    def told_apart(self, scopes: Sequence[str] | None) -> Sequence[str] | None:
+        """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
+        return None if scopes is None or self.scopes.issubset(scopes) else scopes
+
+    def of(self, scopes: Sequence[str] | None, documents: pl.DataFrame | None = None) -> pl.DataFrame:
+        """Every document of these scopes, None = all, or some of them: those that have ended too."""
+        found, scopes = self.frame if documents is None else documents, self.told_apart(scopes)
+        return found if scopes is None else found.filter(pl.col("scope").is_in(list(scopes)))
 
     def visible(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents of these scopes that stood then."""
+        """The documents of these scopes that stood then, oldest first."""
         begun, ended = self.moment(at)
         documents = self.frame.head(begun)
         if ended:
             documents = documents.filter(pl.col("invalidated_at").is_null() | (pl.col("invalidated_at") > at))
-        return _of_scopes(documents, scopes)
+        return self.of(scopes, documents)
 
     def folded(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents of messages of these scopes that had ended by then without another in their place."""
+        """The documents of messages of these scopes that had ended by then without another in their place: they stand
+        behind a summary."""
         begun, ended = self.moment(at)
         if not ended:
             return self.frame.clear()
@@ -300,27 +308,11 @@ class DocumentTimeline:
             pl.col("kind").is_in(TURN_KINDS),
             ~pl.col("document_id").is_in(documents["supersedes"].drop_nulls().implode()),
         )
-        return _of_scopes(folded, scopes)
+        return self.of(scopes, folded)
 
     def note_use(self, use: pl.DataFrame) -> None:
         """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
         self.frame = self.frame.update(use, on="document_id", include_nulls=True)
-
-
-def _of_scopes(documents: pl.DataFrame, scopes: Sequence[str] | None) -> pl.DataFrame:
-    return documents if scopes is None else documents.filter(pl.col("scope").is_in(list(scopes)))
-
-
-def _sanitised(documents: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The documents without ratings that are no number, and how many had such."""
-    if all(np.isfinite(documents[name].to_numpy()).all() for name in _SANITISED):  # what is null is no number there
-        return documents, 0
-    broken = ~pl.all_horizontal(pl.col(*_SANITISED).is_finite().fill_null(False))
-    count: int = documents.select(broken.sum()).item()
-    return documents.with_columns(
-        pl.when(pl.col(name).is_finite()).then(name).otherwise(default).alias(name)
-        for name, default in _SANITISED.items()
-    ), count
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,10 +347,12 @@ class LiveDocuments:
         self.incidents = incidents
         self.version = store.written_elsewhere()
         """Rises when another process has written to the file, and this one has taken that in."""
-        self._timeline = DocumentTimeline(store.documents())
-        if broken := self._timeline.sanitised:
-            _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", broken)
-            self.incidents["ratings that are no number"] += broken
+        self.timeline = DocumentTimeline(store.documents())
+        with store.reading() as connection:
+            unrated = count_unrated(connection)
+        if unrated:
+            _log.warning("%d documents had ratings that are no number: %s stands in for them", unrated, DEFAULT_RATING)
+            self.incidents["ratings that are no number"] += unrated
         self._comparison: tuple[Sequence[str] | None, ComparisonSet] | None = None
         self._kept: tuple[pl.DataFrame | None, dict[Hashable, Any]] = None, {}
         self.derived: dict[Hashable, Any] = {}
@@ -368,31 +362,11 @@ class LiveDocuments:
     @property
     def frame(self) -> pl.DataFrame:
         """Every document by `valid_from`, those that have ended too; columns as the store names them."""
-        return self._timeline.frame
+        return self.timeline.frame
 
     def text_index(self, scopes: Sequence[str] | None) -> TextIndex:
         """The text index over the documents of these scopes; None = all."""
         return self.indexes.text_index(scopes, self.frame)
-
-    def moment(self, asked_at: datetime) -> tuple[int, int]:
-        """How many documents had begun and how many had ended then: views of equal moments and scopes are equal."""
-        return self._timeline.moment(asked_at)
-
-    def told_apart(self, scopes: Sequence[str] | None) -> Sequence[str] | None:
-        """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
-        return None if scopes is None or self._timeline.scopes.issubset(scopes) else scopes
-
-    def visible(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents that stood then, of the scopes that may be read (None = all), oldest first."""
-        return self._timeline.visible(asked_at, self.told_apart(scopes))
-
-    def folded(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """Those of messages that had ended by then without another in their place: they stand behind a summary."""
-        return self._timeline.folded(asked_at, self.told_apart(scopes))
-
-    def is_all(self, documents: pl.DataFrame) -> bool:
-        """Whether some of the documents are all that there are, so that the indexes hold nothing else."""
-        return len(documents) == len(self.frame)
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What `make` makes of the documents: made once for a key, while no document changes and few others are asked
@@ -415,7 +389,7 @@ class LiveDocuments:
     def comparison_set(self, readable: Sequence[str] | None) -> ComparisonSet:
         """What a writer compares new documents with, to grow by them: the documents of the scopes that it can read."""
         if self._comparison is None or self._comparison[0] != readable:
-            documents = self._timeline.of(readable)
+            documents = self.timeline.of(readable)
             vectors = self.indexes.vector_index.vectors_of(documents["document_id"].to_list())
             self._comparison = readable, ComparisonSet(documents, vectors, self.store.document, readable)
         return self._comparison[1].branch()
@@ -434,7 +408,7 @@ class LiveDocuments:
 
     def note_use(self, use: pl.DataFrame) -> None:
         """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
-        self._timeline.note_use(use)
+        self.timeline.note_use(use)
         if self._comparison is not None:
             self._comparison[1].reread(use["document_id"].to_list())
 
@@ -448,11 +422,11 @@ class LiveDocuments:
         if version == self.version:
             return
         timeline = DocumentTimeline(self.store.documents())
-        if gone := len(self._timeline.ids - timeline.ids):
+        if gone := len(self.timeline.ids - timeline.ids):
             raise StoreError(f"another process has removed {gone} documents from the workspace: open it again")
-        new = timeline.frame.filter(~pl.col("document_id").is_in(list(self._timeline.ids)))
+        new = timeline.frame.filter(~pl.col("document_id").is_in(list(self.timeline.ids)))
         windows = self.indexes.embed(embedded_texts(new))
-        self._timeline, self._comparison = timeline, None
+        self.timeline, self._comparison = timeline, None
         self.indexes.add(new, windows)
         self.version = version
 
@@ -461,7 +435,7 @@ class LiveDocuments:
         ids = [name for change in changes for name in (*change.windows, *change.changed_ids)]
         if not ids:
             return
-        new, is_behind = self._timeline.take_in(self.store.documents(ids))
+        new, is_behind = self.timeline.take_in(self.store.documents(ids))
         for change in changes:
             part = new if len(changes) == 1 else new.filter(pl.col("document_id").is_in(list(change.windows)))
             windows = [change.windows[document_id] for document_id in part["document_id"]]

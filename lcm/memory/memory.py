@@ -481,7 +481,7 @@ class Memory:
         for query in queries:
             answers.append(self.rank([query], acted=acted))
             used = answers[-1]["document_id"].head(reinforcement.recalled).to_list()
-            readable = self.live.visible(query.asked_at, readable_scopes(query, self.system.scopes))
+            readable = self.live.timeline.visible(query.asked_at, readable_scopes(query, self.system.scopes))
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
             self.live.note_use(use)

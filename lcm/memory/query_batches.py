@@ -45,8 +45,8 @@ def query_batches(
     by_session = not live.frame["is_durable"].all()
     for position, query in enumerate(queries):
         session = (query.session_id, query.conversation_id) if by_session else None
-        moment, about_dreams = live.moment(query.asked_at), asks_for_dreams(query.text)
-        seen = _told_scopes(query, rules), live.told_apart(readable_scopes(query, rules))
+        moment, about_dreams = live.timeline.moment(query.asked_at), asks_for_dreams(query.text)
+        seen = _told_scopes(query, rules), live.timeline.told_apart(readable_scopes(query, rules))
         key = (moment, *seen, query.only_category, query.shown_message_ids, session, about_dreams)
         groups.setdefault(key, []).append(position)
     return [
@@ -126,7 +126,7 @@ def _batch(
     """Queries of one moment, with the same scopes and category, that are shown the same, and all about dreams or
     none; of one session too, where some documents are not durable. `key` is all of this."""
     first = queries[0]
-    readable = live.told_apart(readable_scopes(first, rules))
+    readable = live.timeline.told_apart(readable_scopes(first, rules))
     documents, turns, allowed = live.kept(key, lambda: _seen(live, first, readable))
     return Batch(
         queries=asked_frame(queries),
@@ -134,7 +134,7 @@ def _batch(
         documents=documents,
         allowed=allowed,
         vector_index=live.indexes.vector_index,
-        text_index=live.text_index(None if live.is_all(documents) else readable),
+        text_index=live.text_index(None if live.timeline.is_all(documents) else readable),
         document_vectors=live.indexes.vector_index.vectors_of,
         embedding_error=error,
         incidents=live.incidents,
@@ -149,7 +149,7 @@ def _seen(
     live: LiveDocuments, first: Query, readable: Sequence[str] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, tuple[str, ...] | None]:
     """The documents and turns that queries like the first are answered from, and the ids that the indexes may give."""
-    found = pl.concat([live.visible(first.asked_at, readable), live.folded(first.asked_at, readable)])
+    found = pl.concat([live.timeline.visible(first.asked_at, readable), live.timeline.folded(first.asked_at, readable)])
     documents = in_sight(found, first.text)
     if first.only_category is not None:
         documents = documents.filter(category=category_named(first.only_category) or first.only_category)
@@ -170,7 +170,7 @@ def _seen(
         )
         turns = pl.concat([turns, documents.filter(~pl.col("is_durable") & ~own)])
         documents = documents.filter(pl.col("is_durable") | own)
-    allowed = None if live.is_all(documents) else tuple(documents["document_id"].to_list())
+    allowed = None if live.timeline.is_all(documents) else tuple(documents["document_id"].to_list())
     return documents, None if turns.is_empty() else turns, allowed
 
 

@@ -12,7 +12,7 @@ from functools import wraps
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from filelock import FileLock
 
@@ -259,37 +259,28 @@ class Store:
         """Write much in few transactions, with no log beside the file that grows as it does."""
         return nullcontext() if self._locks is None else without_log(self._connection)
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """One transaction, and the connection for the functions of `lcm.store` that work inside it.
 
         Raises:
             StoreError: if a row is not as it was written: no JSON, or no instant, where there must be one.
         """
-        try:
-            with transaction(self._connection):
-                yield self._connection
-        except _UNREADABLE as error:
-            raise self._damaged(error) from error
+        return self._lent("IMMEDIATE")
 
-    def _damaged(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"the store {self._path} is damaged: a row is not as it was written ({error}); `lcm doctor {self._path}` "
-            "tells which"
-        )
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend the connection likewise for several reads of one state; it must not be written through."""
+        return self._lent("DEFERRED")
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for several reads of one state; it must not be written through.
-
-        Raises:
-            StoreError: if a row is not as it was written: no JSON, or no instant, where there must be one.
-        """
+    def _lent(self, mode: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[sqlite3.Connection]:
         try:
-            with transaction(self._connection, "DEFERRED"):
+            with transaction(self._connection, mode):
                 yield self._connection
         except _UNREADABLE as error:
-            raise self._damaged(error) from error
+            raise StoreError(
+                f"the store {self._path} is damaged: a row is not as it was written ({error}); `lcm doctor "
+                f"{self._path}` tells which"
+            ) from error
 
     @classmethod
     def copied_from(cls, path: Path) -> Self:

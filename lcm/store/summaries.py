@@ -16,7 +16,7 @@ from lcm.errors import StoreError
 from lcm.records.conversation import LargeFile
 from lcm.records.summary import Summary
 from lcm.store.conversations import conversation_row
-from lcm.store.sqlite import INSTANT, LISTED, add_row, column, frame, value
+from lcm.store.sqlite import INSTANT, LISTED, add_row, column, frame, selected, value
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "summary_id": pl.String(),
@@ -159,17 +159,13 @@ def undocumented(connection: sqlite3.Connection) -> list[str]:
 
 def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     """Read `SUMMARY_SCHEMA`, in the order of making."""
-    read = connection.execute(
-        """
-        SELECT s.summary_id, c.session_key, s.kind, s.depth, s.token_count, s.earliest_at, s.latest_at,
-               s.descendant_count, s.descendant_token_count, s.source_message_token_count,
-               (SELECT count(*) FROM summary_messages l WHERE l.summary_id = s.summary_id)
-                 + (SELECT count(*) FROM summary_parents p WHERE p.summary_id = s.summary_id),
-               s.model, s.level, s.method, s.confidence, s.created_at
-        FROM summaries s JOIN conversations c USING (conversation_id) ORDER BY s.rowid
-        """
-    )
-    return frame(read, SUMMARY_SCHEMA)
+    sources = """
+        (SELECT count(*) FROM summary_messages l WHERE l.summary_id = s.summary_id)
+          + (SELECT count(*) FROM summary_parents p WHERE p.summary_id = s.summary_id)
+    """
+    columns = selected(SUMMARY_SCHEMA, {"conversation_id": "c.session_key", "sources": sources}, "s")
+    of = "FROM summaries s JOIN conversations c USING (conversation_id) ORDER BY s.rowid"
+    return frame(connection.execute(f"SELECT {columns} {of}"), SUMMARY_SCHEMA)
 
 
 def edge_frame(connection: sqlite3.Connection, conversation: int) -> pl.DataFrame:
@@ -223,14 +219,9 @@ def last_detail(connection: sqlite3.Connection, conversation: int, event: str) -
 
 def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     """Read `COMPACTION_SCHEMA`: what compaction did, in order."""
-    read = connection.execute(
-        """
-        SELECT c.session_key, e.happened_at, e.event, e.level, e.method, e.tokens_before, e.tokens_after, e.summary_id,
-               e.detail
-        FROM compaction_events e JOIN conversations c USING (conversation_id) ORDER BY e.event_id
-        """
-    )
-    return frame(read, COMPACTION_SCHEMA)
+    columns = selected(COMPACTION_SCHEMA, {"conversation_id": "c.session_key"}, "e")
+    of = "FROM compaction_events e JOIN conversations c USING (conversation_id) ORDER BY e.event_id"
+    return frame(connection.execute(f"SELECT {columns} {of}"), COMPACTION_SCHEMA)
 
 
 def _decoded(conversation_id: str, row: dict[str, Any], sources: Mapping[str, tuple[str, ...]]) -> Summary:

@@ -25,7 +25,7 @@ from lcm.language_model.replies import asked
 from lcm.protocols.models import LanguageModel, Vectors
 from lcm.protocols.writing import Judgement, Merged, Neighbour, Neighbours
 from lcm.records.document import Action, Candidate, Document
-from lcm.writing.admission.amac import tokens
+from lcm.text import words_in
 from lcm.writing.lifecycle import ALWAYS_MERGED, MERGED, VERSIONED, fact_key
 from lcm.writing.new_document import shown_words
 
@@ -305,7 +305,7 @@ class RuleJudge:
 
 
 def _words(record: Candidate | Document) -> frozenset[str]:
-    return frozenset(tokens(f"{record.text}\n{record.content}"))
+    return frozenset(words_in(f"{record.text}\n{record.content}", "han"))
 
 
 def _missing_share(words: frozenset[str], known: frozenset[str]) -> float:

@@ -8,7 +8,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from lcm.protocols.retrieval import INDEXES
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
 from pipelines.config.building import build
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots

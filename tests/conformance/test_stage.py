@@ -20,7 +20,7 @@ import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE
 from pipelines.config import building, conf_folder
@@ -223,16 +223,21 @@ def test_a_stage_keeps_every_law(stage: Stage, prepared: tuple[pl.DataFrame, Bat
 
 
 def test_every_stage_of_the_package_is_held_to_the_laws() -> None:
+    packages = (
+        lcm.retrieval.ranking,
+        lcm.retrieval.fusion,
+        lcm.retrieval.reranker,
+        lcm.retrieval.summary_expansion,
+    )
+    inner = [
+        one.name
+        for package in packages
+        for one in pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}.")
+    ]
     defined = {
         found
-        for package in (
-            lcm.retrieval.ranking,
-            lcm.retrieval.fusion,
-            lcm.retrieval.reranker,
-            lcm.retrieval.summary_expansion,
-        )
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-        for found in vars(importlib.import_module(module.name)).values()
-        if inspect.isclass(found) and found.__module__ == module.name and issubclass(found, Stage)
+        for name in (*(package.__name__ for package in packages), *inner)
+        for found in vars(importlib.import_module(name)).values()
+        if inspect.isclass(found) and found.__module__ == name and issubclass(found, Stage)
     }
     assert {get_object(node._target_) for node in NODES.values()} == defined

@@ -9,9 +9,8 @@ from typing import Literal
 
 from lcm.compaction.facts.done import BEFORE, FILES
 from lcm.compaction.guidance.clauses import modalities
-from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.footer import FOOTER
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.text import is_cjk, load_stop_words, sentences, words_in
 
 Kind = Literal["rule", "instruction", "decision", "open question", "error", "change", "look", "plain", "filler"]
 
@@ -512,7 +511,6 @@ def content_words(text: str) -> tuple[int, list[str]]:
     Neighbouring CJK characters count as a word two by two.
     """
     stop_words = load_stop_words("english")
-    words, runs = split_words(text)
-    pairs = [pair for run in runs for pair in windows(run, 2)]
-    told = [word for word in words if len(word) > 1 and word not in stop_words]
-    return len(words) + len(pairs), list(dict.fromkeys([*told, *pairs]))
+    found = words_in(text)
+    told = [word for word in found if is_cjk(word) or (len(word) > 1 and word not in stop_words)]
+    return len(found), list(dict.fromkeys(told))

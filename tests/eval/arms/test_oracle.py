@@ -18,9 +18,8 @@ from lcm.records.conversation import Message
 from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.branches import Recent, Shuffled
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
-from lcm.retrieval.source.recent import Recent
-from lcm.retrieval.source.shuffled import Shuffled
 from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript

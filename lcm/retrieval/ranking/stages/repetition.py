@@ -12,7 +12,7 @@ import polars as pl
 
 from lcm.protocols.contract import Contract
 from lcm.checks import check_choice, check_range
-from lcm.protocols.columns import numbers_of
+from lcm.protocols.columns import Places, numbers_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.frames import (
@@ -28,7 +28,6 @@ from lcm.retrieval.frames import (
 )
 from lcm.retrieval.lookup import rows_of, vectors_of
 
-Places = npt.NDArray[np.int64]
 _GATHERED_FLOATS = 2_000_000
 """How many components of vectors are laid out at once: 8 MB, which caches hold."""
 _Said = frozenset[tuple[str, str]]

@@ -15,8 +15,7 @@ from lcm.retrieval.frames import beside, best, best_first, kept_rows, told_of, w
 from lcm.retrieval.lookup import documents_of, texts_of
 from lcm.retrieval.ranking.pipeline import RELATED, passed
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.hybrid import tried
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Lexical, tried
 from lcm.writing.noise import are_noise
 
 _KEYS = ["query_id", "document_id"]
@@ -136,9 +135,10 @@ class Hops:
         check_range(self, "theta_hop", ge=0, le=1)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        pointing = batch.documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0)
-        if pointing.is_empty():
+        points = batch.documents["hop_targets"].list.len() > 0
+        if not points.any():
             return best_first(frame)
+        pointing = batch.documents["document_id", "hop_targets"].filter(points)
         authored = batch.documents.select("document_id").filter(batch.documents["kind"] == "authored")
         score = self.eta * pl.col("score").fill_nan(None).fill_null(0.0).clip(0.0, 1.0)
         found = (

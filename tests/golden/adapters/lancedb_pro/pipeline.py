@@ -13,8 +13,7 @@ from lcm.retrieval.decay import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from lcm.retrieval.reranker import RerankItem, first, with_replies
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.query_expansion import QueryExpansion
+from lcm.retrieval.source.indexes import Hybrid, QueryExpansion
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.lancedb_pro.decay import configured, life, memories
 from tests.golden.adapters.lancedb_pro.ranking import parsed, unit_vectors
