@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple, Self
 
-from lcm.protocols.contract import contract_of
 from eval.batch.reading import SourceReader
 from eval.replay.per_turn import turns
 from lcm.compaction.summarizer.t5 import Routed
@@ -17,6 +16,7 @@ from lcm.errors import AuthError, LcmError, StoreError
 from lcm.faults import is_of_machine
 from lcm.memory.session import MessagePreparer
 from lcm.protocols.compaction import Compaction, Work
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import CompactionReport, SummaryResult
 from lcm.store.store import Store

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from lcm.protocols.contract import contract_of
 from eval.dataset.dataset import Dataset
 from eval.external.ranking.external import External
 from eval.measures.names import SYSTEM_ARM
 from lcm.compaction.lossless.lossless import HOT_TOKENS, SWEEPS, TAIL_GROWTH
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.system import System
+from lcm.protocols.contract import NOTHING_SAID, contract_of
 from lcm.protocols.models import TakesRecorded
 from lcm.records.summary import ContextReading
 from lcm.retrieval.source.candidates import OF_USE
@@ -145,7 +145,9 @@ def flags_of_parts(
         is_per_turn: whether compaction looked after every turn.
     """
     slots: Sequence[str] = getattr(system.ranking, "filled_slots", list)()
-    if contract_of(system.compaction).is_off or contract_of(system.summary_documents).is_off:  # the configuration tells that it has no work
+    if (
+        contract_of(system.compaction).is_off or contract_of(system.summary_documents).is_off
+    ):  # the configuration tells that it has no work
         slots = [slot for slot in slots if slot != "summary_expansion"]
     idle: list[str] = []
     if answers is not None and answers["is_recovered"].all() and not isinstance(system.ranking, External):
@@ -172,7 +174,7 @@ def flags_of_parts(
         idle.append("deduplication (no two said the same)")
     if _has_idle_vectors(system, slots, idle):
         idle.append("embedder (nothing of the system that compares its vectors had work)")
-    if system.session.idle_because is None and "session" not in acted:
+    if contract_of(system.session).idle_because is None and "session" not in acted:
         idle.append("session (no text is large, nothing left out or hidden; the rest is asked in live sessions alone)")
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
 
@@ -197,7 +199,8 @@ def _has_idle_vectors(system: System, slots: Collection[str], idle: Sequence[str
 
     Where nothing would, the configuration tells.
     """
-    if contract_of(system.ranking).compares_vectors:
+    ranking = contract_of(system.ranking)
+    if ranking is NOTHING_SAID or ranking.compares_vectors:
         return False
     is_off = {
         "admission": contract_of(system.admission).is_off,
@@ -221,7 +224,10 @@ def _through(system: System, slots: Sequence[str], answers: pl.DataFrame, docume
     if answers.is_empty():
         yield from ("vector_index", "embedder")
     summaries = documents.filter(kind="summary")
-    if not contract_of(system.summary_documents).is_off and answers.join(summaries, on="document_id", how="semi").is_empty():
+    if (
+        not contract_of(system.summary_documents).is_off
+        and answers.join(summaries, on="document_id", how="semi").is_empty()
+    ):
         yield "summary_documents"
 
 
@@ -259,9 +265,10 @@ def _of_documents(documents: pl.DataFrame, system: System) -> tuple[str, ...]:
             f"{hidden:,} of {len(documents):,} documents are found from their own session alone, by every arm: "
             "admission did not promote them (admission.threshold, admission.promotion, admission.roles)"
         )
-    if system.assembly.shows_documents and not contract_of(system.compaction).is_off and contract_of(system.summary_documents).is_off:
+    folds, finds = (not contract_of(part).is_off for part in (system.compaction, system.summary_documents))
+    if system.assembly.shows_documents and folds and not finds:
         flags.append("this assembly shows summaries where ranking finds them: summary_documents=searchable makes it so")
-    if contract_of(system.compaction).is_off and not contract_of(system.summary_documents).is_off:
+    if finds and not folds:
         flags.append("summary_documents has nothing to find: compaction=none makes no summary")
     return tuple(flags)
 

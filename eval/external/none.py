@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lcm.protocols.contract import Contract
 from eval.external.contract import Connection
 from lcm.errors import LcmError
+from lcm.protocols.contract import Contract
 
 
 @dataclass(frozen=True, slots=True)

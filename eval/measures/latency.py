@@ -9,13 +9,13 @@ from typing import Any, Protocol, Self, cast, runtime_checkable
 import numpy as np
 import polars as pl
 
-from lcm.protocols.contract import contract_of
 from eval.measures.measure import Direction, MemoryReading
 from eval.measures.noted_index import noted, way
 from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Approximate, Tiered
 from lcm.records.query import Query
 from lcm.retrieval.embedder.cache import CachedEmbedder

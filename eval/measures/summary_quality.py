@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lcm.protocols.contract import contract_of
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import REPORT_TOKENS
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.rouge import ROUGE, rouge
 from lcm.checks import check_range
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message
 from lcm.records.summary import SummaryRequest
 

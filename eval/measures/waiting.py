@@ -17,13 +17,13 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from lcm.protocols.contract import contract_of
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry
 from eval.replay.per_turn import turns
 from lcm.compaction.scheduling import Asynchronous
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Transcript
 
 SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_range
 from lcm.protocols.compaction import Summarizer
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import SummaryRequest, SummaryResult
 

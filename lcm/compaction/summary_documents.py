@@ -6,8 +6,8 @@ from typing import Literal
 
 import polars as pl
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_choice
+from lcm.protocols.contract import Contract
 from lcm.records.conversation import Message
 from lcm.records.document import Document
 from lcm.records.summary import Summary

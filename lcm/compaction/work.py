@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import islice
 
-from lcm.protocols.contract import Contract
 from lcm.compaction.context_totals import ContextTotals, totals_of
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.protocols.compaction import ContextWindow, Summarizer, Work
+from lcm.protocols.contract import Contract
 from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult, TriggerReading
 
 Clock = Callable[[], float]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock, Thread
 
-from lcm.protocols.contract import contract_of
 from lcm.compaction.scheduling import Asynchronous, ReplayedClock, ReplayedSummarizer
 from lcm.compaction.window import PlannedWindow, StoredWindow
 from lcm.compaction.work import Clock, in_lockstep, resumed, run
@@ -17,6 +16,7 @@ from lcm.errors import StoreError
 from lcm.faults import is_of_machine
 from lcm.memory.system import System
 from lcm.protocols.compaction import Compaction
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import CompactionReport, ContextReading, TriggerReading
 from lcm.redaction import redacted

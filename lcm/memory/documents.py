@@ -9,12 +9,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from lcm.protocols.contract import contract_of
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.errors import StoreError
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.scopes import parse_agent_id
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Decision, Document

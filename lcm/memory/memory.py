@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
-from lcm.protocols.contract import contract_of
 from lcm.clock import EPOCH
 from lcm.compaction.work import Clock
 from lcm.errors import LcmError, StoreError
@@ -24,6 +23,7 @@ from lcm.memory.scopes import Identity, identified
 from lcm.memory.session import MessagePreparer, follow_host, hide_heartbeats
 from lcm.memory.system import System
 from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention, ShowsTail
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
 from lcm.records.context import Context

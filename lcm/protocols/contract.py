@@ -1,4 +1,4 @@
-"""What a component says of itself: by it a run knows which of its parts have work, and a ranking what its steps need."""
+"""What a component says of itself: by it a run tells which parts have work, and a ranking what its steps need."""
 
 from dataclasses import dataclass
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.columns import Columns, Numbers, numbers_of
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Decay
 from lcm.records.rules import Rules
 from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, told_of
@@ -25,8 +25,8 @@ from lcm.retrieval.terms import Terms, TermWords
 FrequencyOver = Literal["near", "all"]
 _Places = npt.NDArray[np.int64]
 EVIDENCE_COLUMNS = frozenset().union(
-    *(stage.makes for stage in (FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence)),
-    *(stage.makes for stage in (FurtherVectorEvidence, VectorEvidence, WordLikeness)),
+    *(stage.contract.makes for stage in (FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence)),
+    *(stage.contract.makes for stage in (FurtherVectorEvidence, VectorEvidence, WordLikeness)),
 )
 """What stages of evidence make."""
 

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import numpy as np
 import polars as pl
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.consent import refused_key
 from lcm.encoding import well_formed
 from lcm.errors import ModelError
 from lcm.javascript import to_number
 from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.redaction import keep_secret
 from lcm.retrieval.embedder.onnx import Lazy, Session

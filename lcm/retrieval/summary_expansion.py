@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_range
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import TURN_KINDS
 from lcm.retrieval.frames import best_first, with_rows

@@ -21,9 +21,9 @@ from typing import Any, Literal
 import polars as pl
 import yaml
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_choice
 from lcm.encoding import well_formed
+from lcm.protocols.contract import Contract
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, UNKNOWN_IMPORTANCE
 

@@ -17,11 +17,11 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.javascript import WHITE_SPACE, trim
 from lcm.language_model.replies import asked
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import LanguageModel, Vectors
 from lcm.protocols.writing import Judgement, Merged, Neighbour, Neighbours
 from lcm.records.document import Action, Candidate, Document

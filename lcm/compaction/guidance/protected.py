@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import yaml
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_range
 from lcm.errors import LcmError
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import GuidanceShard

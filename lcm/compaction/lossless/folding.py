@@ -15,7 +15,6 @@ from itertools import count, islice
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from lcm.protocols.contract import contract_of
 from lcm.clock import EPOCH
 from lcm.compaction.context_totals import ContextTotals, summary_id, totals_of
 from lcm.compaction.lossless.planning import (
@@ -44,6 +43,7 @@ from lcm.compaction.work import CompactionProgress
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.javascript import first_units, trim, utf16_length
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message
 from lcm.records.summary import DIRECTIVE_MARK, Level, Summary, SummaryRequest, SummaryResult
 from lcm.token_estimator import first_tokens

@@ -9,7 +9,7 @@ import polars as pl
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Source, Stage, TellsReasons
 from lcm.retrieval.frames import best_first, places
-from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by, read_by
+from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, describe, found_by, read_by
 
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""
@@ -73,8 +73,7 @@ class Ranking:
 
     @property
     def contract(self) -> Contract:
-        """Which indexes the source asks, and whether it or a step reads the queries' vectors; whether any of them beside
-        a recovery compares vectors."""
+        """What the source asks, and what it or any step does with vectors; a recovery's comparing is its own."""
         source, steps = contract_of(self.source), self._steps()
         told = {name: contract_of(step) for name, step in steps}
         return Contract(

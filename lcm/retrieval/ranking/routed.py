@@ -6,8 +6,8 @@ from typing import Literal
 
 import polars as pl
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_choice, check_range
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Source, Stage
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.selection import Limit

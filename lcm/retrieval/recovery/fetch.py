@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from lcm.protocols.contract import Contract, contract_of
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns, Truths
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Recovery, Signals
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 import numpy as np
 from rapidfuzz.distance import LCSseq
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_keys, check_range, check_weights
 from lcm.clock import EPOCH, format_instant
 from lcm.encoding import well_formed
 from lcm.javascript import clamp01, is_finite_number, last_units, to_number, trim, utf16_length
 from lcm.language_model.replies import Answer, asked
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import LanguageModel, Vectors
 from lcm.protocols.writing import Assessment, Neighbour, Neighbours
 from lcm.records.conversation import Message

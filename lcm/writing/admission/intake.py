@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 
-from lcm.protocols.contract import contract_of
 from lcm.checks import check_range
 from lcm.clock import EPOCH
 from lcm.errors import LcmError, UnrecordedReplyError
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import (
     Admission,

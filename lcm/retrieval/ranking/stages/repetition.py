@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_choice, check_range
 from lcm.protocols.columns import Places, numbers_of
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.frames import (

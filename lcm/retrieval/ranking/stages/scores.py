@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.protocols.contract import Contract, contract_of
 from lcm.checks import check_choice, check_range
 from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Decay, Expansion, Stage
 from lcm.records.document import DEFAULT_RATING
 from lcm.retrieval.frames import beside, best_first, of_queries, query_numbers

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.protocols.contract import Contract
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Expansion, Stage
 from lcm.retrieval.frames import beside, best, best_first, kept_rows, told_of, with_rank, with_rows
 from lcm.retrieval.lookup import documents_of, texts_of
