@@ -176,7 +176,6 @@ class _FixedSource:
     """A source whose candidates are known."""
 
     frame: pl.DataFrame
-    needs_vectors: bool = False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         return self.frame

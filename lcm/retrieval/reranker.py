@@ -20,6 +20,7 @@ from lcm.encoding import well_formed
 from lcm.errors import ModelError
 from lcm.javascript import to_number
 from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.redaction import keep_secret
 from lcm.retrieval.embedder.onnx import Lazy, Session
@@ -49,7 +50,7 @@ _OTHER_SCORE_KEYS = ("relevance_score", "score")
 class NoReranker:
     """The rows as they are, all of them."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame
@@ -179,8 +180,7 @@ class Cosine(_Windowed):
     """How many candidates of a query are kept; None = all."""
     score_weight: float = 0.7
     cosine_weight: float = 0.3
-    reads_unit_scores = True
-    needs_vectors = True
+    contract = Contract(reads_unit_scores=True, needs_vectors=True)
 
     def __post_init__(self) -> None:
         check_range(self, "window", ge=1, or_null=True)
@@ -238,7 +238,7 @@ class CrossEncoder(_Windowed):
     threads: int | None = None
     """None = one a processor. Scores do not depend on it."""
     _session: Lazy[Session] = field(default_factory=Lazy, init=False, repr=False, compare=False)
-    reads_unit_scores = True
+    contract = Contract(reads_unit_scores=True)
 
     def __post_init__(self) -> None:
         check_range(self, "window", ge=1, or_null=True)
@@ -316,8 +316,7 @@ class Remote(_Windowed):
     """
 
     is_online: ClassVar[bool] = True
-    reads_unit_scores: ClassVar[bool] = True
-    needs_vectors: ClassVar[bool] = True
+    contract: ClassVar[Contract] = Contract(reads_unit_scores=True, needs_vectors=True)
     blend: Blend
     fallback: Cosine
     provider: Provider = "jina"
