@@ -28,8 +28,7 @@ from lcm.store.conversations import (
     touch,
 )
 from lcm.store.rows import LISTED, insertion, listed
-from lcm.transcript.images import without_images
-from lcm.transcript.message_tokens import Rendering, message_tokens
+from lcm.transcript.message_tokens import Rendering, message_tokens, without_images
 from lcm.transcript.passages import parts_text
 
 ORDINAL_STEP = 1024

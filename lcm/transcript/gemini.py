@@ -17,12 +17,21 @@ from typing import Any, NamedTuple
 from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.branches import Stretches
-from lcm.transcript.fields import as_object, json_in, listed, object_in, text_in
-from lcm.transcript.identity import digest, native_id, recorded_instant
-from lcm.transcript.plain_text import plain_text
-from lcm.transcript.reader import RecordedItem
+from lcm.transcript.fields import (
+    as_object,
+    digest,
+    id_in,
+    json_in,
+    kind,
+    list_in,
+    listed,
+    object_in,
+    recorded_instant,
+    text_in,
+)
+from lcm.transcript.parts import plain_text, undivided
+from lcm.transcript.reader import Element, RecordedItem, Session, document, session_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import Session, document, session_of
 
 
 class Writing(NamedTuple):
@@ -140,8 +149,8 @@ class GeminiReader:
     name = "gemini"
 
     def detects(self, file: RecordedFile) -> bool:
-        first = file.first
-        return _is_session(first) if isinstance(first, dict) else any(_is_session(v) or _is_record(v) for v in first)
+        is_document = isinstance(file.first, dict)
+        return any(_is_session(value) or (not is_document and _is_record(value)) for value in file.heads)
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         yield from _session(document(file), file) if isinstance(file.first, dict) else _log(file)
@@ -174,7 +183,7 @@ def _survey(file: RecordedFile) -> tuple[str, UndoableLog]:
     """The id of the first header, and what became of the messages."""
     conversation_id, log, place = "", UndoableLog(), 0
     for _, value in RecordedFile(file.path).values():
-        conversation_id = conversation_id or _session_id(value)
+        conversation_id = conversation_id or id_in(value, "sessionId")
         if _is_session(value):
             continue
         lists = _lists(value)
@@ -185,15 +194,15 @@ def _survey(file: RecordedFile) -> tuple[str, UndoableLog]:
             log.state([(writing, to_json(told)) for writing, told in zip(writings, messages, strict=True)])
         elif writings:
             log.write(writings[0])
-        elif target := text_in(value, "$rewindTo") if isinstance(value, dict) else None:
+        elif target := text_in(value, "$rewindTo"):
             log.go_back(target)
     return conversation_id or file.name, log
 
 
 def _lists(value: object) -> list[str]:
     """The lists of messages that a change states anew."""
-    changed = object_in(value, "$set") if isinstance(value, dict) and not _is_message(value) else {}
-    return [key for key in _LISTS if isinstance(changed.get(key), list) and changed[key]]
+    changed = {} if _is_message(value) else object_in(value, "$set")
+    return [key for key in _LISTS if list_in(changed, key)]
 
 
 def _told(value: Any, lists: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -206,13 +215,12 @@ def _told(value: Any, lists: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
-    conversation_id, title = _session_id(session.header) or file.name, _title(session.header)
-    yield RecordedItem(conversation_id, Event("session", session.header), title)
-    for element in session.elements:
-        with file.record(element.line, element.place):
-            is_told = element.key in _LISTS
-            item = _item(element.value, conversation_id) if is_told else Event(element.key, element.value)
-            yield RecordedItem(conversation_id, item, title)
+    name, title = id_in(session.header, "sessionId") or file.name, _title(session.header)
+    yield from session.items(file, name, dict.fromkeys(_LISTS, _said), title)
+
+
+def _said(element: Element, session_id: str) -> Iterator[Message | Event]:
+    yield _item(element.value, session_id)
 
 
 def _item(record: object, session_id: str) -> Message | Event:
@@ -220,17 +228,11 @@ def _item(record: object, session_id: str) -> Message | Event:
     speaker = _speaker(record)
     if speaker is None:
         return Event(_kind(record), record)
-    parts = tuple(_parts(record))
+    parts = list(_parts(record))
     words = (part.text for part in parts if part.text and part.part_type == "text")
-    return Message(
-        message_id=_message_id(record),
-        role=_ROLES.get(speaker, "system"),
-        content="\n".join([*words, *map(well_formed, _results(record))]),
-        session_id=session_id,
-        created_at=recorded_instant(record, ("timestamp", "ts")),
-        parts=parts,
-        envelope={"native": record, "slots": {}},
-    )
+    told = "\n".join([*words, *map(well_formed, _results(record))])
+    said = undivided(record, _ROLES.get(speaker, "system"), parts, told)
+    return said.message(_message_id(record), session_id, recorded_instant(record, "timestamp", "ts"))
 
 
 def _speaker(record: Mapping[str, Any]) -> str | None:
@@ -263,13 +265,8 @@ def _part(block: object) -> Part:
 def _call(call: object, output_key: str) -> Part:
     """A call, its result, or both."""
     held = call if isinstance(call, dict) else {}
-    return Part(
-        "tool",
-        tool_call_id=text_in(held, "id"),
-        tool_name=text_in(held, "name"),
-        tool_input=json_in(held, "args"),
-        tool_output=json_in(held, output_key),
-    )
+    given, output = json_in(held, "args"), json_in(held, output_key)
+    return Part("tool", None, text_in(held, "id"), text_in(held, "name"), given, output)
 
 
 def _results(record: Mapping[str, Any]) -> Iterator[str]:
@@ -279,10 +276,14 @@ def _results(record: Mapping[str, Any]) -> Iterator[str]:
         *(block for block in _blocks(record) if isinstance(block, dict) and "functionResponse" in block),
     ]
     for entry in (entry for result in results for entry in listed(result)):
-        response = entry.get("functionResponse") if isinstance(entry, dict) else None
-        told = response.get("response") if isinstance(response, dict) else entry
-        if words := plain_text({"content": told}):
+        if words := plain_text({"content": response_in(entry)}):
             yield words
+
+
+def response_in(entry: Any) -> Any:
+    """What a `functionResponse` holds; anything else as it is."""
+    response = entry.get("functionResponse") if isinstance(entry, dict) else None
+    return response.get("response") if isinstance(response, dict) else entry
 
 
 def _blocks(record: Mapping[str, Any]) -> list[Any]:
@@ -306,17 +307,13 @@ def _is_message(value: object) -> bool:
 
 def _message_id(value: Any) -> str:
     """The recorded id of a message; empty for anything else."""
-    return native_id(value.get("id")) if _is_message(value) else ""
-
-
-def _session_id(value: object) -> str:
-    return native_id(value.get("sessionId")) if isinstance(value, dict) else ""
+    return id_in(value, "id") if _is_message(value) else ""
 
 
 def _title(value: object) -> str | None:
     """What the session is about, as its header or a change to that says."""
     changed = value.get("$set", value) if isinstance(value, dict) and _speaker(value) is None else None
-    return (text_in(changed, "summary") if isinstance(changed, dict) else None) or None
+    return text_in(changed, "summary") or None
 
 
 def _kind(record: Mapping[str, Any]) -> str:
@@ -330,19 +327,19 @@ def _is_session(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     lists = [value[key] for key in _LISTS if isinstance(value.get(key), list)]
-    has_header = "sessionId" in value and "projectHash" in value
-    return bool(lists) and (has_header or any(_is_told(native) for told in lists for native in told[:3]))
+    return bool(lists) and (_has_header(value) or any(_is_told(native) for told in lists for native in told[:3]))
 
 
-def _is_record(value: object) -> bool:
+def _is_record(value: Any) -> bool:
     """Say whether this is a header or a message of JSONL, or of a saved history."""
-    if not isinstance(value, dict):
-        return False
-    is_header = "sessionId" in value and "projectHash" in value
-    return is_header or (_is_told(value) and (value.get("type") == "gemini" or "parts" in value))
+    return _has_header(value) or (_is_told(value) and (kind(value) == "gemini" or "parts" in value))
 
 
-def _is_told(native: object) -> bool:
+def _has_header(value: object) -> bool:
+    return isinstance(value, dict) and "sessionId" in value and "projectHash" in value
+
+
+def _is_told(native: Any) -> bool:
     """Say whether this is a message: none of other formats has both such a speaker and its words beside it."""
     if not isinstance(native, dict):
         return False

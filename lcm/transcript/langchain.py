@@ -13,20 +13,14 @@ from typing import Any, NamedTuple
 
 from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message
-from lcm.transcript.fields import as_object, kind, object_in, text_in
-from lcm.transcript.identity import digest, native_id, said_at, said_beside
+from lcm.transcript.fields import as_object, digest, id_in, kind, object_in, said_at, said_beside, text_in
 from lcm.transcript.parts import decompose, enclosed
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
 _ROLES = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "function": "tool",
-    "chat": "assistant",
-}
+    "human": "user", "ai": "assistant", "chat": "assistant", "system": "system", "tool": "tool", "function": "tool",
+}  # fmt: skip
 _PATHS = (("messages",), ("values", "messages"), ("checkpoint", "channel_values", "messages"))
 """Where a state keeps its messages."""
 
@@ -45,8 +39,7 @@ class LangChainReader:
     name = "langchain"
 
     def detects(self, file: RecordedFile) -> bool:
-        values = [file.first] if isinstance(file.first, dict) else file.first
-        return any(_is_message(value) or any(map(_is_message, _messages(value)[1][:3])) for value in values)
+        return any(_is_message(value) or any(map(_is_message, _messages(value)[1][:3])) for value in file.heads)
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         threads = _threads(file)
@@ -55,7 +48,7 @@ class LangChainReader:
             with file.record(line):
                 record = as_object(value)
                 if path := _messages(record)[0]:
-                    named = _thread(record) or file.name
+                    named = _configured(record, "thread_id") or file.name
                     yield from threads[named].state(places[named], record, path, file, line)
                     places[named] += 1
                 else:
@@ -141,7 +134,7 @@ class _Thread:
 def _threads(file: RecordedFile) -> dict[str, _Thread]:
     threads: dict[str, _Thread] = {}
     for record, messages in _states(file):
-        named = _thread(record) or file.name
+        named = _configured(record, "thread_id") or file.name
         instant = said_beside({"state": record, **record}, "state", "checkpoint")
         state = _State(instant, len(messages), _configured(record, "checkpoint_ns"))
         threads.setdefault(named, _Thread(named)).states.append(state)
@@ -149,7 +142,7 @@ def _threads(file: RecordedFile) -> dict[str, _Thread]:
         thread.rank()
     places: Counter[str] = Counter()
     for record, messages in _states(file):
-        named = _thread(record) or file.name
+        named = _configured(record, "thread_id") or file.name
         threads[named].survey(places[named], messages)
         places[named] += 1
     return threads
@@ -178,15 +171,13 @@ def _key(native: object) -> int:
     if not isinstance(native, dict):
         return digest(to_json(native))
     _, key = _body(native)
-    return digest(native_id((native[key] if key else native).get("id")) or to_json(native))
+    return digest(id_in(native[key] if key else native, "id") or to_json(native))
 
 
 def _messages(record: object) -> tuple[tuple[str, ...], list[Any]]:
     """Where a state keeps its messages, and these; nothing of what is no state."""
     for path in _PATHS:
-        held = record
-        for key in path:
-            held = held.get(key) if isinstance(held, dict) else None
+        held = object_in(record, *path[:-1]).get(path[-1])
         if isinstance(held, list):
             return path, held
     return (), []
@@ -197,14 +188,9 @@ def _without(record: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]
     return {**record, key: _without(record[key], tuple(rest)) if rest else None}
 
 
-def _thread(state: Mapping[str, Any]) -> str:
-    return _configured(state, "thread_id")
-
-
 def _configured(state: Mapping[str, Any], key: str) -> str:
-    configurable = object_in(object_in(state, "config"), "configurable")
-    holders = (state, configurable, object_in(state, "checkpoint"), object_in(state, "metadata"))
-    return next(filter(None, (native_id(holder.get(key)) for holder in holders)), "")
+    paths = ((), ("config", "configurable"), ("checkpoint",), ("metadata",))
+    return next(filter(None, (id_in(object_in(state, *path), key) for path in paths)), "")
 
 
 def _body(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -223,15 +209,11 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
     if named not in _ROLES or "content" not in native:
         return Event(named or "unknown", record)
     said = decompose(native, text_in(native, "role") or _ROLES[named])
-    return Message(
-        message_id=native_id(native.get("id")),
-        role=said.role,
-        content=said.content,
-        session_id=session_id,
-        created_at=said_at(native) or said_beside(native, "additional_kwargs", "response_metadata"),
-        author=text_in(native, "name") if said.role != "tool" else None,
-        parts=said.parts,
-        envelope=enclosed(said.envelope, record, key) if key else said.envelope,
+    if key:
+        said = said._replace(envelope=enclosed(said.envelope, record, key))
+    instant = said_at(native) or said_beside(native, "additional_kwargs", "response_metadata")
+    return said.message(
+        id_in(native, "id"), session_id, instant, text_in(native, "name") if said.role != "tool" else None
     )
 
 

@@ -33,14 +33,11 @@ from lcm.errors import TranscriptError
 from lcm.files import written_whole
 from lcm.given_parquet import UNREADABLE, json_value
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
-from lcm.transcript.chat import chat_session
-from lcm.transcript.identity import native_id, said_at
-from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
-from lcm.transcript.reader import RecordedItem
+from lcm.transcript.chat import chat_session, is_sharegpt, sharegpt_session
+from lcm.transcript.fields import native_id, said_at
+from lcm.transcript.parts import DecomposedMessage, decompose, is_ui_message, rebuild_record, with_ui_parts
+from lcm.transcript.reader import ConversationIds, RecordedItem, session_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import ConversationIds, session_of
-from lcm.transcript.sharegpt import is_sharegpt, sharegpt_session
-from lcm.transcript.ui_message import is_ui_message, with_ui_parts
 
 _LISTS = ("messages", "conversations", "conversation")
 """Columns with the messages of a conversation."""

@@ -1,37 +1,168 @@
-"""The one door for recorded sessions: any format that a reader knows, recognised by content."""
+"""The one door for recorded sessions: any format that a reader knows, recognised by content.
 
+What gives doubt of a file that was read is told: it may be of another format, or of a version that its reader does not
+know. Nothing read is never success. Messages that stand again in what was read are copies: a session resumed, forked or
+archived writes its records once more.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import time
 from pathlib import Path
 from sys import intern
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, PartType, Role, Transcript
-from lcm.transcript.chat import ChatReader
-from lcm.transcript.chatgpt import ChatGptReader
-from lcm.transcript.claude_ai import ClaudeAiReader
+from lcm.transcript.chat import ChatReader, ShareGptReader
 from lcm.transcript.claude_code import ClaudeCodeReader
-from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
-from lcm.transcript.copies import Copies
-from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
-from lcm.transcript.doubts import Tally
+from lcm.transcript.editors import ClineReader, CursorReader
+from lcm.transcript.exports import ChatGptReader, ClaudeAiReader
+from lcm.transcript.fields import Digests, UniqueIds
 from lcm.transcript.foreign import container_name, foreign_name, remedy, unknown
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.goose import GooseReader
-from lcm.transcript.identity import UniqueIds
 from lcm.transcript.langchain import LangChainReader
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.opencode import OpenCodeReader
-from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import ParquetReader
+from lcm.transcript.parts import plain_text, rebuild, rebuild_record
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sharegpt import ShareGptReader
-from lcm.transcript.swe_agent import SweAgentReader
-from lcm.transcript.tau_bench import TauBenchReader
+from lcm.transcript.runs import OpenHandsReader, SweAgentReader, TauBenchReader
+
+_SILENT_PARTS = frozenset({"tool", "reasoning", "file"})
+"""A message that holds one may well be without words."""
+_MOST_ASIDE = 0.1
+_TIMELESS = "no message says when it was said: decay and recency have nothing to work on"
+
+
+def in_few_lines(doubts: Sequence[str]) -> list[str]:
+    """The doubts of files; where many tell no instant, one line names the first of them and their number."""
+    timeless = [doubt for doubt in doubts if doubt.endswith(_TIMELESS)]
+    if len(timeless) < 2:
+        return list(doubts)
+    first = timeless[0].removesuffix(f": {_TIMELESS}")
+    others = [doubt for doubt in doubts if not doubt.endswith(_TIMELESS)]
+    return [*others, f"{first} and {len(timeless) - 1:,} more: {_TIMELESS}"]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts what a reader gives."""
+
+    items: int = 0
+    messages: int = 0
+    with_instant: int = 0
+    spoken: Counter[Role] = field(default_factory=Counter)
+    """Messages of people and of assistants that should have words."""
+    worded: Counter[Role] = field(default_factory=Counter)
+
+    def counted(self, items: Iterable[RecordedItem]) -> Iterator[RecordedItem]:
+        """The items, counted as they pass."""
+        for recorded in items:
+            self.items += 1
+            if isinstance(recorded.item, Message):
+                self._count(recorded.item)
+            yield recorded
+
+    def _count(self, message: Message) -> None:
+        self.messages += 1
+        self.with_instant += message.created_at is not None
+        has_words = bool(message.content.strip())
+        self.worded[message.role] += has_words
+        if message.role in ("user", "assistant"):
+            self.spoken[message.role] += has_words or all(part.part_type not in _SILENT_PARTS for part in message.parts)
+
+    def judge(self, file: RecordedFile) -> None:
+        """Leave with the file whether nothing is said in it, and what gives doubt of it."""
+        file.is_silent = not self.worded.total()
+        file.doubts += [f"{file.path}: {doubt}" for doubt in self._doubts(file)]
+
+    def _doubts(self, file: RecordedFile) -> Iterator[str]:
+        aside = len(file.quarantine)
+        if not self.messages:
+            yield f"no message in it, and {self.items:,} records of other kinds"
+        elif not self.with_instant:
+            yield _TIMELESS
+        for role, spoken in self.spoken.items():
+            if spoken and not self.worded[role]:
+                yield f"none of {spoken:,} messages of the {role} has words"
+        if aside > _MOST_ASIDE * (self.items + aside):
+            yield f"{aside:,} of {self.items + aside:,} records were put aside"
+
+
+CopiesRule = Literal["once", "all"]
+"""What becomes of a copy: it is an event beside the messages, or a message like others."""
+
+_CHANCELESS = 16
+"""Characters."""
+
+
+class Holders:
+    """Of each conversation the first file that holds it, of files that are read one after the other."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, Path] = {}
+
+    def is_first(self, conversation_id: str, path: Path) -> bool:
+        return self._first.setdefault(conversation_id, path) == path
+
+    def second(self, conversation_id: str, path: Path) -> str:
+        """Say of another file why the conversation is not read of it too."""
+        return (
+            f"{path}: conversation {conversation_id!r} is also in {self._first[conversation_id]}: "
+            "name one of the two files"
+        )
+
+
+class Copies:
+    """The messages of files that are read one after the other, as digests: those that come again are copies.
+
+    A copy has the recorded id, the recorded instant and the content of a message before it, in whichever conversation
+    that stands. Without an instant, or with a date alone, its id must be as long as those that no two messages share by
+    chance. Of a conversation that another file holds too nothing is a copy: that is another state of it.
+    """
+
+    def __init__(self) -> None:
+        self._seen = Digests()
+        self._holders = Holders()
+        self.ids: dict[str, str] = {}
+        """What would be a copy's message id, and its recorded id, by which the original is found."""
+
+    def once(self, items: Iterable[RecordedItem], file: RecordedFile) -> Iterator[RecordedItem]:
+        """The items; a copy is an event of type `copy` with the same record, and counted in `file.copies`."""
+        for recorded in items:
+            message = recorded.item
+            is_first_state = self._holders.is_first(recorded.conversation_id, file.path)
+            if isinstance(message, Message) and (recorded.is_copy or (is_first_state and self._is_copy(message))):
+                file.copies += 1
+                if message.message_id:
+                    self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
+                yield recorded._replace(item=Event("copy", rebuild_record(message)))
+            else:
+                yield recorded
+
+    def _is_copy(self, message: Message) -> bool:
+        is_timed = message.created_at is not None and message.created_at.time() != time.min  # a date is no instant
+        if len(message.message_id) < (1 if is_timed else _CHANCELESS):
+            return False
+        parts = [
+            (part.part_type, part.text, part.tool_call_id, part.tool_name, part.tool_input, part.tool_output)
+            for part in message.parts
+        ]
+        told = (parts, _recorded_words(message))
+        return not self._seen.add(repr((message.message_id, message.created_at, message.role, told)))
+
+
+def _recorded_words(message: Message) -> str:
+    """What the record itself says, whatever was read beside it."""
+    is_more = any("recorded" in part.metadata for part in message.parts)
+    return plain_text(rebuild(message)) if is_more else message.content
+
 
 _LONGEST = 400
 """Letters of a value that is looked up: longer ones seldom repeat."""

@@ -23,7 +23,7 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import ContextEntry, GuidanceShard, Level, Summary, SummaryRequest, SummaryResult
-from lcm.transcript.file_references import file_ids_in
+from lcm.transcript.large_files import file_ids_in
 
 SummaryExchange = Generator[SummaryRequest, SummaryResult, "AcceptedSummary | None"]
 Folding = Generator[SummaryRequest, SummaryResult, bool]

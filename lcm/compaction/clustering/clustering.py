@@ -27,7 +27,7 @@ from lcm.protocols.models import Embedder, TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import ContextEntry, Summary, SummaryRequest, SummaryResult, TriggerReading
-from lcm.transcript.recorded_metadata import recorded_bundle
+from lcm.transcript.parts import recorded_bundle
 
 _BLOCK = 8
 """Messages that are read at once: most tails are shorter."""

@@ -9,8 +9,8 @@ from lcm.compaction.facts.statement import Call, ReadText
 from lcm.compaction.sentences import sentences
 from lcm.encoding import well_formed
 from lcm.records.conversation import Message
+from lcm.transcript.parts import RESULT_TYPES, block_type
 from lcm.transcript.passages import passages
-from lcm.transcript.plain_text import RESULT_TYPES, block_type
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _VIEWED = re.compile(r"^[ \t]*(?:\S{1,200}:)?\d+[:|](?!\d)[^\n]*$", re.MULTILINE)

@@ -15,8 +15,8 @@ from lcm.records.conversation import LargeFile, Message
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.store.context import item_ids
-from lcm.transcript.file_references import shortened_result
-from lcm.transcript.images import without_images
+from lcm.transcript.large_files import shortened_result
+from lcm.transcript.message_tokens import Reply, replies, without_images
 from lcm.transcript.rendering.agent_form import turn_of
 from lcm.transcript.rendering.shown_form import (
     AGENT_CALL_TYPES,
@@ -31,7 +31,6 @@ from lcm.transcript.rendering.shown_form import (
     summary_text,
     with_usage,
 )
-from lcm.transcript.usage import Reply, replies
 
 REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 

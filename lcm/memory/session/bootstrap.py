@@ -40,7 +40,7 @@ from lcm.store.sessions import (
     show,
 )
 from lcm.store.store import Store
-from lcm.transcript.identity import UniqueIds, native_id
+from lcm.transcript.fields import UniqueIds, native_id
 from lcm.transcript.openclaw import Branches, OpenClawReader
 from lcm.transcript.reading import READERS, reader_of
 from lcm.transcript.recorded_file import RecordedFile

@@ -20,8 +20,7 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Event, Message
 from lcm.records.summary import SummaryRequest
 from lcm.store.store import Store
-from lcm.transcript.file_blocks import mime_extension, name_extension
-from lcm.transcript.large_files import intercepted
+from lcm.transcript.large_files import intercepted, mime_extension, name_extension
 from lcm.transcript.message_tokens import Rendering, Usage, message_tokens, usage_of
 from lcm.transcript.parts import decompose
 

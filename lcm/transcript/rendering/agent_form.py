@@ -11,10 +11,9 @@ from typing import Any
 
 from lcm.javascript import parse, stringify
 from lcm.records.conversation import Message, Part
-from lcm.transcript.images import images_in
 from lcm.transcript.large_files import compacted
-from lcm.transcript.parts import is_translated, read_whole
-from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
+from lcm.transcript.message_tokens import images_in
+from lcm.transcript.parts import RESULT_TYPES, block_type, is_translated, plain_text, read_whole
 
 AgentMessage = dict[str, Any]
 

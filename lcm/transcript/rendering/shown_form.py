@@ -15,7 +15,7 @@ from lcm.encoding import well_formed
 from lcm.javascript import parse, stringify, trim
 from lcm.records.conversation import Message, PartType
 from lcm.records.summary import Summary
-from lcm.transcript.plain_text import CALL_TYPES, MEDIA_TYPES, RESULT_TYPES, block_type
+from lcm.transcript.parts import CALL_TYPES, MEDIA_TYPES, RESULT_TYPES, block_type
 from lcm.transcript.rendering.agent_form import AgentMessage, agent_messages
 
 TOOL_TYPES = CALL_TYPES | RESULT_TYPES
