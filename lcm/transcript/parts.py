@@ -7,12 +7,13 @@ OpenAI chat.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from lcm.encoding import is_well_formed, to_json, well_formed
 from lcm.errors import TranscriptError
+from lcm.javascript import parse, trim
 from lcm.records.conversation import PART_TYPES, Message, Part, PartType, Role
 from lcm.transcript.fields import id_in, json_in, object_in, said_at, said_beside, text_in
 
@@ -30,11 +31,14 @@ _HELD_KEYS = ("data", "source", "image_url", "input_audio")
 _SILENT_TYPES = CALL_TYPES | RESULT_TYPES | MEDIA_TYPES | SECRET_TYPES | {"text", "thinking", "reasoning"}
 """Blocks of these types have a known place for words: where that is empty, there are none."""
 
-_WORD_KEYS = ("text", "transcript", "transcription", "message", "summary")
-_LIST_KEYS = ("segments", "utterances", "paragraphs", "alternatives", "words", "items", "results")
-_NESTING_KEYS = ("content", "output", "result", "payload", "data", "value")
-_RESULT_KEYS = ("output", "content", "result")
+WORD_KEYS = ("text", "transcript", "transcription", "message", "summary")
+LIST_KEYS = ("segments", "utterances", "paragraphs", "alternatives", "words", "items", "results")
+NESTING_KEYS = ("content", "output", "result", "payload", "data", "value")
+RESULT_KEYS = ("output", "content", "result")
 _MAX_DEPTH = 6
+
+Where = Callable[[dict[str, Any]], str | list[Any]]
+"""Of a block its words, or where these may stand: the first value that holds some."""
 
 _ROLES: dict[str, Role] = {
     "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
@@ -49,7 +53,7 @@ _PART_TYPES: dict[str, PartType] = {
     "step-start": "step_start",
     "step-finish": "step_finish",
 }
-_CALL_ID_KEYS: tuple[str, ...] = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
+CALL_ID_KEYS: tuple[str, ...] = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
 _TOOL_NAME_KEYS: tuple[str, ...] = ("toolName", "tool_name")
 
 _UI_SLOT = "parts"
@@ -119,7 +123,7 @@ def decompose(native: Mapping[str, Any], role: str | None = None) -> DecomposedM
         if isinstance(content, list):
             parts += [_block_part(said, block) for block in content]
         else:
-            call_id, tool_name = text_in(said, *_CALL_ID_KEYS), _message_tool_name(said)
+            call_id, tool_name = text_in(said, *CALL_ID_KEYS), _message_tool_name(said)
             parts.append(value_part("content", content, call_id, tool_name))
     if isinstance(calls, list) and not _stand_in(content, calls):
         slots["tool_calls"] = "list"
@@ -222,13 +226,13 @@ def _block_part(native: Mapping[str, Any], block: object) -> Part:
     if not isinstance(block, dict):
         return Part("agent", well_formed(block) if isinstance(block, str) else None, metadata=metadata)
     part_type = _PART_TYPES.get(block_type(block), "agent")
-    id_keys, name_keys = _CALL_ID_KEYS, _TOOL_NAME_KEYS
+    id_keys, name_keys = CALL_ID_KEYS, _TOOL_NAME_KEYS
     if part_type == "tool":
         id_keys, name_keys = (*id_keys, "id"), ("name", *name_keys)
     return Part(
         part_type,
         text=_block_text(block),
-        tool_call_id=text_in(block, *id_keys) or text_in(native, *_CALL_ID_KEYS),
+        tool_call_id=text_in(block, *id_keys) or text_in(native, *CALL_ID_KEYS),
         tool_name=text_in(block, *name_keys) or _message_tool_name(native),
         tool_input=json_in(block, "input", "arguments", "toolInput", "args") or text_in(block, "tool_input"),
         tool_output=json_in(_bare(block), "output", "toolOutput") or text_in(block, "tool_output"),
@@ -287,16 +291,39 @@ def _message_tool_name(native: Mapping[str, Any]) -> str | None:
 def plain_text(native: Mapping[str, Any]) -> str:
     """Give the words of a message: of its `content`, or of a shell command with its `output`."""
     if "content" not in native:
-        if "output" in native:
-            return well_formed(f"$ {native.get('command', '')}\n{native['output']}")
-        return ""
+        return well_formed(f"$ {native.get('command', '')}\n{native['output']}") if "output" in native else ""
     content = native["content"]
-    words = _words(content, 0)
+    words = words_in(content, _where_words_stand, has_media=False)
     if words is None:
         blocks = content if isinstance(content, list) else [content]
         unknown = [block for block in blocks if not _is_silent(block)]
         words = to_json(unknown if isinstance(content, list) else content) if unknown else ""
     return well_formed(words)
+
+
+def words_in(value: object, where: Where, depth: int = 0, *, has_media: bool = True) -> str | None:
+    """Find words in a value of any shape; None where there are none.
+
+    Args:
+        value: JSON; a text may be JSON too.
+        where: the words stand in a block.
+        depth: of the value, in what was asked of.
+        has_media: a text that is media and nothing else, as JSON, counts as words.
+    """
+    if depth > _MAX_DEPTH:
+        return None
+    if isinstance(value, str):
+        inner = _json_in(value)
+        told = words_in(inner, where, depth + 1, has_media=has_media)
+        return told or (value if has_media or not _is_media(inner) else None)
+    if isinstance(value, list):
+        found = (words_in(element, where, depth + 1, has_media=has_media) for element in value)
+        return "\n".join(words for words in found if words and trim(words)) or None
+    there = where(value) if isinstance(value, dict) else []
+    if isinstance(there, str):
+        return there
+    found = (words_in(held, where, depth + 1, has_media=has_media) for held in there)
+    return next((words for words in found if words and trim(words)), None)
 
 
 def block_type(block: object) -> str:
@@ -305,33 +332,26 @@ def block_type(block: object) -> str:
     return kind if isinstance(kind, str) else "agent"
 
 
+def response_in(entry: Any) -> Any:
+    """What a `functionResponse` of Gemini holds; anything else as it is."""
+    response = entry.get("functionResponse") if isinstance(entry, dict) else None
+    return response.get("response") if isinstance(response, dict) else entry
+
+
 def _is_silent(block: object) -> bool:
     if isinstance(block, str):
         return _is_media(_json_in(block))
     return block is None or _is_media(block) or block_type(block) in _SILENT_TYPES
 
 
-def _words(value: object, depth: int) -> str | None:
-    """Find words in a value of any shape; None where there are none."""
-    if depth > _MAX_DEPTH:
-        return None
-    if isinstance(value, str):
-        inner = _json_in(value)
-        return (None if inner is None else _words(inner, depth + 1)) or (None if _is_media(inner) else value)
-    if isinstance(value, list):
-        found = [_words(element, depth + 1) for element in value]
-        return "\n".join(words for words in found if words and not words.isspace()) or None
-    return _words_of_block(value, depth) if isinstance(value, dict) else None
-
-
 def _json_in(text: str) -> Any:
     """The JSON object or array that a text is; None where it is none."""
-    trimmed = text.strip()
+    trimmed = trim(text)
     if trimmed[:1] + trimmed[-1:] not in ("{}", "[]"):
         return None
     try:
-        return json.loads(trimmed)
-    except (RecursionError, ValueError):
+        return parse(trimmed)
+    except ValueError:
         return None
 
 
@@ -347,24 +367,19 @@ def _is_media(value: object) -> bool:
     return block_type(value) in MEDIA_TYPES and any(map(value.get, _HELD_KEYS))
 
 
-def _words_of_block(block: dict[str, Any], depth: int) -> str | None:
-    kind = block_type(block)
-    if kind in CALL_TYPES | SECRET_TYPES:
-        return None
-    if kind in RESULT_TYPES:
-        return _first_words(block, _RESULT_KEYS, depth)
-    for key in _WORD_KEYS:
+def _where_words_stand(block: dict[str, Any]) -> str | list[Any]:
+    named = block_type(block)
+    if named in CALL_TYPES or named in SECRET_TYPES:
+        return []
+    if named in RESULT_TYPES:
+        return [block.get(key) for key in RESULT_KEYS]
+    for key in WORD_KEYS:
         if isinstance(words := block.get(key), str) and words.strip():
             return words
-    if kind in MEDIA_TYPES:
-        return None
-    listed = next((block[key] for key in _LIST_KEYS if isinstance(block.get(key), list) and block[key]), None)
-    return _words(listed, depth + 1) if listed else _first_words(block, _NESTING_KEYS, depth)
-
-
-def _first_words(block: dict[str, Any], keys: tuple[str, ...], depth: int) -> str | None:
-    found = (_words(block.get(key), depth + 1) for key in keys)
-    return next((words for words in found if words and not words.isspace()), None)
+    if named in MEDIA_TYPES:
+        return []
+    held = next((block[key] for key in LIST_KEYS if isinstance(block.get(key), list) and block[key]), None)
+    return [held] if held else [block.get(key) for key in NESTING_KEYS]
 
 
 def is_ui_message(native: Mapping[str, Any]) -> bool:

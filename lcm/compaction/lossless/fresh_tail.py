@@ -18,7 +18,7 @@ from lcm.protocols.compaction import ContextWindow
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry
 from lcm.retrieval.text_index.words import split_words, windows
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.transcript.rendering import stored_content
 
 _BLOCK = 8
 """Messages that are read at once."""

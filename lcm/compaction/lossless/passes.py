@@ -33,7 +33,7 @@ from lcm.protocols.compaction import ContextWindow, Guidance
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary, SummaryRequest, SummaryResult
-from lcm.transcript.rendering.shown_form import stored_content, summary_text
+from lcm.transcript.rendering import stored_content, summary_text
 
 Made = Generator[SummaryRequest, SummaryResult, Summary | None]
 """A summary as stored; None where none was made, and the progress says why."""

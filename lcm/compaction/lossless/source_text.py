@@ -22,7 +22,7 @@ from lcm.records.conversation import Message, Part
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.transcript.large_files import file_ids_in
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.transcript.rendering import stored_content
 
 _OUTCOME_UNITS = 240
 _ARGUMENT_UNITS = 200

@@ -13,7 +13,7 @@ from lcm.checks import check_range
 from lcm.context.assembly.shown_items import is_blank
 from lcm.javascript import stringify, trim, utf16_length
 from lcm.protocols.models import TokenEstimator
-from lcm.transcript.rendering.shown_form import RuntimeMessage, blocks_in
+from lcm.transcript.rendering import RuntimeMessage, blocks_in
 
 _PAYLOAD_TOKENS = 1600
 _PAYLOAD_UNITS = 4096

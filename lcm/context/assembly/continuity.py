@@ -41,8 +41,7 @@ from lcm.store.context import item_ids, messages_in
 from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.parts import recorded_bundle
 from lcm.transcript.passages import utterance
-from lcm.transcript.rendering.agent_form import turn_of
-from lcm.transcript.rendering.shown_form import RuntimeMessage, readable_text, rendered
+from lcm.transcript.rendering import RuntimeMessage, readable_text, rendered, turn_of
 from lcm.writing.dream.query import asks_for_dreams
 
 

@@ -34,7 +34,7 @@ from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.redaction import redacted
 from lcm.store.context import summaries_in
-from lcm.transcript.rendering.shown_form import costed_text, readable_text, rendered
+from lcm.transcript.rendering import costed_text, readable_text, rendered
 
 _ASCII_TERMS = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz0123456789" else 32 for byte in range(256))
 """What is no letter or digit as a blank."""

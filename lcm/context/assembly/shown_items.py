@@ -17,8 +17,7 @@ from lcm.records.summary import Summary
 from lcm.store.context import item_ids
 from lcm.transcript.large_files import shortened_result
 from lcm.transcript.message_tokens import Reply, replies, without_images
-from lcm.transcript.rendering.agent_form import turn_of
-from lcm.transcript.rendering.shown_form import (
+from lcm.transcript.rendering import (
     AGENT_CALL_TYPES,
     RuntimeMessage,
     blocks_in,
@@ -29,6 +28,7 @@ from lcm.transcript.rendering.shown_form import (
     result_id_of,
     runtime_messages,
     summary_text,
+    turn_of,
     with_usage,
 )
 

@@ -15,7 +15,7 @@ from lcm.transcript.large_files import file_text, intercepted
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import Copies, joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.rendering.agent_form import agent_messages
+from lcm.transcript.rendering import agent_messages
 from lcm.transcript.session_folder import beside
 from tests.lcm.store.contents import TOKENS
 from tests.lcm.transcript.recordings import rebuilt, write

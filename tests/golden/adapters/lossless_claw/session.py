@@ -31,7 +31,7 @@ from lcm.transcript.large_files import (
     tool_output_reference,
 )
 from lcm.transcript.parts import rebuild
-from lcm.transcript.rendering.shown_form import rendered, stored_content, stored_parts
+from lcm.transcript.rendering import rendered, stored_content, stored_parts
 from tests.golden.components import component, fields_of
 from tests.golden.originals.lossless_claw_settings import resolve
 from tests.golden.originals.session_turns import ingest, ingest_turn
