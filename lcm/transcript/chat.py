@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, NamedTuple
 
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
@@ -68,28 +69,37 @@ def chat_session(session: Session, file: RecordedFile, unnamed: ConversationIds)
     shape = next((shape for shape in _SHAPES if (session.lists | texts).issuperset(shape)), ())
     said_in = texts.intersection(shape)
 
-    def said(element: Element, _: str) -> Iterator[Message]:
-        started_at = said_at(header) if (element.key, element.number) == (shape[0], 1) else None
-        if element.key in said_in:
-            yield _side(element.key, element.value).message("", session_id, started_at)
-        else:
-            yield chat_message(element.value, session_id, started_at)
+    has_begun = False
+
+    def said(value: Any, _: str) -> Message:
+        nonlocal has_begun
+        is_first, has_begun = not has_begun, True
+        started_at = said_at(header) if is_first else None
+        return (_side if isinstance(value, _Side) else chat_message)(value, session_id, started_at)
 
     elements = _in_turn(session, said_in) if shape == tuple(_SIDES) else session.elements
     bare = session._replace(header=header | dict.fromkeys(said_in), elements=elements)
     yield from bare.items(file, conversation_id, dict.fromkeys(shape, said), text_in(header, "title"))
 
 
+class _Side(NamedTuple):
+    """A side of a session that is a text."""
+
+    key: str
+    text: str
+
+
 def _in_turn(session: Session, texts: Collection[str]) -> list[Element]:
     """What stands in a session of two sides, the prompt before the completion."""
     places = {key: place for place, key in enumerate(_SIDES)}
-    sides = [Element(session.line, key, 1, session.header[key]) for key in texts]
+    sides = [Element(session.line, key, 1, _Side(key, session.header[key])) for key in texts]
     return sorted([*session.elements, *sides], key=lambda element: places.get(element.key, len(places)))
 
 
-def _side(key: str, text: str) -> DecomposedMessage:
-    envelope = {"native": {key: None}, "slots": {key: "value"}}
-    return DecomposedMessage(_SIDES[key], plain_text({"content": text}), (value_part(key, text),), envelope)
+def _side(side: _Side, session_id: str, started_at: datetime | None) -> Message:
+    envelope = {"native": {side.key: None}, "slots": {side.key: "value"}}
+    words, parts = plain_text({"content": side.text}), (value_part(side.key, side.text),)
+    return DecomposedMessage(_SIDES[side.key], words, parts, envelope).message("", session_id, started_at)
 
 
 def _is_session(value: object) -> bool:
@@ -166,8 +176,7 @@ def _is_turn(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("from"), str) and "value" in value
 
 
-def _turn(element: Element, session_id: str) -> Iterator[Message]:
-    turn = element.value
+def _turn(turn: Any, session_id: str) -> Message:
     if not _is_turn(turn):
         raise TranscriptError("expected a turn, an object with `from` and `value`")
     speaker, value = turn["from"], turn["value"]
@@ -178,7 +187,7 @@ def _turn(element: Element, session_id: str) -> Iterator[Message]:
     words = "" if part.part_type == "tool" else plain_text({"content": value if part.text is None else part.text})
     said = DecomposedMessage(role, words, (part,), {"native": {**turn, "value": None}, "slots": {"value": "value"}})
     author = None if speaker in ROLES else well_formed(speaker)
-    yield said.message(id_in(turn, "id"), session_id, said_at(turn), author)
+    return said.message(id_in(turn, "id"), session_id, said_at(turn), author)
 
 
 def _call(value: object) -> Part | None:

@@ -44,7 +44,6 @@ from lcm.transcript.parts import (
     DecomposedMessage,
     block_type,
     decompose,
-    enclosed,
     plain_text,
 )  # fmt: skip
 from lcm.transcript.reader import RecordedItem
@@ -395,8 +394,7 @@ def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> M
     else:
         return None
     instant = recorded_instant({**(record[within] if is_meanwhile else {}), **record}, "timestamp")
-    said = said._replace(envelope=enclosed(said.envelope, record, within))
-    return said.message(id_in(record, "uuid"), id_in(record, "sessionId") or session_id, instant)
+    return said.within(record, within).message(id_in(record, "uuid"), id_in(record, "sessionId") or session_id, instant)
 
 
 def _spoken(record: Mapping[str, Any], results: ToolResults) -> DecomposedMessage:

@@ -40,7 +40,7 @@ from lcm.transcript.fields import (
     recorded_instant,
     text_in,
 )  # fmt: skip
-from lcm.transcript.parts import DecomposedMessage, decompose, enclosed, plain_text, texts_of, undivided
+from lcm.transcript.parts import DecomposedMessage, decompose, plain_text, texts_of, undivided
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -145,7 +145,7 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
         named = _HEADER if _is_early_header(record) else text_in(record, "record_type") or kind(record)
         return Event(named, record)
     if is_wrapped:
-        said = said._replace(envelope=enclosed(said.envelope, record, "payload"))
+        said = said.within(record, "payload")
     return said.message(id_in(item, "id"), session_id, recorded_instant(record, *_INSTANTS), text_in(item, "author"))
 
 

@@ -16,7 +16,7 @@ from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
 from lcm.transcript.fields import as_object, id_in, kind, known_instant, object_in, recorded_instant, text_in
-from lcm.transcript.parts import DecomposedMessage, decompose, enclosed, texts_of, undivided
+from lcm.transcript.parts import DecomposedMessage, decompose, texts_of, undivided
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile, files_within, without_ending
 
@@ -110,7 +110,7 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
         asked_at = next(filter(None, map(_asked_at, texts_of(native.get("content")))), None)
         if not said.content and all(part.part_type == "text" for part in said.parts):
             return Event("notice", record)
-    return said._replace(envelope=enclosed(said.envelope, record, "message")).message("", session_id, asked_at)
+    return said.within(record, "message").message("", session_id, asked_at)
 
 
 def _query(text: str) -> str:

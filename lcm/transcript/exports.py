@@ -16,7 +16,7 @@ from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.branches import behind_parents, doubts, suffixes
 from lcm.transcript.fields import as_object, id_in, list_in, listed, native_id, object_in, recorded_instant, text_in
 from lcm.transcript.parts import DecomposedMessage, decompose, extended, plain_text, undivided, value_part
-from lcm.transcript.reader import ConversationIds, Element, RecordedItem, Session, sessions
+from lcm.transcript.reader import ConversationIds, RecordedItem, Session, sessions
 from lcm.transcript.recorded_file import RecordedFile
 
 _MESSAGES = "chat_messages"
@@ -62,14 +62,13 @@ def _parents(messages: Iterable[object]) -> dict[str, str | None]:
     return parents
 
 
-def _said(element: Element, session_id: str) -> Iterator[Message]:
-    native = element.value
+def _said(native: Any, session_id: str) -> Message:
     if not isinstance(native, dict) or not isinstance(native.get("sender"), str):
         raise TranscriptError("expected a message, an object with a `sender`")
     said = decompose(native, "user" if native["sender"] == "human" else native["sender"])
     beside = tuple(_beside(native, said.content))
     said = extended(said, beside, (part.text for part in beside))
-    yield said.message(id_in(native, "uuid"), session_id, recorded_instant(native, "created_at", "updated_at"))
+    return said.message(id_in(native, "uuid"), session_id, recorded_instant(native, "created_at", "updated_at"))
 
 
 def _beside(native: dict[str, Any], words: str) -> Iterator[Part]:

@@ -66,8 +66,8 @@ def mark_states(files: Sequence[RecordedFile]) -> None:
 
 def _mark(session_id: str, files: Iterable[RecordedFile]) -> None:
     newest, *others = sorted((_state(file, session_id) for file in files), key=lambda state: state[:-1], reverse=True)
-    held, read = Digests(), [newest.file]
-    _add(held, newest.file, session_id)
+    read = [newest.file]
+    held = openclaw.taken_in(records_of(RecordedFile(newest.file.path), session_id), Digests())
     for state in others:
         if state.is_database:  # a copy of it, perhaps with other sessions
             continue
@@ -82,12 +82,7 @@ def _mark(session_id: str, files: Iterable[RecordedFile]) -> None:
             )
         else:
             read.append(file)
-            _add(held, file, session_id)
-
-
-def _add(held: Digests, file: RecordedFile, session_id: str) -> None:
-    for record in records_of(RecordedFile(file.path), session_id):
-        held.add(identity(record))
+            openclaw.taken_in(records_of(RecordedFile(file.path), session_id), held)
 
 
 def _state(file: RecordedFile, session_id: str) -> _State:

@@ -30,7 +30,7 @@ from lcm.transcript.fields import (
     text_in,
 )
 from lcm.transcript.parts import plain_text, response_in, undivided
-from lcm.transcript.reader import Element, RecordedItem, Session, document, session_of
+from lcm.transcript.reader import RecordedItem, Session, document, session_of
 from lcm.transcript.recorded_file import RecordedFile
 
 
@@ -207,11 +207,7 @@ def _told(value: Any, lists: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
     name, title = id_in(session.header, "sessionId") or file.name, _title(session.header)
-    yield from session.items(file, name, dict.fromkeys(_LISTS, _said), title)
-
-
-def _said(element: Element, session_id: str) -> Iterator[Message | Event]:
-    yield _item(element.value, session_id)
+    yield from session.items(file, name, dict.fromkeys(_LISTS, _item), title)
 
 
 def _item(record: object, session_id: str) -> Message | Event:

@@ -18,7 +18,7 @@ from lcm.records.conversation import Event, Message
 from lcm.transcript.database import columns, has_tables, is_database, parsed, snapshot
 from lcm.transcript.fields import as_object, id_in, listed, native_id, object_in, recorded_instant, text_in
 from lcm.transcript.parts import block_type, decompose
-from lcm.transcript.reader import Element, RecordedItem, sessions
+from lcm.transcript.reader import RecordedItem, sessions
 from lcm.transcript.recorded_file import RecordedFile
 
 _CALLS = ("toolRequest", "frontendToolRequest")
@@ -48,12 +48,11 @@ class GooseReader:
         elif any(map(_is_export, file.heads)):
             for session in sessions(file):
                 title = text_in(session.header, "name", "description") or None
-                yield from session.items(file, id_in(session.header, "id") or file.name, {"conversation": _said}, title)
+                yield from session.items(file, id_in(session.header, "id") or file.name, {"conversation": _item}, title)
         else:
             title = None
             for line, record in file.values():
                 with file.record(line):
-                    as_object(record)
                     title = text_in(record, "name", "description") or title if _is_header(record) else title
                     yield RecordedItem(file.name, _item(record, file.name), title)
 
@@ -74,10 +73,6 @@ def _has_own_part(value: Any) -> bool:
 def _is_export(value: Any) -> bool:
     said = value.get("conversation") if _is_header(value) else None
     return isinstance(said, list) and all(map(_is_message, said[:1]))
-
-
-def _said(element: Element, session_id: str) -> Iterator[Message | Event]:
-    yield _item(as_object(element.value), session_id)
 
 
 def _stored(file: RecordedFile) -> Iterator[RecordedItem]:
@@ -104,7 +99,8 @@ def _stored(file: RecordedFile) -> Iterator[RecordedItem]:
                     yield RecordedItem(name, _item(record, name), title)
 
 
-def _item(record: dict[str, Any], session_id: str) -> Message | Event:
+def _item(value: object, session_id: str) -> Message | Event:
+    record = as_object(value)
     if "role" not in record:
         return Event("session" if _is_header(record) else "unknown", record)
     if object_in(record, "metadata").get("userVisible") is False:

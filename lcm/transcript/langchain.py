@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import cycle
 from typing import Any, NamedTuple
 
 from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message
 from lcm.transcript.fields import as_object, digest, id_in, kind, object_in, said_at, said_beside, text_in
-from lcm.transcript.parts import decompose, enclosed
+from lcm.transcript.parts import decompose
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -43,14 +44,12 @@ class LangChainReader:
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         threads = _threads(file)
-        places: Counter[str] = Counter()
         for line, value in file.values():
             with file.record(line):
                 record = as_object(value)
                 if path := _messages(record)[0]:
                     named = _configured(record, "thread_id") or file.name
-                    yield from threads[named].state(places[named], record, path, file, line)
-                    places[named] += 1
+                    yield from threads[named].state(record, path, file, line)
                 else:
                     yield RecordedItem(file.name, _item(record, file.name))
 
@@ -83,8 +82,8 @@ class _Thread:
     conversation_id: str
     states: list[_State] = field(default_factory=list)
     """In the order of the file."""
-    _ranks: list[int] = field(default_factory=list)
-    """Of each state, oldest first."""
+    _in_file: Iterator[tuple[int, _State]] = field(default_factory=lambda: iter(()))
+    """The states with their ranks, the oldest's 0, in the order of the file, again and again."""
     _told: dict[tuple[int, int], _Told] = field(default_factory=dict)
     _newest: dict[str, int] = field(default_factory=dict)
     """The rank of the newest state that holds any message, by graph."""
@@ -99,14 +98,13 @@ class _Thread:
         instants = {place: instant for place in places if (instant := self.states[place].instant) is not None}
         if len(instants) == len(places):
             places.sort(key=instants.__getitem__)
-        self._ranks = [0] * len(places)
-        for rank, place in enumerate(places):
-            self._ranks[place] = rank
+        ranks = {place: rank for rank, place in enumerate(places)}
+        self._in_file = cycle([(ranks[place], state) for place, state in enumerate(self.states)])
         self._newest = {self.states[place].graph: rank for rank, place in enumerate(places) if self.states[place].many}
 
-    def survey(self, place: int, messages: list[Any]) -> None:
-        """Take in which messages a state holds; all states were ranked before."""
-        rank, state = self._ranks[place], self.states[place]
+    def survey(self, messages: list[Any]) -> None:
+        """Take in which messages the next state of the file holds; all states were ranked before."""
+        rank, state = next(self._in_file)
         is_newest = rank == self._newest.get(state.graph)
         for key in _keys(messages):
             known = self._told.get(key, _Told(rank, None, False))
@@ -114,10 +112,11 @@ class _Thread:
             self._told[key] = _Told(max(known.newest, rank), earliest, known.is_kept or is_newest)
 
     def state(
-        self, place: int, record: dict[str, Any], path: tuple[str, ...], file: RecordedFile, line: int
+        self, record: dict[str, Any], path: tuple[str, ...], file: RecordedFile, line: int
     ) -> Iterator[RecordedItem]:
+        """The next state of the file; all were surveyed before."""
         yield RecordedItem(self.conversation_id, Event("state", _without(record, path)))
-        rank, messages = self._ranks[place], _messages(record)[1]
+        (rank, _), messages = next(self._in_file), _messages(record)[1]
         for number, (native, key) in enumerate(zip(messages, _keys(messages), strict=True), start=1):
             with file.record(line, f"messages {number}: "):
                 item, suffix, told = _item(as_object(native), self.conversation_id), "", self._told[key]
@@ -140,11 +139,8 @@ def _threads(file: RecordedFile) -> dict[str, _Thread]:
         threads.setdefault(named, _Thread(named)).states.append(state)
     for thread in threads.values():
         thread.rank()
-    places: Counter[str] = Counter()
     for record, messages in _states(file):
-        named = _configured(record, "thread_id") or file.name
-        threads[named].survey(places[named], messages)
-        places[named] += 1
+        threads[_configured(record, "thread_id") or file.name].survey(messages)
     return threads
 
 
@@ -210,7 +206,7 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
         return Event(named or "unknown", record)
     said = decompose(native, text_in(native, "role") or _ROLES[named])
     if key:
-        said = said._replace(envelope=enclosed(said.envelope, record, key))
+        said = said.within(record, key)
     instant = said_at(native) or said_beside(native, "additional_kwargs", "response_metadata")
     return said.message(
         id_in(native, "id"), session_id, instant, text_in(native, "name") if said.role != "tool" else None

@@ -73,7 +73,9 @@ def file_blocks(text: str) -> list[FileBlock]:
     found, at = [], 0
     while (opening := _OPENING.search(text, at)) and (closing := _CLOSING.search(text, opening.end())):
         body = text[opening.end() : closing.start()]
-        found.append(FileBlock(opening.start(), closing.end(), _attributes(opening[1]), body))
+        named = ((name.lower(), trim("".join(values))) for name, *values in _ATTRIBUTE.findall(opening[1]))
+        given = {name: value for name, value in named if value}
+        found.append(FileBlock(opening.start(), closing.end(), given, body))
         at = closing.end()
     return found
 
@@ -91,11 +93,6 @@ def name_extension(name: str | None) -> str | None:
 
 def mime_extension(mime_type: str | None) -> str | None:
     return MIME_EXTENSIONS.get(trim((mime_type or "").partition(";")[0]).lower())
-
-
-def _attributes(text: str) -> dict[str, str]:
-    found = ((name.lower(), trim(double or single or bare)) for name, double, single, bare in _ATTRIBUTE.findall(text))
-    return {name: value for name, value in found if value}
 
 
 TOOL_RESULT_NAME = "tool-result"
@@ -178,7 +175,7 @@ def intercepted(
     counts = token_estimator.count([text.text for text in found])
     files = tuple(
         LargeFile(
-            file_id=_file_id(message.message_id, text.ordinal, text.position),
+            file_id=_file_id([message.message_id, text.ordinal, text.position]),
             ordinal=text.ordinal,
             position=text.position,
             name=text.name,
@@ -220,7 +217,8 @@ def compacted(message: Message) -> Message:
         if part.metadata.get("slot") == "content"
     ]
     native = rebuild(message)
-    native["content"] = _one_text(blocks) if message.role == "user" else blocks
+    is_text = all(isinstance(block, str) or block_type(block) in ("text", "input_text") for block in blocks)
+    native["content"] = plain_text({"content": blocks}) if message.role == "user" and is_text else blocks
     said = decompose(native, None if isinstance(native.get("role"), str) else message.role)
     envelope = {**message.envelope, **said.envelope}
     return replace(message, content=said.content, parts=said.parts, envelope=envelope)
@@ -252,13 +250,12 @@ def _user_text(block: object) -> str:
     return plain_text({"content": block if isinstance(block, str) else [block]}) if is_text else ""
 
 
-def _result_text(block: object) -> str | None:
+def _result_text(block: Any) -> str | None:
     if isinstance(block, str):
         return block
     if block_type(block) == "text":
-        text = block["text"] if isinstance(block, dict) and "text" in block else None
-        return text if isinstance(text, str) else None
-    if block_type(block) not in RESULT_TYPES or not isinstance(block, dict):
+        return block["text"] if isinstance(block.get("text"), str) else None
+    if block_type(block) not in RESULT_TYPES:
         return None
     value = next((block[key] for key in ("output", "content") if block.get(key) is not None), block)
     return plain_text({"content": value}) or None
@@ -308,14 +305,6 @@ def _compacted_result(message: Message, part: Part, block: Any, file: LargeFile)
     return shortened
 
 
-def _one_text(blocks: list[Any]) -> Any:
-    """What a user says as one string, where nothing but words is said."""
-    if all(isinstance(block, str) or block_type(block) in ("text", "input_text") for block in blocks):
-        return plain_text({"content": blocks})
-    return blocks
-
-
-def _file_id(message_id: str, ordinal: int, position: int) -> str:
+def _file_id(place: list[Any]) -> str:
     """Follows from the place, so that hearing a message again names its files the same."""
-    seed = to_json([message_id, ordinal, position])
-    return f"file_{hashlib.sha256(seed.encode()).hexdigest()[:16]}"
+    return f"file_{hashlib.sha256(to_json(place).encode()).hexdigest()[:16]}"

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from lcm.encoding import to_json
 from lcm.protocols.models import TakesRecorded, TokenEstimator
 from lcm.records.conversation import Event, Message, Part
+from lcm.transcript.fields import object_in, text_in
 from lcm.transcript.large_files import compacted
 from lcm.transcript.parts import CALL_TYPES, block_type, is_translated
 
@@ -33,7 +34,8 @@ _DATA_URL = re.compile(r"data:image/[\w.+-]+(?:;[\w.=+-]+)*;base64,[\w+/=-]*")
 
 def without_images(message: Message) -> tuple[Message, int]:
     """Take the images out of a message, as a context would show it, and say how many these are."""
-    if not _may_hold([message.content, message.envelope.get("native"), [_recorded(part) for part in message.parts]]):
+    told = [message.content, message.envelope.get("native"), [_recorded(part) for part in message.parts]]
+    if "image" not in repr(told):  # as a type, a media type or a data URL names it: most messages hold none
         return message, 0
     shown = compacted(message)
     native, in_record = _bare(shown.envelope.get("native"))
@@ -71,11 +73,6 @@ def images_in(block: object) -> int:
 
 def _recorded(part: Part) -> Any:
     return part.metadata.get("raw", part.text)
-
-
-def _may_hold(value: Any) -> bool:
-    """Whether something in a value names an image, as a type, a media type or a data URL does: most do not."""
-    return "image" in repr(value)
 
 
 def _bare(value: Any) -> tuple[Any, int]:
@@ -146,66 +143,47 @@ def replies(messages: Sequence[Message], events: Iterable[Event] = (), first: in
     by_answer: dict[str, Reply] = {}
     for place, message in enumerate(messages):
         if message.role == "assistant" and (tokens := _output(message)):
-            key = _answer(message) or f"{place}"
+            # The id that the pieces of an answer share; it names no place, as an id that is a number would.
+            named = text_in(message.envelope.get("native"), "id")
+            key = f"id {named}" if named else f"{place}"
             places, before = by_answer.get(key, Reply((), 0))
             by_answer[key] = Reply((*places, place), max(before, tokens))
     told = {place for reply in by_answer.values() for place in reply.places}
     return [*by_answer.values(), *_told_behind(messages, events, first, told)]
 
 
-def _answer(message: Message) -> str:
-    """The id that the pieces of an answer share; it names no place, as an id that is a number would."""
-    native = message.envelope.get("native")
-    named = native.get("id") if isinstance(native, Mapping) else None
-    return f"id {named}" if isinstance(named, str) and named else ""
-
-
 def _output(message: Message) -> int:
     """The output that the record of a message names; 0 where it names none."""
-    records = (message.envelope.get(key) for key in ("native", "record"))
-    return next((tokens for record in records if (tokens := _output_of(record))), 0)
-
-
-def _output_of(record: Any) -> int:
-    if not isinstance(record, Mapping):
-        return 0
-    places = (record, *(record[key] for key in _HOLDERS if isinstance(record.get(key), Mapping)))
-    usages = (place[key] for place in places for key in _USAGE_KEYS if isinstance(place.get(key), Mapping))
-    return next((tokens for usage in usages if (tokens := _number(usage))), 0)
+    records = [message.envelope.get(key) for key in ("native", "record")]
+    places = [place for record in records for place in (record, *(object_in(record, key) for key in _HOLDERS))]
+    found = (_number(object_in(place, key)) for place in places if place for key in _USAGE_KEYS)
+    return next(filter(None, found), 0)
 
 
 def _number(usage: Mapping[str, Any]) -> int:
     """The output with its thoughts, which Gemini and OpenCode count beside it and all others in it."""
-    beside = (*_THOUGHTS_KEYS, "reasoning") if isinstance(usage.get("cache"), Mapping) else _THOUGHTS_KEYS
+    beside = (*_THOUGHTS_KEYS, "reasoning") if isinstance(usage.get("cache"), dict) else _THOUGHTS_KEYS
     return _first(usage, _OUTPUT_KEYS) + _first(usage, beside)
 
 
 def _first(usage: Mapping[str, Any], keys: Iterable[str]) -> int:
-    found = (usage.get(key) for key in keys)
-    return next(
-        (tokens for tokens in found if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0), 0
-    )
+    counts = (usage[key] for key in keys if isinstance(usage.get(key), int) and not isinstance(usage[key], bool))
+    return next((tokens for tokens in counts if tokens > 0), 0)
 
 
 def _told_behind(messages: Sequence[Message], events: Iterable[Event], first: int, told: set[int]) -> Iterator[Reply]:
     """The answers that an event counts: what was answered since the last such event."""
     start, total = 0, None
     for event in events:
-        info = _counted(event)
-        if info is None or info.get("total_token_usage", info) == total:
+        payload = object_in(event.native, "payload")
+        info = payload.get("info") if payload.get("type") == "token_count" else None
+        if not isinstance(info, dict) or info.get("total_token_usage", info) == total:
             continue  # told again, with other limits
         stop, total = min(max(start, event.after - first), len(messages)), info.get("total_token_usage", info)
         said = tuple(place for place in range(start, stop) if messages[place].role == "assistant" and place not in told)
-        last = info.get("last_token_usage")
-        if said and isinstance(last, Mapping) and (tokens := _number(last)):
+        if said and (tokens := _number(object_in(info, "last_token_usage"))):
             yield Reply(said, tokens)
         start = stop
-
-
-def _counted(event: Event) -> Mapping[str, Any] | None:
-    payload = event.native.get("payload") if isinstance(event.native, Mapping) else None
-    info = payload.get("info") if isinstance(payload, Mapping) and payload.get("type") == "token_count" else None
-    return info if isinstance(info, Mapping) else None
 
 
 Rendering = Callable[[Message], str]

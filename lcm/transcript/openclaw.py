@@ -46,7 +46,7 @@ from lcm.transcript.fields import (
     recorded_instant,
     text_in,
 )  # fmt: skip
-from lcm.transcript.parts import decompose, enclosed
+from lcm.transcript.parts import decompose
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import MAX_LINE_BYTES, RecordedFile, files_within
 
@@ -91,7 +91,9 @@ class OpenClawReader:
         if not is_database(file):
             session_id = session_of(file) or file.name
             newer = (record for path in file.newer for record in records_of(RecordedFile(path), session_id))
-            yield from self._state(file, RecordedFile.values, session_id, _held(newer) if file.newer else None)
+            yield from self._state(
+                file, RecordedFile.values, session_id, taken_in(newer, Digests()) if file.newer else None
+            )
             return
         with snapshot(file) as connection:
             for session in stored_sessions(connection):
@@ -103,7 +105,7 @@ class OpenClawReader:
                 for number, records in enumerate(session.states):
                     yield from self._state(file, records, session.session_id, held if number else None)
                     if number + 1 < len(session.states):
-                        _held((record for _, record in records(RecordedFile(file.path))), held)
+                        taken_in((record for _, record in records(RecordedFile(file.path))), held)
 
     def _state(
         self, file: RecordedFile, records: Records, session_id: str, held: Digests | None
@@ -168,8 +170,8 @@ def identity(record: Any) -> str:
     return to_json(said if record_id else record)
 
 
-def _held(records: Iterable[Any], held: Digests | None = None) -> Digests:
-    held = held or Digests()
+def taken_in(records: Iterable[Any], held: Digests) -> Digests:
+    """The identities of records, with those that were held before."""
     for record in records:
         held.add(identity(record))
     return held
@@ -198,8 +200,7 @@ def _message(entry: dict[str, Any], session_id: str) -> Message:
     native = entry.get("message")
     if not isinstance(native, dict) or not isinstance(native.get("role"), str):
         raise TranscriptError("a message entry needs a `message` object with a `role`")
-    said = decompose(native)
-    said = said._replace(envelope=enclosed(said.envelope, entry, "message"))
+    said = decompose(native).within(entry, "message")
     instant = recorded_instant(entry, "timestamp") or recorded_instant(native, "timestamp")
     return said.message(id_in(entry, "id"), session_id, instant)
 

@@ -149,13 +149,13 @@ def _message(record: dict[str, Any], session_id: str) -> Message:
     if role is None:
         raise TranscriptError("expected a message, an object whose `role` is user or assistant")
     parts = list(map(_part, blocks))
-    words = (part.text for part, block in zip(parts, blocks, strict=True) if _is_said(part, block))
+    words = (
+        part.text
+        for part, block in zip(parts, blocks, strict=True)
+        if part.part_type == "text" and not block.get("synthetic") and not block.get("ignored")
+    )
     said = undivided(record, role, parts, "\n".join(filter(None, [*words, *map(_result_words, blocks)])))
     return said.message(id_in(info, "id"), session_id, recorded_instant(object_in(info, "time"), "created"))
-
-
-def _is_said(part: Part, block: Any) -> bool:
-    return part.part_type == "text" and not block.get("synthetic") and not block.get("ignored")
 
 
 def _part(block: object) -> Part:

@@ -71,6 +71,10 @@ class DecomposedMessage(NamedTuple):
     """`native` is the message with null for each slot whose value went into parts; `slots` says which those are,
     and whether the slot held a list of blocks or a single value."""
 
+    def within(self, record: Mapping[str, Any], key: str) -> "DecomposedMessage":
+        """The message, which stood under a key of a larger record; `rebuild_record` gives that back."""
+        return self._replace(envelope={**self.envelope, "record": {**record, key: None}, "within": key})
+
     def message(
         self, message_id: str, session_id: str, created_at: datetime | None = None, author: str | None = None
     ) -> Message:
@@ -200,11 +204,6 @@ def _held(part: Part, keys: Sequence[str]) -> Any:
         if key in part.metadata:
             return part.metadata[key]
     return part.text
-
-
-def enclosed(envelope: Mapping[str, Any], record: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The envelope of a message that stood under a key of a larger record; `rebuild_record` gives that back."""
-    return {**envelope, "record": {**record, key: None}, "within": key}
 
 
 def rebuild_record(message: Message) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Session(NamedTuple):
         self,
         file: RecordedFile,
         conversation_id: str,
-        said: Mapping[str, Callable[[Element, str], Iterable[Message | Event]]],
+        said: Mapping[str, Callable[[Any, str], Message | Event]],
         title: str | None = None,
         branch: Callable[[Message], str] = lambda _: "",
     ) -> Iterator[RecordedItem]:
@@ -86,19 +86,17 @@ class Session(NamedTuple):
         Args:
             file: puts an element aside that cannot be read.
             conversation_id: of all of them.
-            said: what an element is, by the key of its list, given the conversation; of other lists each is an event.
+            said: makes an item of an element, by the key of its list, given the conversation; others are events.
             title: the conversation's.
             branch: what a message that was left adds to the conversation's id.
         """
         yield RecordedItem(conversation_id, Event("session", self.header), title)
         for element in self.elements:
             with file.record(element.line, element.place):
-                if element.key not in said:
-                    yield RecordedItem(conversation_id, Event(well_formed(element.key), element.value), title)
-                    continue
-                for item in said[element.key](element, conversation_id):
-                    suffix = branch(item) if isinstance(item, Message) else ""
-                    yield RecordedItem(conversation_id + suffix, item, title)
+                named = Event(well_formed(element.key), element.value)
+                item = said[element.key](element.value, conversation_id) if element.key in said else named
+                suffix = branch(item) if isinstance(item, Message) else ""
+                yield RecordedItem(conversation_id + suffix, item, title)
 
 
 def sessions(file: RecordedFile) -> Iterator[Session]:

@@ -1,7 +1,7 @@
 """Runs of agents as benchmarks and frameworks record them: tau-bench, SWE-agent and mini-swe-agent, OpenHands."""
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.fields import as_object, id_in, list_in, listed, object_in, recorded_instant, text_in
-from lcm.transcript.parts import DecomposedMessage, chat_message, decompose, enclosed, plain_text, undivided, value_part
+from lcm.transcript.parts import DecomposedMessage, chat_message, decompose, plain_text, undivided, value_part
 from lcm.transcript.reader import ConversationIds, Element, RecordedItem, Session, sessions
 from lcm.transcript.recorded_file import RecordedFile
 
@@ -19,10 +19,6 @@ def run_name(run: Mapping[str, Any], file: RecordedFile) -> str:
     """What names a run of an agent: its file, and behind that the `instance_id` that the file is not named by."""
     instance = id_in(run, "instance_id")
     return file.name if instance in ("", file.name) else f"{file.name}/{instance}"
-
-
-def _has_role(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("role"), str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class TauBenchReader:
         for session in sessions(file):
             numbers = {"task": id_in(session.header, "task_id"), "trial": id_in(session.header, "trial")}
             run = "-".join(f"{what}-{number}" for what, number in numbers.items() if number)
-            yield from session.items(file, ids.name(f"{file.name}/{run}" if run else file.name), {"traj": _chat})
+            yield from session.items(file, ids.name(f"{file.name}/{run}" if run else file.name), {"traj": chat_message})
 
 
 def _is_result(value: object) -> bool:
@@ -51,11 +47,9 @@ def _is_result(value: object) -> bool:
     return isinstance(traj, list) and all(isinstance(said, dict) and "role" in said for said in traj[:1])
 
 
-def _chat(element: Element, session_id: str) -> Iterator[Message]:
-    yield chat_message(element.value, session_id)
-
-
 _STEP_KEYS = frozenset({"action", "observation", "response", "thought"})
+_OBSERVATION = "trajectory, observation"
+"""Stands for the key under which what was seen in a step comes behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,36 +76,46 @@ class SweAgentReader:
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         ids = ConversationIds()
         for session in sessions(file):
-            said = {"history": _seen_and_said, "messages": _seen_and_said, "trajectory": _stepped}
-            key = next((key for key in said if key in session.lists), None)
             name = ids.name(run_name(session.header, file))
-            yield from session.items(file, name, {key: said[key]} if key else {})
+            key = next((key for key in ("history", "messages") if key in session.lists), None)
+            if key is None:
+                stepped = session._replace(elements=_halves(session.elements))
+                yield from stepped.items(file, name, {"trajectory": _acted, _OBSERVATION: _seen})
+            else:
+                yield from session.items(file, name, {key: _said})
 
 
 def _is_trajectory(value: object) -> bool:
     history, steps = (list_in(value, key)[:1] for key in ("history", "trajectory"))
     has_steps = any(_is_step(step) and "source" not in step for step in steps)  # OpenHands' have one
     is_mini = isinstance(value, dict) and "trajectory_format" in value and isinstance(value.get("messages"), list)
-    return any(map(_has_role, history)) or has_steps or is_mini
+    return any(text_in(said, "role") is not None for said in history) or has_steps or is_mini
 
 
 def _is_step(value: object) -> bool:
     return isinstance(value, dict) and not _STEP_KEYS.isdisjoint(value)
 
 
-def _seen_and_said(element: Element, session_id: str) -> Iterator[Message]:
+def _said(native: Any, session_id: str) -> Message:
     """A message; the id of the call that it answers stands in a list."""
-    message = chat_message(element.value, session_id)
-    match message.role, element.value.get("tool_call_ids"):
+    message = chat_message(native, session_id)
+    match message.role, native.get("tool_call_ids"):
         case "tool", [str(call_id)]:
             answered = well_formed(call_id)
             parts = (replace(part, tool_call_id=part.tool_call_id or answered) for part in message.parts)
-            message = replace(message, parts=tuple(parts))
-    yield message
+            return replace(message, parts=tuple(parts))
+    return message
 
 
-def _stepped(element: Element, session_id: str) -> Iterator[Message]:
-    step = element.value
+def _halves(elements: Iterable[Element]) -> Iterator[Element]:
+    """The elements of a run, and behind each of its steps what was seen then."""
+    for element in elements:
+        yield element
+        if element.key == "trajectory" and _is_step(element.value) and "observation" in element.value:
+            yield element._replace(key=_OBSERVATION, value=element.value["observation"])
+
+
+def _acted(step: Any, session_id: str) -> Message:
     if not _is_step(step):
         raise TranscriptError("expected a step, an object with `response`, `thought`, `action` or `observation`")
     response, thought, action = (step.get(key) for key in ("response", "thought", "action"))
@@ -120,23 +124,19 @@ def _stepped(element: Element, session_id: str) -> Iterator[Message]:
         parts.append(value_part("response", response))
     if isinstance(action, str):
         parts.append(Part("tool", tool_input=to_json(action), metadata={"slot": "action", "raw": action}))
-    words = response if isinstance(response, str) and response.strip() else thought
-    said = plain_text({"content": words}) if isinstance(words, str) else ""
-    yield _half(step, ("observation",), "assistant", parts, said).message("", session_id)
-    if "observation" in step:
-        seen = step["observation"]
-        part = value_part("observation", seen)
-        half = _half({"observation": seen}, (), "tool", [part], plain_text({"content": seen}))
-        yield half.message("", session_id)
-
-
-def _half(
-    step: Mapping[str, Any], left: tuple[str, ...], role: Role, parts: list[Part], words: str
-) -> DecomposedMessage:
-    """What of a step its parts hold, with null for that, and for what is left to the other half."""
     slots = {part.metadata["slot"]: "value" for part in parts}
-    native = {key: None if key in (*slots, *left) else value for key, value in step.items()}
-    return DecomposedMessage(role, words, tuple(parts), {"native": native, "slots": slots})
+    words = response if isinstance(response, str) and response.strip() else thought
+    told = plain_text({"content": words}) if isinstance(words, str) else ""
+    native = {key: None if key in (*slots, "observation") else value for key, value in step.items()}
+    return DecomposedMessage("assistant", told, tuple(parts), {"native": native, "slots": slots}).message(
+        "", session_id
+    )
+
+
+def _seen(seen: Any, session_id: str) -> Message:
+    envelope = {"native": {"observation": None}, "slots": {"observation": "value"}}
+    parts = (value_part("observation", seen),)
+    return DecomposedMessage("tool", plain_text({"content": seen}), parts, envelope).message("", session_id)
 
 
 _LISTS = ("history", "trajectory")
@@ -174,7 +174,7 @@ class OpenHandsReader:
         if known is not None and not _is_event(known):
             ids = ConversationIds()
             for run in sessions(file):
-                said = dict.fromkeys([key for key in _LISTS if key in run.lists][:1], _happened)
+                said = dict.fromkeys([key for key in _LISTS if key in run.lists][:1], _event)
                 single = run._replace(elements=_one_by_one(run, said))
                 yield from single.items(file, ids.name(run_name(run.header, file)), said)
             return
@@ -212,13 +212,9 @@ def _one_by_one(run: Session, said: Container[str]) -> Iterator[Element]:
         yield from (element._replace(value=value) for value in pair)
 
 
-def _happened(element: Element, session_id: str) -> Iterator[Message | Event]:
-    yield _event(element.value, session_id)
-
-
 def _event(value: object, session_id: str) -> Message | Event:
     event = as_object(value, "an event")
-    said = _said(event) if "kind" in event else _done(event)
+    said = _told(event) if "kind" in event else _done(event)
     if said is None:
         named = text_in(event, "kind") if "kind" in event else _named(event)
         return Event(named or "unknown", event)
@@ -253,13 +249,13 @@ def _named(event: dict[str, Any]) -> str:
     return text_in(event, "action") or text_in(event, "observation") or ""
 
 
-def _said(event: dict[str, Any]) -> DecomposedMessage | None:
+def _told(event: dict[str, Any]) -> DecomposedMessage | None:
     """What is said in an event of version 1."""
     named, call_id, tool_name = (text_in(event, key) for key in ("kind", "tool_call_id", "tool_name"))
     native = event.get("llm_message")
     if isinstance(native, dict):
         said = decompose(native, text_in(native, "role") or _speaker(event))
-        return said._replace(envelope=enclosed(said.envelope, event, "llm_message"))
+        return said.within(event, "llm_message")
     if named == "SystemPromptEvent":
         words = plain_text({"content": event.get("system_prompt")})
         return undivided(event, "system", _texts(words), words)
