@@ -15,7 +15,7 @@ from lcm.protocols.contract import NOTHING_SAID, contract_of
 from lcm.protocols.models import TakesRecorded
 from lcm.records.summary import ContextReading
 from lcm.retrieval.source.candidates import OF_USE
-from lcm.transcript.usage import replies
+from lcm.transcript.message_tokens import replies
 
 
 def flags_of_run(
