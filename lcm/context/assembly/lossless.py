@@ -35,7 +35,7 @@ from lcm.records.document import AuthoredNode
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.redaction import redacted
-from lcm.store.context import summaries_in
+from lcm.store.summaries import summaries_in
 from lcm.text import fold, is_cjk, words_in
 from lcm.transcript.rendering.shown_form import RuntimeMessage, blocks_in, costed_text, rendered
 
@@ -521,5 +521,4 @@ class _Choice:
     @cached_property
     def _index(self) -> RelevanceIndex:
         self._shown.make(self._evictable)
-        words = self._shown.costed_words if self._rules != "corrected" else self._shown.words
-        return RelevanceIndex([words(place) for place in self._evictable], self._rules)
+        return RelevanceIndex(map(self._shown.words, self._evictable), self._rules)
