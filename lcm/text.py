@@ -39,7 +39,7 @@ _LISTS = ("english", "lucene")
 
 def split_words(text: str) -> tuple[list[str], list[str]]:
     """The words of a text and its runs of CJK characters, each in order and with repetitions."""
-    folded = text.lower() if text.isascii() else _fold(text)
+    folded = fold(text)
     if folded.isascii():
         return _ASCII_WORD.findall(folded), []
     words: list[str] = []
@@ -133,7 +133,10 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(language)
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """A text without case and marks, as its words are."""
+    if text.isascii():
+        return text.lower()
     bare = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     for character in set(_NOT_ASCII.findall(bare)):  # a text has few distinct ones
         if _is_mark(character):

@@ -15,7 +15,7 @@ import polars as pl
 from eval.benchmark import corpus
 from eval.benchmark.timing import Prepare, median_seconds
 from lcm.checks import check_range
-from lcm.memory.query_batches import asked_frame
+from lcm.memory.live_documents import asked_frame
 from lcm.protocols.models import TokenEstimator, Vectors
 from lcm.protocols.retrieval import Batch, TextIndex, VectorIndex
 from lcm.records.conversation import Transcript
@@ -176,7 +176,6 @@ class _FixedSource:
     """A source whose candidates are known."""
 
     frame: pl.DataFrame
-    needs_vectors: bool = False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         return self.frame

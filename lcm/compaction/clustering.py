@@ -219,7 +219,6 @@ class Clustering:
     session_token_budget: int = 2000
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
     tail: RecentTail = field(init=False, repr=False, compare=False)
-    is_off = False
 
     def __post_init__(self) -> None:
         check_range(self, "target_cluster_size", ge=1)

@@ -12,6 +12,7 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.columns import Columns, Numbers, numbers_of
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Decay
 from lcm.records.rules import Rules
 from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, told_of
@@ -24,8 +25,8 @@ from lcm.retrieval.terms import Terms, TermWords
 FrequencyOver = Literal["near", "all"]
 _Places = npt.NDArray[np.int64]
 EVIDENCE_COLUMNS = frozenset().union(
-    *(stage.makes for stage in (FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence)),
-    *(stage.makes for stage in (FurtherVectorEvidence, VectorEvidence, WordLikeness)),
+    *(stage.contract.makes for stage in (FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence)),
+    *(stage.contract.makes for stage in (FurtherVectorEvidence, VectorEvidence, WordLikeness)),
 )
 """What stages of evidence make."""
 
@@ -93,12 +94,11 @@ class WeightedSum:
     clamp: bool = True
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of the branches beside dense and lexical, by name."""
-    reads = ("dense_score", "lexical_score", "dense_rank")
-    weighs_branches = True
 
     @property
-    def gives_unit_scores(self) -> bool:
-        return self.clamp
+    def contract(self) -> Contract:
+        reads = ("dense_score", "lexical_score", "dense_rank")
+        return Contract(reads=reads, weighs_branches=True, gives_unit_scores=self.clamp)
 
     def __post_init__(self) -> None:
         check_weights(self, "dense_weight", "lexical_weight", "floor_ratio")
@@ -143,9 +143,11 @@ class ReciprocalRank:
     lexical_weight: float = 1.0
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of the branches beside dense and lexical, by name."""
-    reads = ("dense_rank", "lexical_rank")
-    weighs_branches = True
-    gives_unit_scores = False  # a few hundredths, where others give a score near 1
+    contract = Contract(
+        reads=("dense_rank", "lexical_rank"),
+        weighs_branches=True,
+        gives_unit_scores=False,  # a few hundredths, where others give a score near 1
+    )
 
     def __post_init__(self) -> None:
         check_range(self, "k", "dense_weight", "lexical_weight", "weights", ge=0)
@@ -191,8 +193,8 @@ class HybridScore:
         check_range(self, "session_scope", "durable_scope", "global_scope", "summary_delta", ge=0, le=1)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ("cosine", "scope_class", "decay_rate", "kind", *read_by(self.recency))
+    def contract(self) -> Contract:
+        return Contract(reads=("cosine", "scope_class", "decay_rate", "kind", *read_by(self.recency)))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return best_first(beside(frame, [pl.Series("score", self._score(Columns(frame)))]))
@@ -217,7 +219,6 @@ class Learnt:
 
     weights: Mapping[str, float] = field(default_factory=lambda: {"dense_score": 1.0, "lexical_score": 0.5})
     """Column -> weight."""
-    gives_unit_scores = False
 
     def __post_init__(self) -> None:
         if not self.weights:
@@ -225,8 +226,8 @@ class Learnt:
         check_range(self, "weights")
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return tuple(self.weights)
+    def contract(self) -> Contract:
+        return Contract(reads=tuple(self.weights), gives_unit_scores=False)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         named = set(frame.columns)  # each is asked for its type: of a whole schema a live query waits longer
@@ -296,8 +297,9 @@ class TwoPass:
         return "unicode" if self.rules == "corrected" else "ascii"
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ("cosine", "access_count", "authority", "decay_rate", "kind", *read_by(self.recency))
+    def contract(self) -> Contract:
+        reads = ("cosine", "access_count", "authority", "decay_rate", "kind", *read_by(self.recency))
+        return Contract(reads=reads)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         groups = self._groups(frame)

@@ -22,7 +22,6 @@ from lcm.faults import StoreFaultError, told
 from lcm.files import open_to, private
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
-from lcm.store import context as context_rows
 from lcm.store import conversations as conversation_rows
 from lcm.store import documents as document_rows
 from lcm.store import messages as message_rows
@@ -337,7 +336,7 @@ class Store:
 
     def context_records(self, conversation_id: str) -> Sequence[Message | Summary]:
         """What the context items of a conversation stand for, in order: each is read when it is looked at."""
-        return context_rows.ContextRecords(self.context(conversation_id), self.records)
+        return summary_rows.ContextRecords(self.context(conversation_id), self.records)
 
     ingest = _writes(message_rows.add_transcript)
     ingest_pieces = _writes(message_rows.add_pieces)
@@ -361,12 +360,12 @@ class Store:
     is_done = _reads(conversation_rows.is_done)
     note_done = _writes(conversation_rows.note_done)
 
-    context = _reads(_named(context_rows.read_context))
-    records = _reads(context_rows.read_records)
-    standing = _reads(_named(context_rows.read_standing))
-    retired = _reads(_named(context_rows.read_retired))
-    replace_range = _writes(_named(context_rows.replace_range))
-    remove_from_context = _writes(_named(context_rows.remove_from_context))
+    context = _reads(_named(summary_rows.read_context))
+    records = _reads(summary_rows.read_records)
+    standing = _reads(_named(summary_rows.read_standing))
+    retired = _reads(_named(summary_rows.read_retired))
+    replace_range = _writes(_named(summary_rows.replace_range))
+    remove_from_context = _writes(_named(summary_rows.remove_from_context))
 
     summaries = _reads(summary_rows.read_summaries)
     summaries_by_id = _reads(summary_rows.summaries_by_id)

@@ -19,10 +19,11 @@ import lcm.retrieval.fusion
 import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
 from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.scores import RawScore
-from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE
+from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, read_by
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.composing import composed
@@ -138,7 +139,7 @@ def adds_no_row(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataF
 
 
 def reads_of_documents_what_it_names(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
-    reads = getattr(stage, "reads", DESCRIBED_BY)
+    reads = read_by(stage)
     less = stage(frame.drop(set(DESCRIBED_BY).difference(reads)), batch)
     assert less.equals(after.select(less.columns))
 
@@ -146,7 +147,7 @@ def reads_of_documents_what_it_names(stage: Stage, frame: pl.DataFrame, batch: B
 def reads_of_use_annotation_and_evidence_what_it_names(
     stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame
 ) -> None:
-    unnamed = (OF_USE | OF_ANNOTATION | EVIDENCE_COLUMNS) - set(getattr(stage, "reads", ()))
+    unnamed = (OF_USE | OF_ANNOTATION | EVIDENCE_COLUMNS) - set(contract_of(stage).reads or ())
     assert stage(frame.drop(unnamed, strict=False), batch).select(ANSWER).equals(after.select(ANSWER))
 
 

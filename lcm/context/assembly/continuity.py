@@ -36,7 +36,7 @@ from lcm.records.query import Recalled
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import Summary
 from lcm.retrieval.recovery.fetch import NoRecovery
-from lcm.store.context import item_ids, messages_in
+from lcm.store.summaries import item_ids, messages_in
 from lcm.transcript.message_tokens import message_tokens
 from lcm.transcript.passages import utterance
 from lcm.transcript.recorded_metadata import recorded_bundle

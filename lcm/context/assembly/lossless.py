@@ -35,13 +35,11 @@ from lcm.records.document import AuthoredNode
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.redaction import redacted
-from lcm.store.context import summaries_in
+from lcm.store.summaries import summaries_in
+from lcm.text import fold, is_cjk, words_in
 from lcm.transcript.rendering.shown_form import RuntimeMessage, blocks_in, costed_text, rendered
 
 _ASCII_WORD = re.compile(r"[a-z0-9]{2,}")
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
-_IS_CJK = re.compile(rf"[{_CJK}]")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", re.ASCII)
 _SECRET = re.compile(
     r"(?<![a-z0-9])(?:api[_-]?key|auth|bearer|cookie|credentials?|key|pass|passphrase|passwd|password|pwd|secret|token)s?"
@@ -74,26 +72,13 @@ Eviction = Literal["chronological", "relevance"]
 def terms(text: str, rules: LosslessRules) -> list[str]:
     """Cut a text into terms.
 
-    `corrected`: words of any script of two characters or more; what is written without spaces (Chinese, Japanese,
-    Korean) as pairs of neighbours, one alone as it is. Else: runs of a-z and 0-9 of two characters or more.
+    `corrected`: words of any script of two characters or more, without accents, and the pairs of neighbours of what is
+    written without spaces (Chinese, Japanese, Korean), one alone as it is. Else: runs of a-z and 0-9 of two characters
+    or more.
     """
-    return _cut(_folded(text, rules), rules)
-
-
-def _folded(text: str, rules: LosslessRules) -> str:
-    return text.casefold() if rules == "corrected" else text.lower()
-
-
-def _cut(folded: str, rules: LosslessRules) -> list[str]:
     if rules != "corrected":
-        return _ASCII_WORD.findall(folded)
-    found: list[str] = []
-    for word in _WORD.findall(folded):
-        if not _IS_CJK.match(word):
-            found += [word] if len(word) > 1 else []
-        else:
-            found += [word[at : at + 2] for at in range(len(word) - 1)] or [word]
-    return found
+        return _ASCII_WORD.findall(text.lower())
+    return [word for word in words_in(text) if len(word) > 1 or is_cjk(word)]
 
 
 class RelevanceIndex:
@@ -101,7 +86,7 @@ class RelevanceIndex:
 
     def __init__(self, texts: Iterable[str], rules: LosslessRules) -> None:
         self._rules: LosslessRules = rules
-        self._texts = [_folded(text, rules) for text in texts]
+        self._texts = [fold(text) if rules == "corrected" else text.lower() for text in texts]
         self._cut: dict[int, list[str]] = {}
         self._shares: dict[str, tuple[list[int], list[float]]] = {}
         """By term the places of the texts that have it, and its share of each."""
@@ -123,7 +108,7 @@ class RelevanceIndex:
         places = [place for place, text in enumerate(self._texts) if term in text]
         for place in places:
             if place not in self._cut:
-                self._cut[place] = _cut(self._texts[place], self._rules)
+                self._cut[place] = terms(self._texts[place], self._rules)
         shares = {place: self._cut[place].count(term) / len(self._cut[place]) for place in places}
         found = {place: share for place, share in shares.items() if share}
         return [*found], [*found.values()]
@@ -536,5 +521,4 @@ class _Choice:
     @cached_property
     def _index(self) -> RelevanceIndex:
         self._shown.make(self._evictable)
-        words = self._shown.costed_words if self._rules != "corrected" else self._shown.words
-        return RelevanceIndex([words(place) for place in self._evictable], self._rules)
+        return RelevanceIndex(map(self._shown.words, self._evictable), self._rules)

@@ -13,21 +13,16 @@ from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.messages import messages_by_key
-from lcm.store.search import SearchBounds
-from lcm.store.summaries import (
+from lcm.store.messages import (
     SourceMessage,
     StoredFile,
-    beneath,
-    conversations_of,
-    depth_first,
-    leaves_of,
+    messages_by_key,
     messages_by_number,
     source_messages,
     stored_files,
-    summaries_by_id,
-    walk,
 )
+from lcm.store.search import SearchBounds
+from lcm.store.summaries import beneath, conversations_of, depth_first, leaves_of, summaries_by_id, walk
 from lcm.transcript.passages import passages
 
 _NUMBERED = re.compile(r"msg#(\d{1,18})")

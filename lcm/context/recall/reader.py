@@ -26,19 +26,10 @@ from lcm.errors import GrantError, StoreError
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Summary
 from lcm.store.conversations import conversation_names, conversation_rows, number_of
+from lcm.store.messages import StoredFile, files_of, messages_by_number, source_messages
 from lcm.store.search import excerpt, message_hits, summary_hits
 from lcm.store.store import Store
-from lcm.store.summaries import (
-    Direction,
-    LineagePlace,
-    StoredFile,
-    derived_ids,
-    files_of,
-    messages_by_number,
-    source_messages,
-    summaries_by_id,
-    walk,
-)
+from lcm.store.summaries import Direction, LineagePlace, derived_ids, summaries_by_id, walk
 from lcm.transcript.large_files import file_text
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns, Truths
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Recovery, Signals
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
@@ -31,7 +32,7 @@ _log = logging.getLogger(__name__)
 class NoRecovery:
     """No answer has ever failed."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
         return Signals(False, False, False, False)
@@ -147,7 +148,6 @@ class RawTurnRecovery:
     puts_chosen_first: bool = False
     """The turns that `temporal` chose, its pair among them, come first in the order of choosing. False: as in the
     original they stand where their scores put them, and choosing them changes nothing."""
-    is_off = False
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
         return self.failure.signals(answer, has_session, self.embedder.dim)
@@ -206,17 +206,13 @@ class Fetch:
         check_range(self, "session_k", "user_k", ge=1)
 
     @property
-    def is_off(self) -> bool:
-        """Whether nothing is ever fetched."""
-        return self.recovery.is_off
-
-    @property
-    def needs_vectors(self) -> bool:
-        return not self.is_off
+    def contract(self) -> Contract:
+        is_off = contract_of(self.recovery).is_off
+        return Contract(is_off=is_off, needs_vectors=not is_off)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Add what was recovered; nothing, with a warning that is counted, where the queries could not be embedded."""
-        if self.is_off:
+        if self.contract.is_off:
             return frame
         names = frame.columns
         marked = beside(

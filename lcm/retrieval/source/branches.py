@@ -13,9 +13,10 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.errors import LcmError
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Branch, Raw
 from lcm.retrieval.ranking.evidence.talk import talk_of
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, RANKED_BY, asked, check_branch
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, RANKED_BY, check_branch
 from lcm.retrieval.source.indexes import Dense, Lexical, tried
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -57,16 +58,13 @@ class Branches:
             raise ValueError("branches must name at least one, got none")
 
     @property
-    def needs_vectors(self) -> bool:
-        return any(branch.needs_vectors for _, branch in self._given.items())
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(index for branch in self._given.values() for index in asked(branch)))
-
-    @property
-    def fills(self) -> tuple[str, ...]:
-        return tuple(_OF_DEFAULT[name] for name in self._given if name in _OF_DEFAULT)
+    def contract(self) -> Contract:
+        told = [contract_of(branch) for branch in self._given.values()]
+        return Contract(
+            asks=tuple(dict.fromkeys(index for branch in told for index in branch.asks)),
+            fills=tuple(_OF_DEFAULT[name] for name in self._given if name in _OF_DEFAULT),
+            needs_vectors=any(branch.needs_vectors for branch in told),
+        )
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         rows, errors, columns = (
@@ -122,12 +120,8 @@ class BySession:
         check_range(self, "pool_size", ge=1)
 
     @property
-    def needs_vectors(self) -> bool:
-        return self.branch.needs_vectors
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return asked(self.branch)
+    def contract(self) -> Contract:
+        return contract_of(self.branch)
 
     @property
     def gives(self) -> Raw:
@@ -174,12 +168,8 @@ class BySpeaker:
         check_branch("branch", self.branch)
 
     @property
-    def needs_vectors(self) -> bool:
-        return self.branch.needs_vectors
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return asked(self.branch)
+    def contract(self) -> Contract:
+        return contract_of(self.branch)
 
     @property
     def gives(self) -> Raw:
@@ -221,9 +211,8 @@ class Recent:
     """
 
     pool_size: int | None = 100
-    needs_vectors = False
     gives: ClassVar[Raw] = "score"
-    asks = ()
+    contract = Contract(asks=())
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1, or_null=True)
@@ -244,9 +233,8 @@ class Shuffled:
 
     pool_size: int = 100
     seed: int = 0
-    needs_vectors = False
     gives: ClassVar[Raw] = "score"
-    asks = ()
+    contract = Contract(asks=())
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)

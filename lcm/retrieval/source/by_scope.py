@@ -7,6 +7,7 @@ from typing import ClassVar
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Raw
 from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import KeptBeside
@@ -41,9 +42,8 @@ class ByScope:
     global_pool_size: int | None = 1000
     authored_pool_size: int | None = 1000
     dream_pool_size: int | None = 1000
-    needs_vectors = True
     gives: ClassVar[Raw] = "cosine"
-    asks = ("vector_index",)
+    contract = Contract(asks=("vector_index",), needs_vectors=True)
 
     def __post_init__(self) -> None:
         sizes = [getattr(self, f"{name}_pool_size") for name in _POOLS]

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from lcm.protocols.columns import Columns, Truths
-from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
+from lcm.protocols.contract import contract_of
+from lcm.protocols.retrieval import Batch, Branch, Source
 from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
 from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import documents_of, queries_of
@@ -85,7 +86,8 @@ def scored_columns(frame: pl.DataFrame, raw: Literal["cosine", "bm25"]) -> dict[
 
 def read_by(part: object) -> tuple[str, ...]:
     """The columns of documents that a stage or a decay says it reads; all, of one that does not say."""
-    return tuple(getattr(part, "reads", DESCRIBED_BY))
+    reads = contract_of(part).reads
+    return tuple(DESCRIBED_BY) if reads is None else reads
 
 
 def found_by(candidates: pl.DataFrame) -> pl.DataFrame:
@@ -187,14 +189,9 @@ def _are_own(rows: pl.DataFrame, batch: Batch) -> Truths:
     return np.asarray(told.to_numpy() == True)  # noqa: E712  # where nothing is known it is not the same
 
 
-def asked(source: Source) -> tuple[str, ...]:
-    """Which of a memory's indexes a source asks."""
-    return tuple(getattr(source, "asks", INDEXES))
-
-
 def filled(source: Source) -> tuple[str, ...]:
     """Which of cosine and bm25 a source has."""
-    return (source.gives,) if isinstance(source, Branch) else tuple(getattr(source, "fills", ("cosine", "bm25")))
+    return (source.gives,) if isinstance(source, Branch) else contract_of(source).fills
 
 
 def check_branch(key: str, value: object) -> None:

@@ -16,8 +16,9 @@ from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder
-from lcm.protocols.retrieval import INDEXES, Batch, Raw, TextIndex, TextIndexChoice, Tiered, VectorIndex
+from lcm.protocols.retrieval import Batch, Raw, TextIndex, TextIndexChoice, Tiered, VectorIndex
 from lcm.retrieval.frames import beside
 from lcm.retrieval.indexes import embedded, embedded_texts
 from lcm.retrieval.lookup import texts_of
@@ -103,12 +104,9 @@ class Dense:
         check_range(self, "pool_size", ge=1)
 
     @property
-    def needs_vectors(self) -> bool:
-        return self.embedder is None
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return () if self.embedder is not None else ("vector_index",)
+    def contract(self) -> Contract:
+        is_own = self.embedder is None
+        return Contract(asks=("vector_index",) if is_own else (), needs_vectors=is_own)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         if self.embedder is not None:
@@ -143,15 +141,14 @@ class Lexical:
     """Where no word is found, look for the whole query inside the texts."""
     text_index: TextIndexChoice | None = None
     """What is asked; None = the index of the memory."""
-    needs_vectors = False
     gives: ClassVar[Raw] = "bm25"
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        return () if self.text_index is not None else ("text_index",)
+    def contract(self) -> Contract:
+        return Contract(asks=() if self.text_index is not None else ("text_index",))
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         if self.text_index is not None:
@@ -277,9 +274,8 @@ class Tagged:
     pool_size: int = 1000
     containment: bool = False
     """Where no word is found, look for the whole query inside the texts."""
-    needs_vectors = False
     gives: ClassVar[Raw] = "bm25"
-    asks = ("text_index",)
+    contract = Contract(asks=("text_index",))
 
     def __post_init__(self) -> None:
         check_range(self, "pool_size", ge=1)
@@ -308,8 +304,7 @@ class Hybrid:
     """Adds words to the lexical branch's query; None = the query as it is."""
     containment: bool = False
     """Where no word is found, look for the whole query inside the texts."""
-    needs_vectors = True
-    asks = INDEXES
+    contract = Contract(needs_vectors=True)
 
     def __post_init__(self) -> None:
         check_range(self, "dense_pool_size", "lexical_pool_size", ge=1)
@@ -378,7 +373,7 @@ def _content(batch: Batch, *besides: str) -> bytes:
 
 def _kept(batch: Batch, key: Hashable, content: bytes, made: Callable[[], _Index]) -> _Index:
     known: dict[bytes, _Index] = batch.derived.setdefault((_kept, key), {})
-    index = known.get(content) or made()
+    index = known[content] if content in known else made()
     known[content] = index
     if len(known) > _KEPT:
         known.pop(next(iter(known)))

@@ -26,6 +26,7 @@ from lcm.clock import EPOCH, format_instant
 from lcm.encoding import well_formed
 from lcm.javascript import clamp01, is_finite_number, last_units, to_number, trim, utf16_length
 from lcm.language_model.replies import Answer, asked
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import LanguageModel, Vectors
 from lcm.protocols.writing import Assessment, Neighbour, Neighbours
 from lcm.records.conversation import Message
@@ -38,7 +39,7 @@ from lcm.writing.new_document import shown_words
 class AdmitAll:
     """Every candidate passes, and no score is given."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def assess(
         self,
@@ -337,8 +338,7 @@ class Amac:
     conversation_chars: int = 8000
     """UTF-16 units from the end of the conversation that confidence looks at."""
     utility: Utility = field(default_factory=FixedUtility)
-    is_off = False
-    reads = ("category",)
+    contract = Contract(reads=("category",))
 
     def __post_init__(self) -> None:
         check_keys(self, weights=FEATURES, type_priors=MEMORY_CATEGORIES)

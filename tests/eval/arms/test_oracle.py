@@ -13,6 +13,7 @@ from eval.dataset.dataset import SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.retrieval import Retrieval
 from lcm.memory.memory import Memory
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Batch
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
@@ -111,7 +112,7 @@ def test_the_oracle_keeps_the_laws_of_a_source(memory: Memory) -> None:
     data = dataset({"q2": ["1"], "q0": ["6", "0"]}, {"q1": ["session 0"]})
     source = Oracle().ranking(data).source
     assert isinstance(source, EvidenceSource)
-    assert not source.needs_vectors
+    assert not contract_of(source).needs_vectors
     (batch,) = memory.batches(queries(), Ranking(source), None)
     frame = source.candidates(batch)
     assert dict(frame.schema) == CANDIDATE_SCHEMA

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from lcm.errors import StoreError
-from lcm.memory.live_documents import DocumentChange, LiveDocuments
+from lcm.memory.live_documents import DocumentChange, LiveDocuments, query_batches
 from lcm.memory.memory import Memory
-from lcm.memory.query_batches import query_batches
 from lcm.memory.scopes import Scopes
 from lcm.records.document import Document
 from lcm.records.query import Query

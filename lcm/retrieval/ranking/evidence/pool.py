@@ -1,6 +1,6 @@
 """Where much is seen, a pool: the documents that are worth a closer look, for evidence of these alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
@@ -9,11 +9,12 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.columns import Places, numbers_of
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Source
 from lcm.retrieval.frames import beside, places, query_runs, taken
 from lcm.retrieval.ranking.evidence.talk import Talk, talk_of, told_apart
 from lcm.retrieval.ranking.evidence.text_evidence import says_i, spans
-from lcm.retrieval.source.candidates import POOLED, asked, filled
+from lcm.retrieval.source.candidates import POOLED, filled
 
 _UNRANKED = 2**31
 _NONE = np.empty(0, np.int64)
@@ -43,16 +44,8 @@ class Pool:
         check_range(self, "whole_documents", "speakers", "times", "neighbours", ge=0)
 
     @property
-    def needs_vectors(self) -> bool:
-        return self.source.needs_vectors
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return asked(self.source)
-
-    @property
-    def fills(self) -> tuple[str, ...]:
-        return filled(self.source)
+    def contract(self) -> Contract:
+        return replace(contract_of(self.source), fills=filled(self.source))
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         found = self.source.candidates(batch)

@@ -12,6 +12,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.columns import Numbers, Places
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval import bm25
 from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, with_evidence
@@ -66,10 +67,10 @@ class WordEvidence:
     def __post_init__(self) -> None:
         check_range(self, "window", "wide_window", ge=1)
 
-    makes = (
+    contract = Contract(makes=(
         "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
         "covered_passage", "words_session", "covered_session",
-    )  # fmt: skip
+    ))  # fmt: skip
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts = batch.queries["text"]
@@ -92,7 +93,7 @@ class WordEvidence:
                 session.coverage(terms)[sessions],
             ]
 
-        return with_evidence(frame, batch, self.makes, evidence, max(self.window, self.wide_window))
+        return with_evidence(frame, batch, self.contract.makes, evidence, max(self.window, self.wide_window))
 
     def _held_by(self, talk: Talk) -> list["HeldTerms"]:
         """What passages, turns, windows, wide windows and sessions hold."""
@@ -165,17 +166,18 @@ class FormEvidence:
     Source: ours.
     """
 
-    makes = ("form_length", "form_rarity", "form_names", "form_first_person", "form_question")
+    contract = Contract(makes=("form_length", "form_rarity", "form_names", "form_first_person", "form_question"))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return with_evidence(frame, batch, self.makes, lambda seen, row: seen.kept(FormEvidence, lambda: _forms(seen)))
+        forms = self.contract.makes
+        return with_evidence(frame, batch, forms, lambda seen, row: seen.kept(FormEvidence, lambda: _forms(seen)))
 
 
 def _forms(seen: Excerpt) -> list[Numbers]:
     """One array a column of `FormEvidence`."""
     talk, turns = seen.talk, seen.numbers
     if not talk.speakers.authors:
-        return [np.zeros(len(seen))] * len(FormEvidence.makes)
+        return [np.zeros(len(seen))] * len(FormEvidence.contract.makes)
     rarity = talk.kept(FormEvidence, lambda: _rarity(talk))
     words, names, first_person, asks = talk.forms[turns, : FORM.index("asks") + 1].T
     scaled = [seen.standardised(one) for one in (np.log1p(words), rarity[turns], np.log1p(names))]
@@ -202,7 +204,7 @@ class SpeakerEvidence:
     Source: ours.
     """
 
-    makes = ("asked_speaks", "other_speaks", "asker_speaks")
+    contract = Contract(makes=("asked_speaks", "other_speaks", "asker_speaks"))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts = batch.queries["text"]
@@ -217,7 +219,7 @@ class SpeakerEvidence:
             is_asker = ~is_named & talk.is_user[seen.numbers] & says_i(texts[row])
             return [one.astype(np.float64) for one in (is_asked, is_other, is_asker)]
 
-        return with_evidence(frame, batch, self.makes, evidence)
+        return with_evidence(frame, batch, self.contract.makes, evidence)
 
 
 def says_i(text: str) -> bool:
@@ -251,7 +253,7 @@ class TimeEvidence:
     def __post_init__(self) -> None:
         check_range(self, "behind_half_life_days", "before_half_life_days", gt=0)
 
-    makes = ("said_then", "told_when_asked", "later_if_now")
+    contract = Contract(makes=("said_then", "told_when_asked", "later_if_now"))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         texts, asked_at = batch.queries["text"], batch.queries["asked_at"]
@@ -265,7 +267,7 @@ class TimeEvidence:
                 talk.progress[turns] if _ASKS_NOW.search(texts[row]) else nothing,
             ]
 
-        return with_evidence(frame, batch, self.makes, evidence)
+        return with_evidence(frame, batch, self.contract.makes, evidence)
 
     def _nearness(self, days: Numbers, named: Sequence[Span]) -> Numbers:
         nearest = np.zeros(len(days))

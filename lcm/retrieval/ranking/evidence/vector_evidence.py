@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from lcm.protocols.columns import Numbers, Places
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval import bm25
@@ -59,10 +60,10 @@ class VectorEvidence:
     embedder: Embedder
     """That of the memory: documents keep their vectors."""
 
-    makes = (
+    contract = Contract(makes=(
         "meaning_passage", "meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window",
         "meaning_section", "meaning_session",
-    )  # fmt: skip
+    ))  # fmt: skip
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ids = batch.documents["document_id"]
@@ -70,7 +71,7 @@ class VectorEvidence:
         def vectors_of(documents: Places) -> Vectors:
             return batch.document_vectors(ids[pl.Series(documents.astype(np.uint32))].to_list())
 
-        names = {name: name for name in self.makes}
+        names = {name: name for name in self.contract.makes}
         return _with_cosines(frame, batch, names, self.embedder, VectorEvidence, vectors_of)
 
 
@@ -87,7 +88,7 @@ class FurtherVectorEvidence:
 
     embedder: Embedder
 
-    makes = ("further_meaning_passage", "further_meaning_window", "further_meaning_session")
+    contract = Contract(makes=("further_meaning_passage", "further_meaning_window", "further_meaning_session"))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         key = FurtherVectorEvidence, self.embedder.name  # a model that is not there is no failure to be survived
@@ -105,7 +106,7 @@ class FurtherVectorEvidence:
             with talk.talks.lock:
                 return talk.talks.kept(key, lambda: KeptRows(self.embedder.dim)).of(numbers, made)
 
-        names = {name.removeprefix("further_"): name for name in self.makes}
+        names = {name.removeprefix("further_"): name for name in self.contract.makes}
         return _with_cosines(frame, batch, names, self.embedder, key, vectors_of)
 
 
@@ -254,7 +255,7 @@ class WordLikeness:
     embedder: Embedder
     """Of single words: each is embedded once while a memory is open, and what a cache keeps not even then."""
 
-    makes = ("alike_session", "alike_sum")
+    contract = Contract(makes=("alike_session", "alike_sum"))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         talk, texts = talk_of(batch), batch.queries["text"]
@@ -263,14 +264,14 @@ class WordLikeness:
             words = talk.kept((TalkWords, self.embedder.name), lambda: TalkWords(talk, self.embedder))
             words.learn(list(dict.fromkeys(chain.from_iterable(asked.values()))))
         except LcmError as error:
-            return _without(frame, batch, self.makes, error, "single words", "word likeness failed")
+            return _without(frame, batch, self.contract.makes, error, "single words", "word likeness failed")
 
         def evidence(seen: Excerpt, row: int) -> list[Numbers]:
             alike, cosines = words.likeness(seen, asked[row])
             best = highest(seen.sessions, alike)[seen.sessions]
             return [seen.standardised(best), seen.standardised(cosines)]
 
-        return with_evidence(frame, batch, self.makes, evidence)
+        return with_evidence(frame, batch, self.contract.makes, evidence)
 
 
 class _Said(NamedTuple):

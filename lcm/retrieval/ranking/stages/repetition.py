@@ -12,6 +12,7 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.columns import Places, numbers_of
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.frames import (
@@ -117,7 +118,7 @@ class Diversity:
 
     similarity_threshold: float = 0.85
 
-    compares_vectors: ClassVar[bool] = True
+    contract: ClassVar[Contract] = Contract(compares_vectors=True)
 
     def __post_init__(self) -> None:
         check_range(self, "similarity_threshold", ge=-1, le=1)

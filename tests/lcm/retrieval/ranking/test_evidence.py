@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
@@ -261,7 +262,7 @@ def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Talk) -> N
     questions = ["", "台所", "what did A.B (x say in May 2023?", "?"]
     together = ranked(evidence(), questions, talk)
     new = sorted(EVIDENCE_COLUMNS & set(together.columns))
-    assert len(new) == sum(len(stage.makes) for stage in evidence())  # type: ignore[attr-defined]
+    assert len(new) == sum(len(contract_of(stage).makes) for stage in evidence())  # type: ignore[attr-defined]
     assert np.isfinite(together.select(new).to_numpy()).all()
     alone = pl.concat([ranked(evidence(), [q], talk) for q in questions])
     assert alone.select(new).equals(together.select(new))
