@@ -8,13 +8,12 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.columns import Places, numbers_of
 from lcm.protocols.contract import Contract, contract_of
-from lcm.protocols.retrieval import Batch, Source
+from lcm.protocols.retrieval import Batch, Places, Source, numbers_of
 from lcm.retrieval.frames import beside, places, query_runs, taken
 from lcm.retrieval.ranking.evidence.talk import Talk, talk_of, told_apart
 from lcm.retrieval.ranking.evidence.text_evidence import says_i, spans
-from lcm.retrieval.source.candidates import POOLED, filled
+from lcm.retrieval.source.indexes import POOLED, filled
 
 _UNRANKED = 2**31
 _NONE = np.empty(0, np.int64)

@@ -14,10 +14,9 @@ from scipy.sparse import csr_array
 
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
-from lcm.protocols.columns import Numbers, Places
 from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Numbers, Places
 from lcm.retrieval import bm25
 from lcm.retrieval.frames import query_runs
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
