@@ -29,7 +29,7 @@ from lcm.records.summary import ContextReading
 from lcm.retrieval.decay import Exponential, NoDecay
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion import HybridScore
-from lcm.retrieval.ranking.evidence.pool import Pool
+from lcm.retrieval.ranking.evidence.text_evidence import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.selection import Diversity
 from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical

@@ -17,9 +17,9 @@ from lcm.faults import is_of_machine
 from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import Batch, Numbers, Places
-from lcm.retrieval import bm25
 from lcm.retrieval.frames import query_runs
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
+from lcm.retrieval.indexing import bm25_idf
 from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, talk_of, told_apart, with_evidence
 
 _log = logging.getLogger(__name__)
@@ -324,8 +324,8 @@ class TalkWords:
             turns = self._turns_of[number] if number < len(self._turns_of) else 0.0
             likeness = self._likeness(said, number, vector, len(seen))
             frequency = likeness.sum() if seen.is_everything else max(likeness.sum(), turns)
-            raw += bm25.idf(frequency, count) * likeness
-            total += min(bm25.idf(turns, count), IDF_LIMIT) * vector
+            raw += bm25_idf(frequency, count) * likeness
+            total += min(bm25_idf(turns, count), IDF_LIMIT) * vector
         with self._talk.lock:
             sums = self._sums.of(
                 seen.numbers, lambda missing: self._sums_of(said, np.searchsorted(seen.numbers, missing))
@@ -354,7 +354,7 @@ class TalkWords:
         rows = self._rows(words)
         squares = np.einsum("wd,wd->w", rows, rows) - 2 * _products(rows, self._mean) + self._mean @ self._mean
         lengths: Numbers = np.sqrt(np.maximum(squares.astype(np.float64), _NOTHING))
-        weights = np.minimum(bm25.idf(self._turns_of[words], len(self._talk)), IDF_LIMIT) / lengths
+        weights = np.minimum(bm25_idf(self._turns_of[words], len(self._talk)), IDF_LIMIT) / lengths
         parts = weights[places].astype(np.float32), places, held.indptr
         weighed = csr_array(parts, (len(seen), len(words)))
         return _Said(weighed, np.repeat(np.arange(len(seen)), np.diff(held.indptr)), rows, lengths, {})

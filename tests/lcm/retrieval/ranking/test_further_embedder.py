@@ -47,14 +47,16 @@ def evidence(stage: Stage) -> tuple[pl.DataFrame, Memory]:
 def test_the_memorys_own_embedder_gives_the_same_evidence_once_more() -> None:
     own, _ = evidence(VectorEvidence(Hashing()))
     further, _ = evidence(FurtherVectorEvidence(Hashing()))
-    names = {name: name.removeprefix("further_") for name in FurtherVectorEvidence.makes}
+    names = {name: name.removeprefix("further_") for name in FurtherVectorEvidence.contract.makes}
     assert further.select(names.keys()).rename(names).equals(own.select(names.values()))
     assert own["meaning_passage"].n_unique() > 4
 
 
 def test_a_failing_embedder_is_counted_and_changes_no_order() -> None:
     frame, memory = evidence(FurtherVectorEvidence(Counting(fails=True)))
-    assert frame.select(FurtherVectorEvidence.makes).sum().row(0) == (0.0,) * len(FurtherVectorEvidence.makes)
+    assert frame.select(FurtherVectorEvidence.contract.makes).sum().row(0) == (0.0,) * len(
+        FurtherVectorEvidence.contract.makes
+    )
     assert memory.incidents["vector evidence failed"] == len(QUESTIONS)
 
 
@@ -111,6 +113,6 @@ def test_a_second_embedder_is_one_of_the_preset_and_its_evidence_counts() -> Non
     memory = building.build(composed(TWO_EMBEDDERS), "memory")
     assert memory.ranking.stages["further_vectors"].embedder.embedder == TokenSum()
     weights = memory.ranking.stages["fusion"].weights
-    assert {name for name in weights if name.startswith("further_")} <= set(FurtherVectorEvidence.makes)
+    assert {name for name in weights if name.startswith("further_")} <= set(FurtherVectorEvidence.contract.makes)
     both, one = ranked(*TWO_EMBEDDERS), ranked(*TWO_EMBEDDERS, "ranking.stages.further_vectors=null")
     assert not both["score"].equals(one["score"])
