@@ -14,8 +14,8 @@ from lcm.memory.system import System
 from lcm.protocols.contract import NOTHING_SAID, contract_of
 from lcm.protocols.models import TakesRecorded
 from lcm.records.summary import ContextReading
-from lcm.retrieval.source.candidates import OF_USE
-from lcm.transcript.usage import replies
+from lcm.retrieval.source.indexes import OF_USE
+from lcm.transcript.message_tokens import replies
 
 
 def flags_of_run(

@@ -14,7 +14,7 @@ from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.text import sentences
 from lcm.transcript.passages import SAID, text_of
-from lcm.transcript.rendering.shown_form import costed_text, runtime_messages
+from lcm.transcript.rendering import costed_text, runtime_messages
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ from lcm.records.summary import (
     TriggerReading,
 )
 from lcm.token_estimator import CodePoints
-from lcm.transcript.file_references import file_ids_in
-from lcm.transcript.recorded_metadata import recorded_bundle
+from lcm.transcript.large_files import file_ids_in
+from lcm.transcript.parts import recorded_bundle
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 

@@ -29,8 +29,7 @@ from lcm.records.summary import SummaryRequest
 from lcm.store.conversations import SessionRow, archive, find_session, is_fresh, open_session
 from lcm.store.store import Store
 from lcm.store.summaries import hide, read_context, remove_from_context
-from lcm.transcript.file_blocks import mime_extension, name_extension
-from lcm.transcript.large_files import intercepted
+from lcm.transcript.large_files import intercepted, mime_extension, name_extension
 from lcm.transcript.message_tokens import Rendering, Usage, message_tokens, usage_of
 from lcm.transcript.openclaw import Branches
 from lcm.transcript.parts import decompose

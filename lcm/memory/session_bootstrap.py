@@ -38,11 +38,11 @@ from lcm.store.conversations import (
 from lcm.store.messages import read_messages
 from lcm.store.store import Store
 from lcm.store.summaries import hidden_ids, hide, show
-from lcm.transcript.identity import UniqueIds, native_id
+from lcm.transcript.fields import UniqueIds, native_id
 from lcm.transcript.openclaw import Branches, OpenClawReader
 from lcm.transcript.reading import READERS, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.transcript.rendering import stored_content
 
 UP_TO_DATE = "conversation already up to date"
 DONE = "already bootstrapped"

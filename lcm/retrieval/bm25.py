@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lcm.protocols.columns import Numbers, Places
+from lcm.protocols.retrieval import Numbers, Places
 
 Postings = Iterable[tuple[Places, Any]]
 """Of each term the places that hold it, each once, and how often."""

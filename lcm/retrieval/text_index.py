@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.checks import check_range
-from lcm.protocols.columns import Numbers, Places
+from lcm.protocols.retrieval import Numbers, Places
 from lcm.retrieval import bm25
 from lcm.retrieval.indexing import (
     Ranked,

@@ -27,8 +27,7 @@ from lcm.store.conversations import (
     set_title,
 )
 from lcm.store.sqlite import LISTED, column, insertion, listed, value
-from lcm.transcript.images import without_images
-from lcm.transcript.message_tokens import Rendering, message_tokens
+from lcm.transcript.message_tokens import Rendering, message_tokens, without_images
 from lcm.transcript.passages import parts_text
 
 ORDINAL_STEP = 1024

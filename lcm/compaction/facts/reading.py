@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, Self
 from lcm.encoding import well_formed
 from lcm.records.conversation import Message
 from lcm.text import is_cjk, load_stop_words, sentences, words_in
+from lcm.transcript.parts import RESULT_TYPES, block_type
 from lcm.transcript.passages import passages
-from lcm.transcript.plain_text import RESULT_TYPES, block_type
 
 Kind = Literal[
     "path", "change", "command", "error", "identifier", "url", "number", "date", "name",

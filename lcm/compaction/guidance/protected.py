@@ -20,7 +20,7 @@ from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import GuidanceShard
-from lcm.transcript.recorded_metadata import recorded
+from lcm.transcript.parts import recorded
 
 Modality = Literal["obligation", "forbidden", "permitted"]
 

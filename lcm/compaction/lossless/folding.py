@@ -47,7 +47,7 @@ from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message
 from lcm.records.summary import DIRECTIVE_MARK, Level, Summary, SummaryRequest, SummaryResult
 from lcm.token_estimator import first_tokens
-from lcm.transcript.rendering.shown_form import stored_content, summary_text
+from lcm.transcript.rendering import stored_content, summary_text
 
 Going = Generator[SummaryRequest, SummaryResult, None]
 Made = Generator[SummaryRequest, SummaryResult, Summary | None]

@@ -24,7 +24,7 @@ from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import ContextEntry
 from lcm.text import words_in
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.transcript.rendering import stored_content
 
 SHRINKABLE_TOKENS = 16
 """From here on a text cut to its length less one token still has room for the note that says it was cut."""

@@ -37,7 +37,7 @@ from lcm.records.summary import Summary
 from lcm.redaction import redacted
 from lcm.store.summaries import summaries_in
 from lcm.text import fold, is_cjk, words_in
-from lcm.transcript.rendering.shown_form import RuntimeMessage, blocks_in, costed_text, rendered
+from lcm.transcript.rendering import RuntimeMessage, blocks_in, costed_text, rendered
 
 _ASCII_WORD = re.compile(r"[a-z0-9]{2,}")
 _NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", re.ASCII)

@@ -16,10 +16,9 @@ from lcm.records.conversation import LargeFile, Message
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
 from lcm.store.summaries import item_ids
-from lcm.transcript.file_references import shortened_result
-from lcm.transcript.images import without_images
-from lcm.transcript.rendering.agent_form import turn_of
-from lcm.transcript.rendering.shown_form import (
+from lcm.transcript.large_files import shortened_result
+from lcm.transcript.message_tokens import Reply, replies, without_images
+from lcm.transcript.rendering import (
     AGENT_CALL_TYPES,
     RuntimeMessage,
     blocks_in,
@@ -30,9 +29,9 @@ from lcm.transcript.rendering.shown_form import (
     result_id_of,
     runtime_messages,
     summary_text,
+    turn_of,
     with_usage,
 )
-from lcm.transcript.usage import Reply, replies
 
 REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 

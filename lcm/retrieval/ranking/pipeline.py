@@ -9,7 +9,7 @@ import polars as pl
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Source, Stage, TellsReasons
 from lcm.retrieval.frames import best_first, places
-from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, describe, found_by, read_by
+from lcm.retrieval.source.indexes import DESCRIBED_BY, POOLED, describe, found_by, read_by
 
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""

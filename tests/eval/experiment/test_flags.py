@@ -31,7 +31,7 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion import HybridScore
 from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.repetition import Diversity
+from lcm.retrieval.ranking.stages.selection import Diversity
 from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
 from lcm.token_estimator import Recorded, Utf16Units
 from tests.eval.tiny import tiny

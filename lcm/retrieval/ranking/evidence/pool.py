@@ -8,13 +8,12 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.columns import Places, numbers_of
 from lcm.protocols.contract import Contract, contract_of
-from lcm.protocols.retrieval import Batch, Source
+from lcm.protocols.retrieval import Batch, Places, Source, numbers_of
 from lcm.retrieval.frames import beside, places, query_runs, taken
 from lcm.retrieval.ranking.evidence.talk import Talk, talk_of, told_apart
 from lcm.retrieval.ranking.evidence.text_evidence import says_i, spans
-from lcm.retrieval.source.candidates import POOLED, filled
+from lcm.retrieval.source.indexes import POOLED, filled
 
 _UNRANKED = 2**31
 _NONE = np.empty(0, np.int64)
@@ -51,7 +50,7 @@ class Pool:
         found = self.source.candidates(batch)
         if len(batch.documents) <= self.whole_documents:
             return found
-        talk, ids = talk_of(batch), batch.documents.select("document_id")
+        talk, ids = talk_of(batch), batch.documents["document_id"]
         numbers, ranks = talk.rows_of(batch.documents, found["document_id"]), _best_ranks(found)
         rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"].to_list())}
         kept, near, firsts = [_NONE], [_NONE], []
@@ -64,7 +63,8 @@ class Pool:
             firsts.append(first)
             first += length
         queries = [np.repeat(firsts, list(map(len, parts[1:]))).astype(np.int64) for parts in (kept, near)]
-        around = beside(taken(found.select("query_id", "asked_at"), queries[1]), taken(ids, np.concatenate(near)))
+        lenders, beside_them = (pl.Series(rows.astype(np.uint32)) for rows in (queries[1], np.concatenate(near)))
+        around = pl.DataFrame([found["query_id"][lenders], found["asked_at"][lenders], ids[beside_them]])
         pool = pl.concat([taken(found, np.concatenate(kept)), around], how="diagonal")
         pool = taken(pool, np.argsort(np.concatenate(queries), kind="stable"))
         return beside(pool, [pl.Series(POOLED, np.ones(len(pool), np.bool_))])

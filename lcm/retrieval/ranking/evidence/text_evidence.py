@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.columns import Numbers, Places
 from lcm.protocols.contract import Contract
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Numbers, Places
 from lcm.retrieval import bm25
 from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, with_evidence
 from lcm.retrieval.ranking.evidence.text_facts import FORM

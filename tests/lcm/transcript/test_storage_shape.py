@@ -7,7 +7,7 @@ import pytest
 
 from lcm.javascript import parse, stringify
 from lcm.records.conversation import Message
-from lcm.transcript.rendering.shown_form import rendered, stored_content, stored_parts
+from lcm.transcript.rendering import rendered, stored_content, stored_parts
 from tests.lcm.context.assembly.recorded import message, user
 
 IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}

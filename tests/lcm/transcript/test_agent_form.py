@@ -7,8 +7,7 @@ from lcm.records.conversation import Message, Part
 from lcm.token_estimator import Utf16Units
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import READERS, read_transcripts
-from lcm.transcript.rendering.agent_form import agent_messages, turn_of
-from lcm.transcript.rendering.shown_form import calls_of, result_id_of, runtime_messages
+from lcm.transcript.rendering import agent_messages, calls_of, result_id_of, runtime_messages, turn_of
 from tests.lcm.context.assembly.recorded import assistant, call, message, result
 
 
