@@ -30,7 +30,6 @@ from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, talk_of,
 _log = logging.getLogger(__name__)
 COLUMNS = (
     "meaning_passage", "meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window", "meaning_section",
-    "meaning_session",
 )  # fmt: skip
 FEW = 5
 """Documents of one speaker whose mean is no better known than that of all, if there are no more."""
@@ -48,9 +47,9 @@ class VectorEvidence:
     none is named; of all, where it has fewer than 5 documents) taken away, for that is what the name before each turn
     adds. `meaning_passage`: of the document alone, where a turn was cut into several; `meaning_before` and
     `meaning_behind`: of the turn before and behind, which is as near as its best passage; `meaning_window` and
-    `meaning_wide_window`: of the sum of the vectors of one and two turns before to as many behind; `meaning_section`
-    and `meaning_session`: the nearest turn from one of the user's up to the next, and of the session. All 0 where the
-    query cannot be embedded, which is logged and counted.
+    `meaning_wide_window`: of the sum of the vectors of one and two turns before to as many behind; `meaning_section`:
+    the nearest turn from one of the user's up to the next. All 0 where the query cannot be embedded, which is logged
+    and counted.
 
     Source: ours.
     """
@@ -77,12 +76,12 @@ def with_cosines(
     key: Hashable,
     vectors_of: VectorsOf,
 ) -> pl.DataFrame:
-    """Add some of what `VectorEvidence` makes, under other names.
+    """Add some of what `VectorEvidence` makes, and `meaning_session`, the nearest turn of the session.
 
     Args:
         frame: candidates, the rows of a query together.
         batch: what they were asked of.
-        names: a column of `COLUMNS` -> what it is called.
+        names: one of these -> what it is called.
         embedder: of the queries.
         key: tells the vectors of the documents from others.
         vectors_of: gives them.

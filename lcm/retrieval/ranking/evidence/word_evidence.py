@@ -15,8 +15,8 @@ from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, with_evidence
 from lcm.retrieval.ranking.evidence.text_facts import FORM, stem_of
 
 COLUMNS = (
-    "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
-    "covered_passage", "words_session", "covered_session",
+    "words_window", "words_wide_window", "words_before", "words_after_question", "words_passage", "covered_passage",
+    "words_session", "covered_session",
 )  # fmt: skip
 _MOST_KNOWN = 1 << 18  # numbers of the places that are known to hold a term
 _K1, _B = 1.2, 0.75
@@ -28,10 +28,10 @@ class WordEvidence:
 
     BM25 is of stems without stop words, author names left out of both sides, since a name matches half of all turns.
     `words_window` and `words_wide_window`: of the text from `window` and `wide_window` turns before to as many behind,
-    in the session; `words_before` and `words_behind`: of the turn before and behind; `words_after_question`: of the
-    turn before, where positive and that turn ends in a question mark; `words_passage`: of the document alone, where a
-    turn was cut into several; `covered_passage`: the share of the query's stems, by idf, that the document holds;
-    `words_session` and `covered_session`: of the session's text.
+    in the session; `words_before`: of the turn before; `words_after_question`: of the turn before, where positive and
+    that turn ends in a question mark; `words_passage`: of the document alone, where a turn was cut into several;
+    `covered_passage`: the share of the query's stems, by idf, that the document holds; `words_session` and
+    `covered_session`: of the session's text.
 
     Source: ours.
     """
@@ -57,7 +57,6 @@ class WordEvidence:
                 seen.standardised(places.windows.scores(terms)[turns]),
                 seen.standardised(places.wide_windows.scores(terms)[turns]),
                 seen.beside(words, 1),
-                seen.beside(words, -1),
                 seen.beside(words.clip(0.0) * talk.forms[turns, FORM.index("asks")], 1),
                 seen.standardised(places.passages.scores(terms)[documents]),
                 places.passages.coverage(terms)[documents],
