@@ -43,9 +43,8 @@ from eval.mirror import Mirror, origin_of
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session import MessagePreparer
-from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
-from lcm.transcript.reading import without_formats
+from lcm.transcript.reading import in_few_lines, without_formats
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.changed import changed

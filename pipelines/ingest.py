@@ -37,14 +37,22 @@ from lcm.memory.session import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
 from lcm.transcript.branches import is_branch
-from lcm.transcript.copies import Copies, CopiesRule, Holders
-from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
-from lcm.transcript.reading import READERS, nothing_in, read_pieces, reader_of, without_formats
+from lcm.transcript.reading import (
+    READERS,
+    Copies,
+    CopiesRule,
+    Holders,
+    in_few_lines,
+    nothing_in,
+    read_pieces,
+    reader_of,
+    without_formats,
+)
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command

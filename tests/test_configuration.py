@@ -53,7 +53,7 @@ DEFAULTS_BY_OTHER_NAMES = {
     "lcm.retrieval.reinforcement.DecayTiers": "tiers",
     "lcm.memory.scopes.Scopes": "default",
     "lcm.memory.session.SessionRules": "default",
-    "lcm.retrieval.source.tagged.TagPrefixes": "tags",
+    "lcm.retrieval.source.indexes.TagPrefixes": "tags",
 }
 """Target -> the name of a node that holds its defaults, besides those named like the target."""
 

@@ -21,7 +21,6 @@ READ_BY_ITS_HOLDER = {
     },
     "KnownItem.n": "eval/questions/making/question_set.py",
     "LaterMention.n": "eval/questions/making/question_set.py",
-    "Lossless.summarizer": "lcm/memory/conversation_compaction.py",
     "SelfRetrieval.n": "eval/questions/making/question_set.py",
     "Successor.n": "eval/questions/making/question_set.py",
     "ToolResult.n": "eval/questions/making/question_set.py",

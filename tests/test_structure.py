@@ -41,9 +41,9 @@ FLOORS = {
     package: rooms.split()
     for package, rooms in {
         "lcm": """
-            redaction errors faults limits consent checks clock collection encoding javascript files given given_parquet
-            derived records protocols token_estimator language_model transcript store writing retrieval compaction
-            context memory plugins __main__
+            redaction errors faults limits consent checks clock collection encoding javascript text files given
+            given_parquet derived records protocols token_estimator language_model transcript store writing retrieval
+            compaction context memory plugins __main__
         """,
         "eval": """
             significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor

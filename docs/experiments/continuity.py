@@ -23,8 +23,8 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import read_summary
 from lcm.memory.memory import Memory
 from lcm.protocols.context import ContextRequest
-from lcm.records.document import AuthoredNode
 from lcm.records.context import Context
+from lcm.records.document import AuthoredNode
 from lcm.records.query import Query
 from pipelines.config import building, composition
 

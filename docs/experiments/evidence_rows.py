@@ -19,6 +19,7 @@ from eval.measures.shown_text import ShownText
 from eval.replay.bulk import Bulk
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Batch, Expansion, Stage
 from lcm.retrieval.embedder.cache import kept
 from lcm.retrieval.frames import best_first
@@ -186,7 +187,7 @@ def collected(
 
 def evidence_columns(system: System) -> list[str]:
     """The columns that the stages of its ranking say they make."""
-    return [column for stage in _ranking(system).stages.values() for column in getattr(stage, "makes", ())]
+    return [column for stage in _ranking(system).stages.values() for column in contract_of(stage).makes]
 
 
 def _ranking(system: System) -> Ranking:

@@ -32,8 +32,8 @@ from eval.dataset.beam import Beam
 from eval.dataset.dataset import Dataset
 from eval.dataset.locomo import Locomo
 from lcm.files import cache_dir
-from lcm.protocols.retrieval import VectorIndex, VectorIndexChoice
 from lcm.protocols.models import Vectors
+from lcm.protocols.retrieval import VectorIndex, VectorIndexChoice
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.retrieval.embedder.onnx import MiniLM
 from lcm.retrieval.vector_index.exact import Exact

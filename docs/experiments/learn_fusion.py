@@ -27,12 +27,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import talk_kinds
-from evidence_fit import L2, Learnt, Bounds, fitted, scored
+from evidence_fit import L2, Bounds, Learnt, fitted, scored
 from evidence_rows import PLAIN, Evidence, Numbers, collected, evidence_columns
 from system_parts import COMMON, interval, place, run, shown
 
 from eval.experiment.run_folder import read_arms
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from pipelines.config import building, composition
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {

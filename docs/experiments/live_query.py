@@ -17,7 +17,7 @@ from haystack_scale import talks
 
 from eval.benchmark import corpus
 from lcm.memory.memory import Memory
-from lcm.memory.query_batches import query_batches
+from lcm.memory.live_documents import query_batches
 from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking, passed

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from eval.measures.measure import REPORT_TOKENS
-from lcm.compaction.work import run
 from lcm.compaction.window import StoredWindow
+from lcm.compaction.work import run
 from lcm.records.conversation import Message, Transcript
 from lcm.store.store import Store
 from lcm.transcript.reading import read_transcripts

@@ -34,15 +34,16 @@ from eval.replay.workspace_replay import Replay
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.protocols.retrieval import INDEXES, Batch
+from lcm.protocols.contract import Contract
+from lcm.protocols.retrieval import Batch
 from lcm.protocols.writing import Assessment, Extraction
 from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.frames import best_first, places
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import branch, merge
-from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.source.candidates import merge
+from lcm.retrieval.source.indexes import dense_branch
 from lcm.writing.admission.amac import AdmitAll
 from pipelines.config import composition
 from pipelines.steps import reporting
@@ -178,11 +179,10 @@ def every_other_session_a_year_early(talk: Transcript) -> list[Message]:
 class SilentWords:
     """A source whose index of words finds nothing, and says nothing of it."""
 
-    needs_vectors = True
-    asks = INDEXES
+    contract = Contract(needs_vectors=True)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
-        return merge(dense_branch(batch, 1000), branch([], "bm25", "lexical_rank"), batch)
+        return merge(batch, dense_branch(batch, 1000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,6 @@ class FirstWords:
 class ShortAlone(AdmitAll):
     """An admission that refuses what says more than 140 characters."""
 
-    is_off = False
 
     def assess(self, candidate: Candidate, *_: Any, **__: Any) -> Assessment:
         return Assessment(is_admitted=len(candidate.text) <= 140, reason="judged")

@@ -8,6 +8,7 @@ import polars as pl
 from eval.dataset.dataset import Dataset
 from eval.measures.retrieval import session_of_message, workspace_of_query
 from lcm.memory.memory import Memory
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -50,7 +51,7 @@ class EvidenceSource:
 
     messages: pl.DataFrame
     """Columns query_id, message_id, relevance, session_relevance: 0 where that judgement is not made."""
-    needs_vectors = False
+    contract = Contract(asks=())
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         covered: dict[str, dict[str, dict[str, tuple[int, int]]]] = {}

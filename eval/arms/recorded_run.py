@@ -10,6 +10,7 @@ from eval.dataset.collected import document_ids
 from eval.dataset.dataset import Dataset
 from eval.exchange.trec import read_trec_run
 from lcm.errors import DatasetError
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
@@ -69,7 +70,7 @@ class RecordedSource:
 
     run: pl.DataFrame
     """Columns query_id, message_id, rank: best first."""
-    needs_vectors = False
+    contract = Contract(asks=())
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         standing = (

@@ -16,6 +16,7 @@ from lcm.errors import AuthError, LcmError, StoreError
 from lcm.faults import is_of_machine
 from lcm.memory.session import MessagePreparer
 from lcm.protocols.compaction import Compaction, Work
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import CompactionReport, SummaryResult
 from lcm.store.store import Store
@@ -67,7 +68,7 @@ class Replay:
         self._store = store
         self._parts = parts._replace(preparer=replace(parts.preparer, incidents=incidents))
         self._incidents = incidents
-        self._is_per_turn = triggers == "per_turn" and not parts.compaction.is_off
+        self._is_per_turn = triggers == "per_turn" and not contract_of(parts.compaction).is_off
         self._triggers = triggers
         self._conversations: OrderedDict[str, _StoredConversation] = OrderedDict()
         self._open = ExitStack()
@@ -169,7 +170,7 @@ class Replay:
     def _compact(self, stored: "_StoredConversation") -> Work:
         """A turn or a sweep: tried out, then written at once."""
         compaction = self._parts.compaction
-        if compaction.is_off or stored.compacted_id == stored.last_id:
+        if contract_of(compaction).is_off or stored.compacted_id == stored.last_id:
             return _nothing_done(stored.conversation_id)
         if self._refusal is not None:
             return replace(_nothing_done(stored.conversation_id), has_failed_auth=True, failure=str(self._refusal))

@@ -17,7 +17,7 @@ import numpy as np
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
-from lcm.retrieval.text_index.words import load_stop_words
+from lcm.text import load_stop_words
 from lcm.transcript.parts import decompose
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -15,15 +15,14 @@ import polars as pl
 from eval.benchmark import corpus
 from eval.benchmark.timing import Prepare, median_seconds
 from lcm.checks import check_range
-from lcm.memory.query_batches import asked_frame
+from lcm.memory.live_documents import asked_frame
 from lcm.protocols.models import TokenEstimator, Vectors
 from lcm.protocols.retrieval import Batch, TextIndex, VectorIndex
 from lcm.records.conversation import Transcript
 from lcm.records.document import Document
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Bm25s, Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store
@@ -177,7 +176,6 @@ class _FixedSource:
     """A source whose candidates are known."""
 
     frame: pl.DataFrame
-    needs_vectors: bool = False
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         return self.frame

@@ -28,7 +28,7 @@ from lcm.memory.system import System
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
-from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words
+from lcm.text import load_stop_words, query_words, split_words
 
 BuildSystem = Callable[[Sequence[str]], System]
 """Builds the system of some choices (`system=hybrid`); called in another process, and so a function of a module."""

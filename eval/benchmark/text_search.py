@@ -11,9 +11,8 @@ import Stemmer
 from eval.benchmark import corpus
 from eval.benchmark.search import TARGET, Search
 from eval.benchmark.timing import Comparison, median_seconds
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.fts5 import Fts5
-from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words
+from lcm.retrieval.text_index import Bm25s, Fts5
+from lcm.text import load_stop_words, query_words, split_words
 
 _TOLERANCE = 1e-9
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Expansion, Ranker, Source, Stage
 from lcm.retrieval.ranking.pipeline import passed
 from lcm.retrieval.source.candidates import describe
@@ -25,8 +26,8 @@ class CachedSource:
     """The digest of all that the memory has ingested."""
 
     @property
-    def needs_vectors(self) -> bool:
-        return self.source.needs_vectors
+    def contract(self) -> Contract:
+        return contract_of(self.source)
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         key = self._key(batch)

@@ -21,7 +21,7 @@ from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
-from lcm.transcript.copies import CopiesRule
+from lcm.transcript.reading import CopiesRule
 
 
 @dataclass(frozen=True, slots=True)

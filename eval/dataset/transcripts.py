@@ -11,7 +11,7 @@ from eval.dataset.card import Card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.questions.sessions import read_sessions
 from lcm.checks import check_choice
-from lcm.transcript.copies import CopiesRule
+from lcm.transcript.reading import CopiesRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import polars as pl
 
 from eval.measures.measure import REPORT_TOKENS
+from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
-from lcm.memory.query_batches import readable_scopes
 from lcm.records.query import Query
 from lcm.store.doctor import census
 

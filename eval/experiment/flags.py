@@ -11,10 +11,11 @@ from eval.measures.names import SYSTEM_ARM
 from lcm.compaction.lossless.lossless import HOT_TOKENS, SWEEPS, TAIL_GROWTH
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.system import System
+from lcm.protocols.contract import NOTHING_SAID, contract_of
 from lcm.protocols.models import TakesRecorded
 from lcm.records.summary import ContextReading
 from lcm.retrieval.source.candidates import OF_USE
-from lcm.transcript.usage import replies
+from lcm.transcript.message_tokens import replies
 
 
 def flags_of_run(
@@ -96,7 +97,7 @@ def flags_of_sessions(system: System, dataset: Dataset, survived: pl.DataFrame |
     own = pl.DataFrame() if survived is None else survived.filter(arm=SYSTEM_ARM, measure="summaries")
     if survived is None or own.is_empty() or own["value"].sum():
         return
-    if system.compaction.is_off:
+    if contract_of(system.compaction).is_off:
         yield "survival: compaction=none is chosen, which folds nothing: try compaction=lossless assembly=lossless"
         return
     why = []
@@ -144,7 +145,9 @@ def flags_of_parts(
         is_per_turn: whether compaction looked after every turn.
     """
     slots: Sequence[str] = getattr(system.ranking, "filled_slots", list)()
-    if system.compaction.is_off or system.summary_documents.is_off:  # the configuration tells that it has no work
+    if (
+        contract_of(system.compaction).is_off or contract_of(system.summary_documents).is_off
+    ):  # the configuration tells that it has no work
         slots = [slot for slot in slots if slot != "summary_expansion"]
     idle: list[str] = []
     if answers is not None and answers["is_recovered"].all() and not isinstance(system.ranking, External):
@@ -157,21 +160,21 @@ def flags_of_parts(
             idle.append("reinforcement (what reads how often a document was used changed no answer)")
     idle += [f"{slot} ({_CHANGED_NO_ANSWER.get(slot, 'no answer changed')})" for slot in slots if slot not in acted]
     if contexts and not any(contexts_compacted(contexts).values()):
-        through = ["summarizer", *([] if system.summary_documents.is_off else ["summary_documents"])]
+        through = ["summarizer", *([] if contract_of(system.summary_documents).is_off else ["summary_documents"])]
         through += ["replay.per_turn"] if is_per_turn else []
         idle.append(f"compaction, and with it {', '.join(through)} (no context was folded)")
     guidance = getattr(system.compaction, "guidance", None)
-    if guidance is not None and not getattr(guidance, "is_off", False) and documents.filter(kind="guidance").is_empty():
+    if guidance is not None and not contract_of(guidance).is_off and documents.filter(kind="guidance").is_empty():
         idle.append("guidance (no message that was folded states a rule)")
     idle += _idle_in_contexts(contexts)
     actions = set(decisions["action"].unique())
-    if not system.admission.is_off and "reject" not in actions and documents["is_durable"].all():
+    if not contract_of(system.admission).is_off and "reject" not in actions and documents["is_durable"].all():
         idle.append("admission (nothing was turned away)")
-    if not system.deduplication.is_off and actions <= {"create", "reject"}:
+    if not contract_of(system.deduplication).is_off and actions <= {"create", "reject"}:
         idle.append("deduplication (no two said the same)")
     if _has_idle_vectors(system, slots, idle):
         idle.append("embedder (nothing of the system that compares its vectors had work)")
-    if system.session.idle_because is None and "session" not in acted:
+    if contract_of(system.session).idle_because is None and "session" not in acted:
         idle.append("session (no text is large, nothing left out or hidden; the rest is asked in live sessions alone)")
     return (f"parts that found nothing to do: {', '.join(idle)}",) if idle else ()
 
@@ -196,12 +199,13 @@ def _has_idle_vectors(system: System, slots: Collection[str], idle: Sequence[str
 
     Where nothing would, the configuration tells.
     """
-    if getattr(system.ranking, "compares_vectors", True):
+    ranking = contract_of(system.ranking)
+    if ranking is NOTHING_SAID or ranking.compares_vectors:
         return False
     is_off = {
-        "admission": system.admission.is_off,
-        "deduplication": system.deduplication.is_off,
-        "compaction": system.compaction.is_off,
+        "admission": contract_of(system.admission).is_off,
+        "deduplication": contract_of(system.deduplication).is_off,
+        "compaction": contract_of(system.compaction).is_off,
         "recovery": "recovery" not in slots,
     }
     comparing = {name for name, is_idle in is_off.items() if not is_idle}
@@ -212,7 +216,7 @@ def _through(system: System, slots: Sequence[str], answers: pl.DataFrame, docume
     """What works through the ranking alone: of what a recovery asks besides only where it found nothing either."""
     stages: Mapping[str, object] = getattr(system.ranking, "stages", {})
     weighed = (getattr(stage, "recency", None) for stage in stages.values())
-    decays = [decay for decay in weighed if decay is not None and not getattr(decay, "is_off", False)]
+    decays = [decay for decay in weighed if decay is not None and not contract_of(decay).is_off]
     yield from ("source", "fusion", "text_index")
     yield from dict.fromkeys([slot for slot in slots if slot != "recovery"] + ["decay" for _ in decays])
     if system.reinforcement.recalled:
@@ -220,7 +224,10 @@ def _through(system: System, slots: Sequence[str], answers: pl.DataFrame, docume
     if answers.is_empty():
         yield from ("vector_index", "embedder")
     summaries = documents.filter(kind="summary")
-    if not system.summary_documents.is_off and answers.join(summaries, on="document_id", how="semi").is_empty():
+    if (
+        not contract_of(system.summary_documents).is_off
+        and answers.join(summaries, on="document_id", how="semi").is_empty()
+    ):
         yield "summary_documents"
 
 
@@ -258,9 +265,10 @@ def _of_documents(documents: pl.DataFrame, system: System) -> tuple[str, ...]:
             f"{hidden:,} of {len(documents):,} documents are found from their own session alone, by every arm: "
             "admission did not promote them (admission.threshold, admission.promotion, admission.roles)"
         )
-    if system.assembly.shows_documents and not system.compaction.is_off and system.summary_documents.is_off:
+    folds, finds = (not contract_of(part).is_off for part in (system.compaction, system.summary_documents))
+    if system.assembly.shows_documents and folds and not finds:
         flags.append("this assembly shows summaries where ranking finds them: summary_documents=searchable makes it so")
-    if system.compaction.is_off and not system.summary_documents.is_off:
+    if finds and not folds:
         flags.append("summary_documents has nothing to find: compaction=none makes no summary")
     return tuple(flags)
 

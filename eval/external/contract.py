@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 from lcm.encoding import printable, well_formed
 from lcm.errors import LcmError
 from lcm.records.conversation import Message, Part
-from lcm.transcript.images import images_in
+from lcm.transcript.message_tokens import images_in
 from lcm.transcript.passages import SAID
 from lcm.writing.extraction.said import words_of
 

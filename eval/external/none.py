@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from eval.external.contract import Connection
 from lcm.errors import LcmError
+from lcm.protocols.contract import Contract
 
 
 @dataclass(frozen=True, slots=True)
 class NoExternal:
     """Nothing is reached."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     @property
     def modules(self) -> Sequence[str]:

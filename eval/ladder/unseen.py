@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
-from lcm.memory.query_batches import readable_scopes
 from lcm.records.query import Query
 
 NOT_SAID, NOT_STORED, LEFT_OUT = "not said yet", "never stored", "left out"

@@ -15,6 +15,7 @@ from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Approximate, Tiered
 from lcm.records.query import Query
 from lcm.retrieval.embedder.cache import CachedEmbedder
@@ -152,7 +153,7 @@ class _TimedMemory:
         self._dense.seconds = self._lexical.seconds = 0.0
         start = time.perf_counter()
         vectors = None
-        if self._memory.system.ranking.needs_vectors:
+        if contract_of(self._memory.system.ranking).needs_vectors:
             vectors = self._embedder.embed([query.text], "query")
         embedded = time.perf_counter()
         self._memory.rank([query], vectors=vectors)

@@ -9,12 +9,12 @@ from eval.measures.measure import REPORT_TOKENS
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.ledger import Ledger, Subject
 from lcm.compaction.facts.reading import Statement, is_result
-from lcm.compaction.sentences import sentences
 from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
+from lcm.text import sentences
 from lcm.transcript.passages import SAID, text_of
-from lcm.transcript.rendering.shown_form import costed_text, runtime_messages
+from lcm.transcript.rendering import costed_text, runtime_messages
 
 
 @dataclass(frozen=True, slots=True)

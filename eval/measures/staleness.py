@@ -50,7 +50,7 @@ class Staleness:
         if not reading.queries or not isinstance(self.decay, KnowsStale):
             return pl.DataFrame(schema=STALENESS_SCHEMA)
         asked_at = max(query.asked_at for query in reading.queries)
-        standing = reading.memory.live.visible(asked_at, None)
+        standing = reading.memory.live.timeline.visible(asked_at, None)
         columns = Columns(standing.with_columns(asked_at=pl.lit(asked_at, dtype=pl.Datetime("ms", "UTC"))))
         strength, is_stale = pl.Series(self.decay.strength(columns)), pl.Series(self.decay.is_stale(columns))
         judged = standing.select("document_id", strength=strength, is_stale=is_stale)

@@ -16,6 +16,7 @@ from eval.measures.names import SYSTEM_ARM
 from eval.measures.rouge import ROUGE, rouge
 from lcm.checks import check_range
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message
 from lcm.records.summary import SummaryRequest
 
@@ -43,7 +44,7 @@ class SummaryQuality:
 
     def is_measured(self, system: System, dataset: Dataset) -> bool:
         """Whether the dataset has references of whole conversations, and the system makes summaries."""
-        is_wanted = self.target_tokens > 0 and not system.compaction.is_off
+        is_wanted = self.target_tokens > 0 and not contract_of(system.compaction).is_off
         return is_wanted and dataset.references["query_id"].null_count() > 0
 
     def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:

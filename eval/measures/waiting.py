@@ -23,6 +23,7 @@ from eval.replay.per_turn import turns
 from lcm.compaction.scheduling import Asynchronous
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Transcript
 
 SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"
@@ -53,11 +54,11 @@ class Waiting:
         return []
 
     def is_measured(self, system: System, dataset: Dataset) -> bool:
-        return not (system.scheduling.is_off or system.compaction.is_off)
+        return not (contract_of(system.scheduling).is_off or contract_of(system.compaction).is_off)
 
     def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
         """Take in every conversation twice: rows of `WAITING_SCHEMA`; none where it is not measured."""
-        if not isinstance(system.scheduling, Asynchronous) or system.compaction.is_off:
+        if not isinstance(system.scheduling, Asynchronous) or contract_of(system.compaction).is_off:
             return pl.DataFrame(schema=WAITING_SCHEMA)
         arms = {
             SYNCHRONOUS: replace(system, scheduling=replace(system.scheduling, hard_threshold=0.0)),

@@ -11,10 +11,18 @@ from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
 from lcm.given import opened_as_is
 from lcm.records.conversation import Transcript
-from lcm.transcript.copies import Copies, CopiesRule, Holders
-from lcm.transcript.doubts import in_few_lines
 from lcm.transcript.folders import is_passed_over, recorded_files
-from lcm.transcript.reading import joined, nothing_in, read_pieces, reader_of, without_formats
+from lcm.transcript.reading import (
+    Copies,
+    CopiesRule,
+    Holders,
+    in_few_lines,
+    joined,
+    nothing_in,
+    read_pieces,
+    reader_of,
+    without_formats,
+)
 from lcm.transcript.recorded_file import RecordedFile, without_ending
 
 WorkspaceRule = Literal["all", "folder", "file"]

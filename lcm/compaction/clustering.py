@@ -41,8 +41,8 @@ from lcm.records.summary import (
     TriggerReading,
 )
 from lcm.token_estimator import CodePoints
-from lcm.transcript.file_references import file_ids_in
-from lcm.transcript.recorded_metadata import recorded_bundle
+from lcm.transcript.large_files import file_ids_in
+from lcm.transcript.parts import recorded_bundle
 
 Passing = Generator[SummaryRequest, SummaryResult, bool]
 
@@ -52,6 +52,7 @@ _FLOOR = CodePoints(empty_tokens=1)
 _WAITING = "tokens between its last summary and its recent tail that trigger it"
 _NEVER = "tokens there, and compaction.session_token_budget=0 triggers nothing after a turn"
 _ALWAYS = "tokens, and whatever stands before the recent tail is compacted, be it ever so little"
+_FENCE = "```"
 _BLOCK = re.compile(r"^[^\S\n]*```.*(?P<inner>(?:\n(?![^\S\n]*```).*)*)(?:\n.*)?", re.MULTILINE)
 _FENCED = "[sanitized fenced payload omitted for continuity]"
 _TRANSPORT = "[sanitized transport payload omitted for continuity]"
@@ -91,7 +92,8 @@ class Sanitizer:
         if not text.strip():
             return ""
         kept: list[str] = []
-        for line in _BLOCK.sub(self._shown, text.strip().replace("\r\n", "\n")).split("\n"):
+        lines = text.strip().replace("\r\n", "\n")
+        for line in (_BLOCK.sub(self._shown, lines) if _FENCE in lines else lines).split("\n"):
             is_blank = not line.strip()
             if not (is_blank and kept and not kept[-1]):
                 kept.append("" if is_blank else self._line(line))
@@ -216,7 +218,7 @@ class Clustering:
     prior_context_tokens: int = 96
     session_token_budget: int = 2000
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
-    is_off = False
+    tail: RecentTail = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_range(self, "target_cluster_size", ge=1)
@@ -225,6 +227,7 @@ class Clustering:
         check_range(self, "first_target_tokens", "tighter_target_tokens", "last_target_tokens", ge=1)
         check_range(self, "first_density", "tighter_density", "last_density", gt=0, le=1)
         check_choice(self, rules=VersionedRules)
+        object.__setattr__(self, "tail", RecentTail(self.min_turns, self.tail_budget_tokens, None))
 
     @property
     def reads_admission(self) -> bool:
@@ -342,8 +345,7 @@ class Clustering:
         """How many messages stand before the recent tail."""
         if not self.min_turns:
             return len(totals_of(window.entries).said)
-        tail = RecentTail(self.min_turns, self.tail_budget_tokens, None)
-        return tail.select(SaidTurns(window, self.rules), self.tail_budget_tokens, rules=self.rules).recent
+        return self.tail.select(SaidTurns(window, self.rules), self.tail_budget_tokens, rules=self.rules).recent
 
     def _cluster(self, progress: CompactionProgress, entries: Sequence[ContextEntry]) -> "Cluster":
         window = progress.window

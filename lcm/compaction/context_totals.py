@@ -130,7 +130,8 @@ def newest_first(
         if unread and len(known) > _KNOWN:
             known.clear()
             unread = entries
-        for entry, message in zip(unread, window.messages([one.item_id for one in unread]), strict=True):
+        messages = window.messages([one.item_id for one in unread]) if unread else []
+        for entry, message in zip(unread, messages, strict=True):
             known[name + entry.item_id] = seen(entry, message)
         yield from [known[name + entry.item_id] for entry in reversed(entries)]
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.compaction.facts.done import FILES
-from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.footer import FOOTER
 from lcm.compaction.summarizer.passages import content_words, in_code, is_user_rule, may_hold_rule, read_source
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import DIRECTIVE_MARK, FALLBACK_MARK
+from lcm.text import sentences
 
 Floats = npt.NDArray[np.floating[Any]]
 _KEPT_SHARE = 0.6  # of a rule's content words, in one line of the summary

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from lcm.checks import check_range
 from lcm.protocols.compaction import Summarizer
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import SummaryRequest, SummaryResult
 
@@ -15,7 +16,7 @@ from lcm.records.summary import SummaryRequest, SummaryResult
 class Synchronous:
     """Every turn waits until what its compaction has to do is done."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,6 @@ class Asynchronous:
     """Share of the budget; 0 = every turn waits, as in synchronous scheduling."""
     closing_seconds: float = 60.0
     replayed: ReplayedTime = field(default_factory=ReplayedTime)
-    is_off = False
 
     def __post_init__(self) -> None:
         check_range(self, "budget_tokens", ge=1)

@@ -7,6 +7,7 @@ from typing import Literal
 import polars as pl
 
 from lcm.checks import check_choice
+from lcm.protocols.contract import Contract
 from lcm.records.conversation import Message
 from lcm.records.document import Document
 from lcm.records.summary import Summary
@@ -27,7 +28,6 @@ class SearchableSummaries:
     """What becomes of the documents of the messages beneath: found as before, or hidden behind the summary."""
     is_durable: bool = True
     """False: a summary is found from its own session alone."""
-    is_off = False
 
     def __post_init__(self) -> None:
         check_choice(self, covered=Covered)
@@ -70,7 +70,7 @@ class SearchableSummaries:
 class NoSummaryDocuments:
     """No summary is found by ranking."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
         raise ValueError(f"summaries are no documents, so {summary.summary_id!r} is none")

@@ -13,6 +13,7 @@ from itertools import islice
 from lcm.compaction.context_totals import ContextTotals, totals_of
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.protocols.compaction import ContextWindow, Summarizer, Work
+from lcm.protocols.contract import Contract
 from lcm.records.summary import CompactionReport, Summary, SummaryRequest, SummaryResult, TriggerReading
 
 Clock = Callable[[], float]
@@ -191,7 +192,7 @@ class NoCompaction:
     """A context is all that was said: every work ends at once, with the reason "compaction is off"."""
 
     summarizer = NoSummaries()
-    is_off = True
+    contract = Contract(is_off=True)
     reads_admission = False
 
     def after_turn(

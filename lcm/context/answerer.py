@@ -14,7 +14,6 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from lcm.checks import check_range
-from lcm.compaction.sentences import sentences
 from lcm.context.recall.expansion import ExpansionResult, ReachedMessage, most_units
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Answer, Question, begun
@@ -22,10 +21,10 @@ from lcm.encoding import to_json
 from lcm.errors import ModelError
 from lcm.language_model.replies import names, object_in
 from lcm.protocols.models import LanguageModel, TokenEstimator
-from lcm.retrieval.text_index.words import load_stop_words, query_words, split_words, windows
+from lcm.retrieval.bm25 import idf
+from lcm.text import load_stop_words, pairs, query_words, sentences, split_words, words_in
 
 _STOP_WORDS = load_stop_words("english")
-_CJK_WINDOW = 2
 _QUESTION_MARKS = ("?", "？", "؟")
 _TEXTS_AT_HAND = 4096
 _log = logging.getLogger(__name__)
@@ -52,16 +51,17 @@ def question_words(question: str) -> set[str]:
 
 def words_of(text: str, *, drops: bool = True) -> list[str]:
     """Words without accents and case, CJK as overlapping pairs; stop words dropped unless nothing else is there."""
-    words, runs = split_words(text)
-    pairs = [pair for run in runs for pair in windows(run, _CJK_WINDOW)]
-    return [*(query_words(words, _STOP_WORDS, is_alone=not pairs) if drops else words), *pairs]
+    if not drops:
+        return words_in(text)
+    found, runs = split_words(text)
+    return query_words(found, _STOP_WORDS, is_alone=not runs) + pairs(runs)
 
 
 def rarity(words: set[str], counted: Sequence[Counter[str]]) -> dict[str, float]:
     """Of each word: BM25's weight of how few of the counted sentences hold it."""
     spread = Counter(word for one in counted for word in one.keys() & words)
     n = len(counted)
-    return {word: math.log1p((n - spread[word] + 0.5) / (spread[word] + 0.5)) for word in words}
+    return {word: float(idf(spread[word], n)) for word in words}
 
 
 def ranked_sentences(texts: Sequence[str], wanted: set[str], k1: float = 1.2, b: float = 0.75) -> list[RankedSentence]:
@@ -134,19 +134,19 @@ class Extractive:
         wanted = question_words(question.prompt)
         sources, read, is_truncated = _read(question, wanted, reader)
         best = ranked_sentences([source.text for source in sources], wanted, self.k1, self.b)
-        lines: list[tuple[RankedSentence, str]] = []
+        lines: list[tuple[tuple[int, int], str]] = []
         for sentence in best[: self.max_sentences]:
             source = sources[sentence.source]
             cited = f"[{source.summary_id}]" if source.number is None else f"[msg#{source.number}]"
-            line = f"- {sentence.text} {cited}"
-            told = _told([*lines, (sentence, line)])
-            if _tokens(reader.token_estimator, told) > question.max_tokens:
+            more = sorted([*lines, ((sentence.source, sentence.place), f"- {sentence.text} {cited}")])
+            if _tokens(reader.token_estimator, "\n".join(line for _, line in more)) > question.max_tokens:
                 is_truncated = True
                 break
-            lines.append((sentence, line))
-        used = [sources[sentence.source] for sentence, _ in sorted(lines, key=_as_read)]
+            lines = more
+        used = [sources[at] for (at, _), _ in lines]
         return Answer(
-            _told(lines) or f"Nothing in the {len(sources)} texts that were read speaks of this.",
+            "\n".join(line for _, line in lines)
+            or f"Nothing in the {len(sources)} texts that were read speaks of this.",
             tuple(dict.fromkeys(source.summary_id for source in used if source.summary_id)),
             tuple(dict.fromkeys(source.number for source in used if source.number is not None)),
             read,
@@ -189,14 +189,6 @@ def _read(question: Question, wanted: set[str], reader: Reader) -> tuple[list[Re
 
 def _said(messages: Sequence[ReachedMessage]) -> list[ReadText]:
     return [ReadText(said.leaf_id, said.number, said.text, said.tokens) for said in messages]
-
-
-def _told(lines: Sequence[tuple[RankedSentence, str]]) -> str:
-    return "\n".join(line for _, line in sorted(lines, key=_as_read))
-
-
-def _as_read(row: tuple[RankedSentence, str]) -> tuple[int, int]:
-    return row[0].source, row[0].place
 
 
 def _tokens(estimator: TokenEstimator, text: str) -> int:

@@ -21,6 +21,7 @@ from lcm.compaction.guidance.protected import PhraseRules
 from lcm.errors import LcmError
 from lcm.files import is_below
 from lcm.given import opened_as_is
+from lcm.protocols.contract import Contract
 from lcm.records.document import AuthoredNode, AuthoredTier
 from lcm.records.rules import Rules
 from lcm.token_estimator import CodePoints
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 class NothingAuthored:
     """There are no authored documents."""
 
-    idle_because = "authored=none"
+    contract = Contract(idle_because="authored=none")
 
     def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         return []
@@ -99,8 +100,7 @@ def lines_of(text: str, position: int = 0) -> list[Line]:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(NamedTuple):
     """The head of a file."""
 
     lines: tuple[str, ...]
@@ -448,8 +448,8 @@ class AuthoredFiles:
         check_range(self, "max_hard_tokens", ge=0, or_null=True)
 
     @property
-    def idle_because(self) -> str | None:
-        return None if self.paths else "authored.paths names no file"
+    def contract(self) -> Contract:
+        return Contract(idle_because=None if self.paths else "authored.paths names no file")
 
     def nodes(self, *, incidents: Counter[str]) -> list[AuthoredNode]:
         found: list[AuthoredNode] = []

@@ -117,23 +117,13 @@ def _objects(reply: str) -> Iterator[dict[str, Any]]:
 Mode = Literal["record", "replay", "live"]
 
 
-class IdentifiedModel(Protocol):
+class IdentifiedModel(LanguageModel, Protocol):
     """A language model that says what its replies depend on besides the words."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """JSON; never where the model is served, nor a key."""
         ...
-
-    def reply(
-        self,
-        system: str,
-        prompt: str,
-        is_usable: Usable | None = None,
-        *,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-    ) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +176,8 @@ class Recorded:
         if max_tokens is not None:
             asked["max_tokens"] = max_tokens
         key = _digest(to_json(dict(sorted(asked.items()))))
-        path = self._folder() / f"{key}.json"
+        folder = cache_dir() / "replies" if self.directory is None else Path(self.directory)
+        path = folder / f"{key}.json"
         try:
             kept = plain_bytes(path)
         except FileNotFoundError:
@@ -207,9 +198,6 @@ class Recorded:
         shown = {name: redacted(value) if isinstance(value, str) else value for name, value in asked.items()}
         self._keep(path, {**shown, "reply": reply, "sha256": _seal(key, reply)})
         return reply
-
-    def _folder(self) -> Path:
-        return cache_dir() / "replies" if self.directory is None else Path(self.directory)
 
     def _keep(self, path: Path, record: Mapping[str, Any]) -> None:
         try:

@@ -16,6 +16,7 @@ from lcm.errors import StoreError
 from lcm.faults import is_of_machine
 from lcm.memory.system import System
 from lcm.protocols.compaction import Compaction
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import CompactionReport, ContextReading, TriggerReading
 from lcm.redaction import redacted
@@ -213,7 +214,7 @@ class ConversationCompaction:
         self._fullest: dict[tuple[str, str], TriggerReading] = {}
         """By conversation and what was read."""
         self._background: BackgroundCompaction | None = None
-        if isinstance(system.scheduling, Asynchronous) and not system.compaction.is_off:
+        if isinstance(system.scheduling, Asynchronous) and not contract_of(system.compaction).is_off:
             self._background = BackgroundCompaction(
                 system.scheduling, system.compaction, system.token_estimator, store, incidents
             )

@@ -14,6 +14,7 @@ from lcm.errors import StoreError
 from lcm.memory.live_documents import DocumentChange, LiveDocuments
 from lcm.memory.scopes import parse_agent_id
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Decision, Document
@@ -260,7 +261,7 @@ class MessageDocuments:
 
         said_at = [max(sources[i].created_at or EPOCH for i in c.source_message_ids) for c in candidates]
         windows = live.indexes.embed([embedded_text(c.text, c.content) for c in candidates])
-        if system.admission.is_off and system.deduplication.is_off:
+        if contract_of(system.admission).is_off and contract_of(system.deduplication).is_off:
             documents = [document_of(candidate, at) for candidate, at in zip(candidates, said_at, strict=True)]
             return _unjudged(documents, windows, candidates, live.standing)
 
@@ -314,7 +315,7 @@ class FoldedDocuments:
         store = self._live.store
         with store.reading() as connection:
             shards = read_undocumented_shards(connection)
-            ids = [] if self._system.summary_documents.is_off else undocumented(connection)
+            ids = [] if contract_of(self._system.summary_documents).is_off else undocumented(connection)
             found = store.summaries_by_id(ids)
         return shards, [found[summary_id] for summary_id in ids]
 

@@ -1,4 +1,5 @@
-"""The documents of a workspace in memory: in step with its store, read as of an instant, compared with new ones."""
+"""The documents of a workspace in memory: in step with its store, read as of an instant, compared with new ones; and
+queries in batches: those that may see the same documents are ranked together."""
 
 import logging
 from collections import Counter
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,31 +16,34 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.clock import EPOCH
-from lcm.errors import StoreError
-from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import TextIndex
+from lcm.clock import END_OF_CLOCKS, EPOCH
+from lcm.encoding import well_formed
+from lcm.errors import LcmError, StoreError
+from lcm.faults import is_of_machine
+from lcm.limits import QUERY_CHARACTERS
+from lcm.memory.scopes import Scopes, parse_agent_id
+from lcm.protocols.models import Embedder, Vectors
+from lcm.protocols.retrieval import Batch, TextIndex
 from lcm.protocols.writing import DocumentSort, Neighbour, Neighbours
-from lcm.records.document import DEFAULT_RATING, TURN_KINDS, Document
+from lcm.records.document import DEFAULT_RATING, TURN_KINDS, Document, category_named
+from lcm.records.query import Query
 from lcm.retrieval.indexes import Indexes, embedded_texts, mean_vector
 from lcm.retrieval.indexing import best_places
+from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA
 from lcm.retrieval.vector_index.exact import contending, cosines, to_grid
+from lcm.store.documents import count_unrated
 from lcm.store.store import Store
 from lcm.writing.admission.intake import Change, DocumentAnnotated, DocumentCreated, DocumentEnded
+from lcm.writing.dream import asks_for_dreams, in_sight
 
 _PRODUCTS = 1 << 22
 """That are made at once at most: 16 MiB."""
 _QUERIES = 256
 """Candidates at once at most: each is multiplied alone with the documents that came since."""
-_SANITISED = {"importance": DEFAULT_RATING, "confidence": DEFAULT_RATING}
-"""What takes the place of a rating that is no number."""
 _MOST_CHUNKS = 32
 """Pieces that the frame may lie in before they are made one."""
-_MILLISECOND = timedelta(milliseconds=1)
 _log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
-Instants = npt.NDArray[np.int64]
-"""Milliseconds since `EPOCH`, in order."""
 _MOST_KEPT = 4
 """Views whose documents and ids are kept."""
 
@@ -210,8 +215,7 @@ class _Products(NamedTuple):
     products: npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class _ComparisonAt:
+class _ComparisonAt(NamedTuple):
     """A comparison set as of an instant."""
 
     documents: ComparisonSet
@@ -233,16 +237,19 @@ def _microseconds(at: datetime) -> int:
     return (at - EPOCH) // timedelta(microseconds=1)
 
 
+def _milliseconds(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(milliseconds=1)
+
+
 class DocumentTimeline:
     """The rows of documents by `valid_from`, ties in the order of adding."""
 
     def __init__(self, documents: pl.DataFrame) -> None:
-        """Begin with these; ratings that are no number, which only a foreign hand can store, are replaced."""
-        self.frame, self.sanitised = _sanitised(documents)
-        """Every row, and how many had such ratings."""
+        self.frame = documents
+        """Every row."""
         self.ids: set[str] = set(documents["document_id"])
         self.scopes: set[str] = set(documents["scope"].unique())
-        self._counted: tuple[pl.DataFrame | None, Instants, Instants] = None, np.empty(0, int), np.empty(0, int)
+        self._counted: tuple[pl.DataFrame | None, Any, Any] = (None, None, None)
 
     def take_in(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
         """Take in rows that were stored or have ended since: the result is what the whole store would give.
@@ -252,7 +259,7 @@ class DocumentTimeline:
         Returns:
             The rows that are new, and whether all of them came to stand behind those that were there.
         """
-        new, _ = _sanitised(changed)
+        new = changed
         if not self.ids.isdisjoint(new["document_id"]):
             is_new = pl.Series([document_id not in self.ids for document_id in new["document_id"]])
             new, ended = new.filter(is_new), new.filter(~is_new).select("document_id", "invalidated_at")
@@ -270,28 +277,32 @@ class DocumentTimeline:
 
     def moment(self, at: datetime) -> tuple[int, int]:
         """How many documents had begun and how many had ended then: what is visible at equal moments is the same."""
-        counted, starts, ends = self._counted
-        if counted is not self.frame:
-            instants = (self.frame[name].drop_nulls().sort() for name in ("valid_from", "invalidated_at"))
-            starts, ends = (one.to_physical().to_numpy() for one in instants)
-            self._counted = self.frame, starts, ends
-        instant = (at - EPOCH) // _MILLISECOND
-        return int(np.searchsorted(starts, instant, "right")), int(np.searchsorted(ends, instant, "right"))
+        if self._counted[0] is not self.frame:
+            starts, ends = (self.frame[name].drop_nulls().sort() for name in ("valid_from", "invalidated_at"))
+            self._counted = self.frame, starts.to_physical().to_numpy(), ends.to_physical().to_numpy()
+        begun, ended = (int(np.searchsorted(some, _milliseconds(at), "right")) for some in self._counted[1:])
+        return begun, ended
 
-    def of(self, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """Every document of these scopes, None = all: those that have ended too."""
-        return _of_scopes(self.frame, scopes)
+    def told_apart(self, scopes: Sequence[str] | None) -> Sequence[str] | None:
+        """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
+        return None if scopes is None or self.scopes.issubset(scopes) else scopes
+
+    def of(self, scopes: Sequence[str] | None, documents: pl.DataFrame | None = None) -> pl.DataFrame:
+        """Every document of these scopes, None = all, or some of them: those that have ended too."""
+        found, scopes = self.frame if documents is None else documents, self.told_apart(scopes)
+        return found if scopes is None else found.filter(pl.col("scope").is_in(list(scopes)))
 
     def visible(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents of these scopes that stood then."""
+        """The documents of these scopes that stood then, oldest first."""
         begun, ended = self.moment(at)
         documents = self.frame.head(begun)
         if ended:
             documents = documents.filter(pl.col("invalidated_at").is_null() | (pl.col("invalidated_at") > at))
-        return _of_scopes(documents, scopes)
+        return self.of(scopes, documents)
 
     def folded(self, at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents of messages of these scopes that had ended by then without another in their place."""
+        """The documents of messages of these scopes that had ended by then without another in their place: they stand
+        behind a summary."""
         begun, ended = self.moment(at)
         if not ended:
             return self.frame.clear()
@@ -300,27 +311,7 @@ class DocumentTimeline:
             pl.col("kind").is_in(TURN_KINDS),
             ~pl.col("document_id").is_in(documents["supersedes"].drop_nulls().implode()),
         )
-        return _of_scopes(folded, scopes)
-
-    def note_use(self, use: pl.DataFrame) -> None:
-        """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
-        self.frame = self.frame.update(use, on="document_id", include_nulls=True)
-
-
-def _of_scopes(documents: pl.DataFrame, scopes: Sequence[str] | None) -> pl.DataFrame:
-    return documents if scopes is None else documents.filter(pl.col("scope").is_in(list(scopes)))
-
-
-def _sanitised(documents: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The documents without ratings that are no number, and how many had such."""
-    if all(np.isfinite(documents[name].to_numpy()).all() for name in _SANITISED):  # what is null is no number there
-        return documents, 0
-    broken = ~pl.all_horizontal(pl.col(*_SANITISED).is_finite().fill_null(False))
-    count: int = documents.select(broken.sum()).item()
-    return documents.with_columns(
-        pl.when(pl.col(name).is_finite()).then(name).otherwise(default).alias(name)
-        for name, default in _SANITISED.items()
-    ), count
+        return self.of(scopes, folded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,10 +346,12 @@ class LiveDocuments:
         self.incidents = incidents
         self.version = store.written_elsewhere()
         """Rises when another process has written to the file, and this one has taken that in."""
-        self._timeline = DocumentTimeline(store.documents())
-        if broken := self._timeline.sanitised:
-            _log.warning("%d documents had ratings that are no number: 0.7 stands in for them", broken)
-            self.incidents["ratings that are no number"] += broken
+        self.timeline = DocumentTimeline(store.documents())
+        with store.reading() as connection:
+            unrated = count_unrated(connection)
+        if unrated:
+            _log.warning("%d documents had ratings that are no number: %s stands in for them", unrated, DEFAULT_RATING)
+            self.incidents["ratings that are no number"] += unrated
         self._comparison: tuple[Sequence[str] | None, ComparisonSet] | None = None
         self._kept: tuple[pl.DataFrame | None, dict[Hashable, Any]] = None, {}
         self.derived: dict[Hashable, Any] = {}
@@ -368,31 +361,11 @@ class LiveDocuments:
     @property
     def frame(self) -> pl.DataFrame:
         """Every document by `valid_from`, those that have ended too; columns as the store names them."""
-        return self._timeline.frame
+        return self.timeline.frame
 
     def text_index(self, scopes: Sequence[str] | None) -> TextIndex:
         """The text index over the documents of these scopes; None = all."""
         return self.indexes.text_index(scopes, self.frame)
-
-    def moment(self, asked_at: datetime) -> tuple[int, int]:
-        """How many documents had begun and how many had ended then: views of equal moments and scopes are equal."""
-        return self._timeline.moment(asked_at)
-
-    def told_apart(self, scopes: Sequence[str] | None) -> Sequence[str] | None:
-        """The scopes, where some document lies in no one of them; else None: nothing need be left out."""
-        return None if scopes is None or self._timeline.scopes.issubset(scopes) else scopes
-
-    def visible(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """The documents that stood then, of the scopes that may be read (None = all), oldest first."""
-        return self._timeline.visible(asked_at, self.told_apart(scopes))
-
-    def folded(self, asked_at: datetime, scopes: Sequence[str] | None) -> pl.DataFrame:
-        """Those of messages that had ended by then without another in their place: they stand behind a summary."""
-        return self._timeline.folded(asked_at, self.told_apart(scopes))
-
-    def is_all(self, documents: pl.DataFrame) -> bool:
-        """Whether some of the documents are all that there are, so that the indexes hold nothing else."""
-        return len(documents) == len(self.frame)
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What `make` makes of the documents: made once for a key, while no document changes and few others are asked
@@ -415,7 +388,7 @@ class LiveDocuments:
     def comparison_set(self, readable: Sequence[str] | None) -> ComparisonSet:
         """What a writer compares new documents with, to grow by them: the documents of the scopes that it can read."""
         if self._comparison is None or self._comparison[0] != readable:
-            documents = self._timeline.of(readable)
+            documents = self.timeline.of(readable)
             vectors = self.indexes.vector_index.vectors_of(documents["document_id"].to_list())
             self._comparison = readable, ComparisonSet(documents, vectors, self.store.document, readable)
         return self._comparison[1].branch()
@@ -434,7 +407,7 @@ class LiveDocuments:
 
     def note_use(self, use: pl.DataFrame) -> None:
         """Take in that documents were used: columns document_id, access_count, last_accessed_at, decay_tier."""
-        self._timeline.note_use(use)
+        self.timeline.frame = self.frame.update(use, on="document_id", include_nulls=True)
         if self._comparison is not None:
             self._comparison[1].reread(use["document_id"].to_list())
 
@@ -448,11 +421,11 @@ class LiveDocuments:
         if version == self.version:
             return
         timeline = DocumentTimeline(self.store.documents())
-        if gone := len(self._timeline.ids - timeline.ids):
+        if gone := len(self.timeline.ids - timeline.ids):
             raise StoreError(f"another process has removed {gone} documents from the workspace: open it again")
-        new = timeline.frame.filter(~pl.col("document_id").is_in(list(self._timeline.ids)))
+        new = timeline.frame.filter(~pl.col("document_id").is_in(list(self.timeline.ids)))
         windows = self.indexes.embed(embedded_texts(new))
-        self._timeline, self._comparison = timeline, None
+        self.timeline, self._comparison = timeline, None
         self.indexes.add(new, windows)
         self.version = version
 
@@ -461,7 +434,7 @@ class LiveDocuments:
         ids = [name for change in changes for name in (*change.windows, *change.changed_ids)]
         if not ids:
             return
-        new, is_behind = self._timeline.take_in(self.store.documents(ids))
+        new, is_behind = self.timeline.take_in(self.store.documents(ids))
         for change in changes:
             part = new if len(changes) == 1 else new.filter(pl.col("document_id").is_in(list(change.windows)))
             windows = [change.windows[document_id] for document_id in part["document_id"]]
@@ -472,3 +445,154 @@ class LiveDocuments:
             if windows:
                 self._comparison[1].add_stored(new, np.concatenate([mean_vector(one) for one in windows]))
             self._comparison[1].reread(changes[0].changed_ids)
+
+
+def query_batches(
+    live: LiveDocuments,
+    queries: Sequence[Query],
+    rules: Scopes,
+    embedder: Embedder | None,
+    vectors: Vectors | None,
+) -> list[Batch]:
+    """Put queries that may see the same documents into one batch, in the order of the first of each.
+
+    Args:
+        live: the documents of the workspace that is asked.
+        queries: each sees what existed when it was asked, in the scopes that it may read.
+        rules: which scopes a conversation reads.
+        embedder: embeds the queries where `vectors` lacks them; None = the ranking needs no vectors.
+        vectors: row i embeds query i.
+    """
+    check(queries)
+    vectors, error = _embedded(queries, embedder, vectors)
+    groups: dict[Hashable, list[int]] = {}
+    by_session = not live.frame["is_durable"].all()
+    for position, query in enumerate(queries):
+        session = (query.session_id, query.conversation_id) if by_session else None
+        moment, about_dreams = live.timeline.moment(query.asked_at), asks_for_dreams(query.text)
+        seen = _told_scopes(query, rules), live.timeline.told_apart(readable_scopes(query, rules))
+        key = (moment, *seen, query.only_category, query.shown_message_ids, session, about_dreams)
+        groups.setdefault(key, []).append(position)
+    batches = []
+    for seen_by, places in groups.items():
+        first, asked = queries[places[0]], [queries[place] for place in places]
+        readable = live.timeline.told_apart(readable_scopes(first, rules))
+        documents, turns, allowed = live.kept(seen_by, partial(_seen, live, first, readable))
+        batches.append(
+            Batch(
+                queries=asked_frame(asked),
+                vectors=vectors[places],
+                documents=documents,
+                allowed=allowed,
+                vector_index=live.indexes.vector_index,
+                text_index=live.text_index(None if len(documents) == len(live.frame) else readable),
+                document_vectors=live.indexes.vector_index.vectors_of,
+                embedding_error=error,
+                incidents=live.incidents,
+                derived=live.derived,
+                scopes=_told_scopes(first, rules),
+                is_in_session=bool(first.shown_message_ids) and (first.session_id or first.conversation_id) is not None,
+                turns=turns,
+            )
+        )
+    return batches
+
+
+def readable_scopes(query: Query, rules: Scopes) -> tuple[str, ...] | None:
+    """The scopes that a query reads: those that it names, else those of its conversation; without one all."""
+    if query.scopes is not None or query.conversation_id is None:
+        return query.scopes
+    return rules.conversation_readable(query.conversation_id)
+
+
+def _told_scopes(query: Query, rules: Scopes) -> tuple[str, ...] | None:
+    """The scopes that a query reads by its host's word or as an agent's; None of anybody's."""
+    is_anybody = query.scopes is None and parse_agent_id(query.conversation_id or "") is None
+    return None if is_anybody else readable_scopes(query, rules)
+
+
+def in_order(frames: Sequence[pl.DataFrame], queries: Sequence[Query]) -> pl.DataFrame:
+    """The rows of several batches, queries in the order given."""
+    if len(frames) < 2:
+        return frames[0] if frames else pl.DataFrame(schema=RANKED_SCHEMA)
+    order = pl.DataFrame({"query_id": [query.query_id for query in queries]}).with_row_index("position")
+    placed = pl.concat(frames).join(order, on="query_id", how="left", maintain_order="left")
+    return placed.sort("position", maintain_order=True).drop("position")
+
+
+def check(queries: Sequence[Query]) -> None:
+    """Refuse queries that cannot be answered.
+
+    Raises:
+        ValueError: if two have one id, or one has no instant between 1970 and 2099 or no list of scopes.
+        LimitError: if one is longer than any that is answered.
+    """
+    if len({query.query_id for query in queries}) < len(queries):
+        raise ValueError("query ids must differ within one call")
+    for query in queries:
+        QUERY_CHARACTERS.check(f"the text of query {query.query_id!r}", len(query.text))
+        if query.asked_at.tzinfo is None:
+            raise ValueError(f"asked_at of query {query.query_id!r} needs a time zone, got {query.asked_at!r}")
+        if not EPOCH <= query.asked_at < END_OF_CLOCKS:
+            raise ValueError(
+                f"asked_at of query {query.query_id!r} must lie in the years 1970-2099, got "
+                f"{query.asked_at.isoformat()}: is the clock set, and are milliseconds not taken for seconds?"
+            )
+        if isinstance(query.scopes, str):
+            raise ValueError(f"scopes of query {query.query_id!r} must be a list of scopes, got {query.scopes!r}")
+
+
+def _embedded(
+    queries: Sequence[Query], embedder: Embedder | None, vectors: Vectors | None
+) -> tuple[Vectors, LcmError | None]:
+    """A vector a query, and why there are none; whether it can do without is for the source to say."""
+    none = np.empty((len(queries), 0), dtype=np.float32)
+    if embedder is None:
+        return none, None
+    if vectors is not None:
+        return vectors, None
+    try:
+        return embedder.embed([well_formed(query.text) for query in queries], "query"), None
+    except LcmError as error:
+        if is_of_machine(error):
+            raise
+        return none, error
+
+
+def _seen(
+    live: LiveDocuments, first: Query, readable: Sequence[str] | None
+) -> tuple[pl.DataFrame, pl.DataFrame | None, tuple[str, ...] | None]:
+    """The documents and turns that queries like the first are answered from, and the ids that the indexes may give."""
+    found = pl.concat([live.timeline.visible(first.asked_at, readable), live.timeline.folded(first.asked_at, readable)])
+    documents = in_sight(found, first.text)
+    if first.only_category is not None:
+        documents = documents.filter(category=category_named(first.only_category) or first.only_category)
+    if first.shown_message_ids:
+        shown = pl.lit(pl.Series([list(first.shown_message_ids)])).first()
+        hidden = pl.col("source_message_ids").list.set_difference(shown).list.len() == 0
+        documents = documents.filter(~hidden | (pl.col("source_message_ids").list.len() == 0))
+    # Behind a summary, or another session's: no answer, but turns that recovery may fetch.
+    turns = documents.clear()
+    if documents["invalidated_at"].null_count() < len(documents):  # else no row need be copied
+        has_ended = pl.col("invalidated_at").fill_null(END_OF_CLOCKS) <= first.asked_at
+        turns, documents = documents.filter(has_ended), documents.filter(~has_ended)
+    if not documents["is_durable"].all():
+        own = (
+            pl.col("session_id") == first.session_id
+            if first.session_id is not None
+            else pl.col("conversation_id") == (first.conversation_id or "")
+        )
+        turns = pl.concat([turns, documents.filter(~pl.col("is_durable") & ~own)])
+        documents = documents.filter(pl.col("is_durable") | own)
+    allowed = None if len(documents) == len(live.frame) else tuple(documents["document_id"].to_list())
+    return documents, None if turns.is_empty() else turns, allowed
+
+
+def asked_frame(queries: Sequence[Query]) -> pl.DataFrame:
+    """Queries as `Batch.queries` holds them."""
+    columns = ("query_id", "text", "asked_at", "conversation_id", "session_id", "caller")
+    values = {name: [getattr(query, name) for query in queries] for name in columns}
+    values["text"] = [well_formed(text) for text in values["text"]]
+    values["asked_at"] = [_milliseconds(at) for at in values["asked_at"]]  # Polars reads datetimes ten times as long
+    schema = {**dict.fromkeys(columns, pl.String), "asked_at": pl.Int64}
+    return pl.DataFrame(values, schema).cast({"asked_at": pl.Datetime("ms", "UTC")})

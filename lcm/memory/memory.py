@@ -17,12 +17,12 @@ from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units
 from lcm.memory.conversation_compaction import ConversationCompaction
 from lcm.memory.documents import FoldedDocuments, MessageDocuments
-from lcm.memory.live_documents import DocumentChange, LiveDocuments
-from lcm.memory.query_batches import check, in_order, query_batches, readable_scopes
+from lcm.memory.live_documents import DocumentChange, LiveDocuments, check, in_order, query_batches, readable_scopes
 from lcm.memory.scopes import Identity, identified
 from lcm.memory.session import MessagePreparer, follow_host, hide_heartbeats
 from lcm.memory.system import System
 from lcm.protocols.context import Assembly, ContextRequest, LooksUp, Mention, ShowsTail
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
 from lcm.records.context import Context
@@ -34,9 +34,9 @@ from lcm.retrieval.indexes import Indexes
 from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, TRACE_SCHEMA
 from lcm.store.conversations import active_conversation, add_entry, read_entries
 from lcm.store.documents import drop_documents, put_nodes, read_nodes
+from lcm.store.messages import messages_by_number
 from lcm.store.search import WORDS, SearchBounds, find
 from lcm.store.store import Store
-from lcm.store.summaries import messages_by_number
 from lcm.writing.dream import Promotion, promote
 from lcm.writing.new_document import document_of_node
 
@@ -217,7 +217,7 @@ class Memory:
 
         Where no document is compared with another, many are one transaction: what is there afterwards is the same.
         """
-        is_compared = not (self.system.admission.is_off and self.system.deduplication.is_off)
+        is_compared = not (contract_of(self.system.admission).is_off and contract_of(self.system.deduplication).is_off)
         added, batch, held = 0, list[Transcript](), 0
         for transcript in transcripts:
             if self.system.session.writes(transcript.conversation_id, transcript.conversation_id):
@@ -306,11 +306,11 @@ class Memory:
         compaction = self.system.compaction
         if isinstance(conversation_ids, str):
             raise ValueError(f"conversation_ids must be a list of ids, got {conversation_ids!r}")
-        if compaction.is_off:
+        if contract_of(compaction).is_off:
             return []
         if conversation_ids is None:
             conversation_ids = self.store.conversations()["conversation_id"].to_list()
-        if compaction.reads_admission or not self.system.summary_documents.is_off:
+        if compaction.reads_admission or not contract_of(self.system.summary_documents).is_off:
             self.catch_up()  # a summary is asked but once which documents it stands for
         reports = self.compaction.compact(
             conversation_ids, is_forced=is_forced, target_tokens=target_tokens, clock=clock
@@ -464,7 +464,7 @@ class Memory:
         self, queries: Sequence[Query], ranking: Ranker | None = None, vectors: Vectors | None = None
     ) -> list[Batch]:
         """What a ranking is asked: queries with the documents and indexes that they may see; arguments as of `rank`."""
-        needs_vectors = (ranking or self.system.ranking).needs_vectors
+        needs_vectors = contract_of(ranking or self.system.ranking).needs_vectors
         embedder = self.system.embedder if needs_vectors else None
         return query_batches(self.live, queries, self.system.scopes, embedder, vectors)
 
@@ -480,7 +480,7 @@ class Memory:
         for query in queries:
             answers.append(self.rank([query], acted=acted))
             used = answers[-1]["document_id"].head(reinforcement.recalled).to_list()
-            readable = self.live.visible(query.asked_at, readable_scopes(query, self.system.scopes))
+            readable = self.live.timeline.visible(query.asked_at, readable_scopes(query, self.system.scopes))
             use = reinforcement.after_recall(used, readable, query.asked_at)
             self.store.update_use(use)
             self.live.note_use(use)

@@ -12,7 +12,7 @@ import math
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -21,15 +21,15 @@ from typing import Any, ClassVar
 from lcm.checks import check_choice, check_range
 from lcm.javascript import WHITE_SPACE, trim, utf16_length
 from lcm.protocols.compaction import Summarizer
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Event, Message
 from lcm.records.rules import Rules
 from lcm.records.summary import SummaryRequest
-from lcm.store.context import hide, read_context, remove_from_context
 from lcm.store.conversations import SessionRow, archive, find_session, is_fresh, open_session
 from lcm.store.store import Store
-from lcm.transcript.file_blocks import mime_extension, name_extension
-from lcm.transcript.large_files import intercepted
+from lcm.store.summaries import hide, read_context, remove_from_context
+from lcm.transcript.large_files import intercepted, mime_extension, name_extension
 from lcm.transcript.message_tokens import Rendering, Usage, message_tokens, usage_of
 from lcm.transcript.openclaw import Branches
 from lcm.transcript.parts import decompose
@@ -37,6 +37,18 @@ from lcm.transcript.parts import decompose
 _STARS = re.compile(r"(\*\*|\*)")
 _LINE_ENDS = "\\n\\r\\u2028\\u2029"
 _LEAST_FIRST_IMPORT, _FIRST_IMPORT_SHARE = 6000, 0.3
+
+
+_LIVE_ALONE = (
+    "new_session_retain_depth",
+    "bootstrap_max_tokens",
+    "leaf_chunk_tokens",
+    "prune_heartbeats",
+    "import_cap_share",
+    "import_cap_messages",
+    "journal_max_entries",
+)
+"""Settings that live sessions alone read, and nothing that is replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +97,12 @@ class SessionRules:
     """As many may always be imported."""
     journal_max_entries: int = 500
     """Of what the host says of its sessions, the newest; 0: all. Source: libravdb memory 1.4.4."""
-    live_alone: ClassVar[Collection[str]] = (
-        "new_session_retain_depth",
-        "bootstrap_max_tokens",
-        "leaf_chunk_tokens",
-        "prune_heartbeats",
-        "import_cap_share",
-        "import_cap_messages",
-        "journal_max_entries",
-    )
-    """Settings that live sessions alone read, and nothing that is replayed."""
     unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        **{key: {} for key in _LIVE_ALONE},
         "skip_stateless": {"stateless_patterns": []},
         "large_file_summarizer": {"large_file_threshold_tokens": None},
     }
-    """Setting -> the values of others that leave it without effect."""
+    """Setting -> the values of others that leave it without effect; without any, live sessions alone ask it."""
 
     def __post_init__(self) -> None:
         check_range(self, "bootstrap_max_tokens", ge=0, or_null=True)
@@ -111,12 +114,12 @@ class SessionRules:
         check_choice(self, rules=Rules)
 
     @property
-    def idle_because(self) -> str | None:
-        """Why a replay asks it nothing; None = it does."""
+    def contract(self) -> Contract:
         leaves_out = self.ignore_patterns or (self.skip_stateless and self.stateless_patterns)
         if leaves_out or self.large_file_threshold_tokens is not None or self.prune_heartbeat_turns:
-            return None
-        return "nothing in an evaluation asks it: it plays no live session, and here are no patterns nor large files"
+            return Contract()
+        why = "nothing in an evaluation asks it: it plays no live session, and here are no patterns nor large files"
+        return Contract(idle_because=why)
 
     @property
     def first_import_tokens(self) -> int | None:

@@ -25,7 +25,6 @@ from lcm.javascript import trim
 from lcm.memory.session import MessagePreparer, heartbeat_ids
 from lcm.records.conversation import Event, Message
 from lcm.records.rules import Rules
-from lcm.store.context import hidden_ids, hide, show
 from lcm.store.conversations import (
     Checkpoint,
     SessionRow,
@@ -38,11 +37,12 @@ from lcm.store.conversations import (
 )
 from lcm.store.messages import read_messages
 from lcm.store.store import Store
-from lcm.transcript.identity import UniqueIds, native_id
+from lcm.store.summaries import hidden_ids, hide, show
+from lcm.transcript.fields import UniqueIds, native_id
 from lcm.transcript.openclaw import Branches, OpenClawReader
 from lcm.transcript.reading import READERS, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.transcript.rendering import stored_content
 
 UP_TO_DATE = "conversation already up to date"
 DONE = "already bootstrapped"

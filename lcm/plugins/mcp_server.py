@@ -1,4 +1,4 @@
-"""DOC"""
+"""A server of the Model Context Protocol on standard input and output: one client, one store."""
 
 import asyncio
 import os

@@ -10,6 +10,7 @@ import polars as pl
 DAY_MS = 86_400_000
 
 Numbers = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 

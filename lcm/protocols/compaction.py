@@ -111,11 +111,6 @@ class Compaction(Protocol):
     """
 
     @property
-    def is_off(self) -> bool:
-        """No context is ever changed."""
-        ...
-
-    @property
     def summarizer(self) -> Summarizer: ...
 
     @property
@@ -150,11 +145,6 @@ class Compaction(Protocol):
 
 class SummaryDocuments(Protocol):
     """Whether summaries can be found, and whether what they cover still can."""
-
-    @property
-    def is_off(self) -> bool:
-        """Summaries are no documents."""
-        ...
 
     def document(self, summary: Summary, messages: Sequence[Message], scope: str) -> Document:
         """A summary as a document; `messages` are all that lie beneath it, in order."""

@@ -176,23 +176,16 @@ class Batch:
         return pl.lit(False) if self.scopes is None else pl.col("scope") == GLOBAL_SCOPE
 
 
-INDEXES = ("vector_index", "text_index")
-"""The indexes of a memory, as their groups are named."""
-
-
 class Source(Protocol):
     """The first step of a ranking: finds the candidate rows of each query.
 
     Returns columns query_id, asked_at, document_id, cosine, bm25 (raw; null where that branch did not return the row),
     dense_rank, lexical_rank (1-based; null likewise), score (null before fusion). Of branches beside dense and lexical:
     NAME_rank, and beside it NAME_cosine or NAME_bm25 (raw), or NAME_score where nothing else orders the rows.
-    A source may say in `asks` which indexes of the memory it asks, of `INDEXES` (of one that does not, all are told to
-    be asked), and one of several orders in `fills` which of cosine and bm25 it has.
+    Its `contract` says which indexes of the memory it asks, whether it reads the queries' vectors, and, of one of
+    several orders, which of cosine and bm25 it has.
     Laws: only visible documents; one row a (query, document); rows of a query in the order of first appearance.
     """
-
-    @property
-    def needs_vectors(self) -> bool: ...
 
     def candidates(self, batch: Batch) -> pl.DataFrame: ...
 
@@ -227,10 +220,7 @@ class Expansion(Protocol):
 class Stage(Protocol):
     """A frame in, a frame out.
 
-    A stage says in `reads` which of the columns that describe a document it reads, and of evidence; one that does not
-    say so may read all. A fusion says every column that it reads, and whether it weighs each branch of a source by
-    name (`weighs_branches`). A stage that is there for what a fusion makes of its columns names them in `makes`. By
-    that a run tells what is chosen and has no work.
+    Its `contract` says which columns it reads and makes: by that a run tells what is chosen and has no work.
     Laws: never adds a row; keeps the type of every column; deterministic; leaves its argument alone; the rows of
     one query come out the same whichever other queries share the frame.
     """
@@ -262,11 +252,8 @@ where that is not why."""
 
 @runtime_checkable
 class Slot(Protocol):
-    """A stage or expansion that learns from the steps around it whether it has anything to do.
-
-    A stage may say of itself `gives_unit_scores = False`, where its scores may leave [0, 1], and
-    `reads_unit_scores = True`, where it reckons with scores that do not: `MinMax` stands between the two.
-    """
+    """A stage or expansion that learns from the steps around it whether it has anything to do: `MinMax` stands between
+    steps whose contracts say that one leaves [0, 1] and that the other reckons with it."""
 
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
         """Whether nothing is left for it to do between these steps; it is then left out."""
@@ -295,9 +282,6 @@ class Ranker(Protocol):
 
     Laws: documents of a query differ; rank counts from 1 without gaps; queries keep their order.
     """
-
-    @property
-    def needs_vectors(self) -> bool: ...
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
@@ -333,13 +317,9 @@ class BringsDocuments(Protocol):
 class Decay(Protocol):
     """Age and use to a multiplier.
 
-    Laws: in [0, 1]; never rises with age; a value that is no number is taken as its column's default.
+    Laws: in [0, 1]; never rises with age; a value that is no number is taken as its column's default. Its `contract`
+    names the document's columns that it reads, beside `asked_at`.
     """
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The document's columns that it reads, beside `asked_at`."""
-        ...
 
     def multiplier(self, columns: Columns) -> Numbers:
         """Of each row, from the document's columns and `asked_at`."""
@@ -372,11 +352,6 @@ class Recovery(Protocol):
     fetched for a question that names no session is shown, and a reserve kept for it, in a context of any conversation;
     the order is a permutation of some of what was given.
     """
-
-    @property
-    def is_off(self) -> bool:
-        """Nothing is ever fetched."""
-        ...
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
         """Judge an answer without what was recovered; `has_session`: something of the asker's own session is at hand,

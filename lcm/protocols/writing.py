@@ -94,11 +94,6 @@ class Admission(Protocol):
     Laws: says something of every candidate; equal arguments give an equal assessment.
     """
 
-    @property
-    def is_off(self) -> bool:
-        """Everything is admitted, and nothing is written down."""
-        ...
-
     def assess(
         self,
         candidate: Candidate,
@@ -155,11 +150,6 @@ class Deduplication(Protocol):
 
     Laws: one judgement a candidate; a decision that needs a document names one that it was shown; twins keep the first.
     """
-
-    @property
-    def is_off(self) -> bool:
-        """Every candidate becomes a document, and nothing is written down."""
-        ...
 
     def twins(self, vectors: Vectors) -> list[int | None]:
         """For each candidate of one extraction, the earlier one whose twin it is; None = its own.

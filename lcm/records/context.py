@@ -8,7 +8,6 @@ ContextTier = Literal["hard", "tail", "soft", "guidance", "recalled", "recovered
 """By which right an item stands in a context: authored and never cut, said last, authored as far as it fits, a
 protected rule, found by ranking, fetched because ranking failed."""
 
-
 LeftOutReason = Literal["budget", "share", "behind", "tail", "shown", "passed over", "dreams", "degraded", "clamped"]
 """Why something is not in a context:
 

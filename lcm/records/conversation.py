@@ -7,15 +7,12 @@ from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
-
 
 PartType = Literal[
     "text", "reasoning", "tool", "patch", "file", "subtask",
     "compaction", "step_start", "step_finish", "snapshot", "agent", "retry",
 ]  # fmt: skip
-
 
 PART_TYPES: tuple[PartType, ...] = PartType.__args__  # type: ignore[attr-defined]
 

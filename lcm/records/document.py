@@ -8,17 +8,13 @@ from typing import Any, Literal
 
 GLOBAL_SCOPE = "global"
 
-
 ScopeClass = Literal["session", "durable", "global"]
-
 
 SCOPE_CLASSES: tuple[ScopeClass, ...] = ScopeClass.__args__  # type: ignore[attr-defined]
 """What a document is to a query: said in the asker's own session, or remembered for its user, or for everybody."""
 
-
 DEFAULT_RATING = 0.7
 """Of importance and confidence, where nobody said."""
-
 
 MEMORY_CATEGORIES = ("profile", "preferences", "entities", "events", "cases", "patterns")
 _PLURALS = dict(zip(("preference", "entity", "event", "case", "pattern"), MEMORY_CATEGORIES[1:], strict=True))
@@ -65,7 +61,6 @@ class Candidate:
 Action = Literal[
     "create", "merge", "skip", "supersede", "support", "contextualize", "contradict", "duplicate", "reject", "fail",
 ]  # fmt: skip
-
 
 ACTIONS: tuple[Action, ...] = Action.__args__  # type: ignore[attr-defined]
 """What may become of a candidate: the seven decisions of deduplication; a twin within its own batch; refused by

@@ -14,16 +14,12 @@ SummaryKind = Literal["leaf", "condensed"]
 Vector = npt.NDArray[np.float32]
 """Shape (dim,), of unit length."""
 
-
 SUMMARY_KINDS: tuple[SummaryKind, ...] = SummaryKind.__args__  # type: ignore[attr-defined]
-
 
 Level = Literal["normal", "aggressive", "fallback", "capped"]
 
-
 LEVELS: tuple[Level, ...] = Level.__args__  # type: ignore[attr-defined]
 """How far a summary had to be pressed: the plain request, the tighter one, cut from its source, cut to its limit."""
-
 
 FALLBACK_MARK = "[LCM fallback summary; truncated for context management]"
 """The last line of a summary that is the cut beginning of its source, because no model gave one."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from lcm.checks import check_range, check_weights
 from lcm.protocols.columns import DAY_MS, Columns, Numbers, Truths
+from lcm.protocols.contract import Contract
 from lcm.records.document import DEFAULT_RATING
 
 _DAY_SECONDS = 86_400
@@ -20,8 +21,7 @@ _LARGE = 1e300
 class NoDecay:
     """A document is as alive after years as on its first day."""
 
-    is_off = True
-    reads = ()
+    contract = Contract(is_off=True, reads=())
 
     def multiplier(self, columns: Columns) -> Numbers:
         return np.ones(len(columns))
@@ -51,8 +51,8 @@ class Exponential:
         check_range(self, "session_rate", "durable_rate", "global_rate", ge=0)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ("created_at",) if self._has_one_rate else ("created_at", "scope_class")
+    def contract(self) -> Contract:
+        return Contract(reads=("created_at",) if self._has_one_rate else ("created_at", "scope_class"))
 
     def multiplier(self, columns: Columns) -> Numbers:
         age_seconds = columns.days_old(clamp_future=True) * _DAY_SECONDS
@@ -149,7 +149,7 @@ class Weibull:
         return "floor_working", "search_boost_min", "recency_weight", "intrinsic_weight", "recency_lifts"
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def contract(self) -> Contract:
         """Of what counts for nothing the columns are not read."""
         names = {"decay_tier"}
         if self.recency_weight or self.recency_lifts:
@@ -158,7 +158,7 @@ class Weibull:
             names |= {"access_count", "created_at", "last_accessed_at"}
         if self.intrinsic_weight:
             names |= {"importance", "confidence"}
-        return tuple(sorted(names))
+        return Contract(reads=tuple(sorted(names)))
 
     @np.errstate(all="ignore")
     def recency(self, columns: Columns) -> Numbers:

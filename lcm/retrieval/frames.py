@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lcm.protocols.columns import Numbers, numbers_of
+from lcm.protocols.columns import Numbers, Places, numbers_of
 from lcm.protocols.retrieval import REASONS_SCHEMA
 
-Places = npt.NDArray[np.int64]
 _PADDED_ROWS = 4
 """Queries are sorted side by side unless the places of the longest one for each are so many times the rows."""
 CUT_KINDS = ("message", "step")
@@ -47,9 +46,16 @@ def with_rows(frame: pl.DataFrame, added: pl.DataFrame, query_ids: pl.Series) ->
         added: what it lacks of the frame's columns is null, but for `deferred`, which is false.
         query_ids: of all rows, in the order of the queries.
     """
-    rows = added.match_to_schema(frame.schema, missing_columns="insert", extra_columns="ignore")
-    whole = frame.vstack(rows)
-    if "deferred" in frame.columns:
+    count, known = len(added), set(added.columns)
+    whole = frame.vstack(
+        pl.DataFrame(
+            [
+                added[column.name] if column.name in known else pl.Series(column.name, [None] * count, column.dtype)
+                for column in frame
+            ]
+        )
+    )
+    if "deferred" in frame.columns and "deferred" not in known:
         whole = whole.with_columns(pl.col("deferred").fill_null(False))
     if len(query_ids) > 1:
         place = {query_id: at for at, query_id in enumerate(query_ids)}

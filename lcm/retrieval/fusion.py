@@ -1,10 +1,10 @@
 """One score from what several branches say: sums of scores or ranks, a linear model, and libravdb's two passes."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,23 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.columns import Columns, Numbers, numbers_of
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Decay
+from lcm.protocols.contract import Contract
+from lcm.protocols.retrieval import Batch, Decay
 from lcm.records.rules import Rules
-from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, told_of, with_rank
+from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, told_of
 from lcm.retrieval.lookup import texts_of
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
+from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
 from lcm.retrieval.source.candidates import further_branches, read_by
 from lcm.retrieval.terms import Terms, TermWords
 
 FrequencyOver = Literal["near", "all"]
 _Places = npt.NDArray[np.int64]
+EVIDENCE_COLUMNS = frozenset().union(
+    *(stage.contract.makes for stage in (FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence)),
+    *(stage.contract.makes for stage in (FurtherVectorEvidence, VectorEvidence, WordLikeness)),
+)
+"""What stages of evidence make."""
 
 
 def shares(*weights: float) -> list[float]:
@@ -87,12 +94,11 @@ class WeightedSum:
     clamp: bool = True
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of the branches beside dense and lexical, by name."""
-    reads = ("dense_score", "lexical_score", "dense_rank")
-    weighs_branches = True
 
     @property
-    def gives_unit_scores(self) -> bool:
-        return self.clamp
+    def contract(self) -> Contract:
+        reads = ("dense_score", "lexical_score", "dense_rank")
+        return Contract(reads=reads, weighs_branches=True, gives_unit_scores=self.clamp)
 
     def __post_init__(self) -> None:
         check_weights(self, "dense_weight", "lexical_weight", "floor_ratio")
@@ -137,9 +143,11 @@ class ReciprocalRank:
     lexical_weight: float = 1.0
     weights: Mapping[str, float] = field(default_factory=dict)
     """Of the branches beside dense and lexical, by name."""
-    reads = ("dense_rank", "lexical_rank")
-    weighs_branches = True
-    gives_unit_scores = False  # a few hundredths, where others give a score near 1
+    contract = Contract(
+        reads=("dense_rank", "lexical_rank"),
+        weighs_branches=True,
+        gives_unit_scores=False,  # a few hundredths, where others give a score near 1
+    )
 
     def __post_init__(self) -> None:
         check_range(self, "k", "dense_weight", "lexical_weight", "weights", ge=0)
@@ -185,8 +193,8 @@ class HybridScore:
         check_range(self, "session_scope", "durable_scope", "global_scope", "summary_delta", ge=0, le=1)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ("cosine", "scope_class", "decay_rate", "kind", *read_by(self.recency))
+    def contract(self) -> Contract:
+        return Contract(reads=("cosine", "scope_class", "decay_rate", "kind", *read_by(self.recency)))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return best_first(beside(frame, [pl.Series("score", self._score(Columns(frame)))]))
@@ -211,7 +219,6 @@ class Learnt:
 
     weights: Mapping[str, float] = field(default_factory=lambda: {"dense_score": 1.0, "lexical_score": 0.5})
     """Column -> weight."""
-    gives_unit_scores = False
 
     def __post_init__(self) -> None:
         if not self.weights:
@@ -219,8 +226,8 @@ class Learnt:
         check_range(self, "weights")
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return tuple(self.weights)
+    def contract(self) -> Contract:
+        return Contract(reads=tuple(self.weights), gives_unit_scores=False)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         named = set(frame.columns)  # each is asked for its type: of a whole schema a live query waits longer
@@ -290,61 +297,52 @@ class TwoPass:
         return "unicode" if self.rules == "corrected" else "ascii"
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return ("cosine", "access_count", "authority", "decay_rate", "kind", *read_by(self.recency))
+    def contract(self) -> Contract:
+        reads = ("cosine", "access_count", "authority", "decay_rate", "kind", *read_by(self.recency))
+        return Contract(reads=reads)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        cosines, queries = _cosines(Columns(frame)), query_numbers(frame)
-        passed = [self._passed(frame, batch, part, cosines, queries) for part in self._parts(frame)]
-        rows, scores = (np.concatenate(both) for both in zip(*passed, strict=True))
-        if len(passed) > 1:
-            order = np.lexsort((-scores, queries[rows]))
-            rows, scores = rows[order], scores[order]
-        return beside(taken(frame, rows), [pl.Series("score", scores)])
+        groups = self._groups(frame)
+        near, scores = self._near(frame, batch, groups)
+        first = first_places(scores, groups[near], self.k2)
+        rows, scores = near[first], scores[first]
+        order = np.lexsort((-scores, query_numbers(frame)[rows]))
+        return beside(taken(frame, rows[order]), [pl.Series("score", scores[order])])
 
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, which cut did it, and by how much it missed that."""
-        cosines, queries = _cosines(Columns(frame)), query_numbers(frame)
-        rows = beside(frame, [pl.Series("score", cosines)])
-        told = [pl.DataFrame(schema=REASONS_SCHEMA)]
-        for part in self._parts(frame):
-            far = with_rank(best_first(rows[part.rows]))
-            told.append(_behind(far, self.k1, "k1", "cosine"))
-            below = pl.format(f"cosine {{}} {part.lacks} theta1 {self.theta1:g}", pl.col("score").round(4))
-            is_far = pl.Series(~part.is_near(far["score"].to_numpy()))
-            told.append(told_of(far.filter((pl.col("rank") <= self.k1) & is_far), below))
-            near, scores = self._scored(frame, batch, part, cosines, queries)
-            scored = beside(frame[near], [pl.Series("score", scores)])
-            told.append(_behind(with_rank(best_first(scored)), self.k2, "k2", "score"))
-        return pl.concat(told)
+        groups, cosines = self._groups(frame), _cosines(Columns(frame))
+        rows = np.argsort(groups, kind="stable")
+        by_cosine = _ranked(frame, rows, cosines[rows], groups)
+        near, scores = self._near(frame, batch, groups)
+        is_first = pl.col("rank") <= self.k1
+        is_far = pl.Series(~self._are_near(by_cosine["score"].to_numpy(), by_cosine["_group"].to_numpy()))
+        lacks = pl.when(pl.col("_group") % 2 == 1).then(pl.lit("not above")).otherwise(pl.lit("below"))
+        below = pl.format(f"cosine {{}} {{}} theta1 {self.theta1:g}", pl.col("score").round(4), lacks)
+        return pl.concat(
+            [
+                _behind(by_cosine, self.k1, "k1", "cosine"),
+                told_of(by_cosine.filter(is_first & is_far), below),
+                _behind(_ranked(frame, near, scores, groups), self.k2, "k2", "score"),
+            ]
+        )
 
-    def _parts(self, frame: pl.DataFrame) -> Iterator["_Part"]:
-        """The rows that are cut by themselves."""
-        kinds = frame["kind"].to_list() if self.rules == "corrected" else []
-        if "guidance" not in kinds:
-            yield _Part(np.arange(len(frame)), lambda cosines: cosines >= self.theta1, "below")
-            return
-        is_guidance = np.array([kind == "guidance" for kind in kinds], np.bool_)
-        yield _Part(np.flatnonzero(~is_guidance), lambda cosines: cosines >= self.theta1, "below")
-        yield _Part(np.flatnonzero(is_guidance), lambda cosines: cosines > self.theta1, "not above")
+    def _groups(self, frame: pl.DataFrame) -> _Places:
+        """The number of those that each row is cut with: even, and odd where it is guidance of its query."""
+        groups = 2 * query_numbers(frame)
+        return groups + Columns(frame).are("kind", "guidance") if self.rules == "corrected" else groups
 
-    def _passed(
-        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: Numbers, queries: _Places
-    ) -> tuple[_Places, Numbers]:
-        """The rows of a part that pass both cuts, best first within each query, and their scores."""
-        near, scores = self._scored(frame, batch, part, cosines, queries)
-        first = first_places(scores, queries[near], self.k2)
-        return near[first], scores[first]
+    def _are_near(self, cosines: Numbers, groups: _Places) -> npt.NDArray[np.bool_]:
+        return np.where(groups % 2 == 1, cosines > self.theta1, cosines >= self.theta1)
 
-    def _scored(
-        self, frame: pl.DataFrame, batch: Batch, part: "_Part", cosines: Numbers, queries: _Places
-    ) -> tuple[_Places, Numbers]:
-        """The rows of a part that pass the first cut, best first within each query, with the scores of the second."""
-        first = part.rows[first_places(cosines[part.rows], queries[part.rows], self.k1)]
-        near = first[part.is_near(cosines[first])]
+    def _near(self, frame: pl.DataFrame, batch: Batch, groups: _Places) -> tuple[_Places, Numbers]:
+        """The rows that pass the first cut, those of a group together and best first, with the scores of the second."""
+        rows, cosines = np.argsort(groups, kind="stable"), _cosines(Columns(frame))
+        first = rows[first_places(cosines[rows], groups[rows], self.k1)]
+        near = first[self._are_near(cosines[first], groups[first])]
         columns = Columns(frame, near)
         weights = (self.recency_weight, self.frequency_weight, self.authority_weight)
-        most = most_accesses(columns, queries[near]) if self.frequency_over == "near" else most_of_all(batch)
+        most = most_accesses(columns, groups[near]) if self.frequency_over == "near" else most_of_all(batch)
         score = authority(columns, self.recency, *weights, most) * np.maximum(_cosines(columns), 0.0)
         if self.kappa > 0:
             covered = keyword_coverage(frame, batch, self.terms, near)
@@ -352,23 +350,23 @@ class TwoPass:
         return near, np.clip(score * summary_quality(self.summary_delta, columns), 0.0, 1.0)
 
 
-class _Part(NamedTuple):
-    """Rows that are cut by themselves."""
-
-    rows: _Places
-    is_near: Callable[[Numbers], npt.NDArray[np.bool_]]
-    """Tells of cosines whether they are near."""
-    lacks: str
-    """How one that is not lacks theta1."""
-
-
 def _cosines(columns: Columns) -> Numbers:
     return share(columns, "cosine", least=-1.0)
 
 
+def _ranked(frame: pl.DataFrame, rows: _Places, scores: Numbers, groups: _Places) -> pl.DataFrame:
+    """Some rows, those of a group together, best first, with `score`, `rank` in their group and its number `_group`."""
+    groups = groups[rows]
+    order = first_places(scores, groups, max(1, len(rows)))
+    groups = groups[order]
+    starts = np.searchsorted(groups, groups)
+    columns = [pl.Series("rank", np.arange(len(order)) - starts + 1), pl.Series("_group", groups)]
+    return beside(taken(frame, rows[order]), [pl.Series("score", scores[order]), *columns])
+
+
 def _behind(ranked: pl.DataFrame, n: int, cut: str, by: str) -> pl.DataFrame:
-    """Of ranked rows behind the first n, where they stand and what the last of the first has."""
-    last = pl.col("score").filter(pl.col("rank") == n).first().over("query_id")
+    """Of ranked rows behind the first n of their group, where they stand and what the last of the first has."""
+    last = pl.col("score").filter(pl.col("rank") == n).first().over("_group")
     words = f"{cut} lets the first {n} through, down to {by} {{}}; it has {{}} and is number {{}}"
     told = ranked.with_columns(_last=last).filter(pl.col("rank") > n)
     return told_of(told, pl.format(words, pl.col("_last").round(4), pl.col("score").round(4), "rank"))

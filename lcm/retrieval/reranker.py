@@ -20,6 +20,7 @@ from lcm.encoding import well_formed
 from lcm.errors import ModelError
 from lcm.javascript import to_number
 from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.redaction import keep_secret
 from lcm.retrieval.embedder.onnx import Lazy, Session
@@ -49,7 +50,7 @@ _OTHER_SCORE_KEYS = ("relevance_score", "score")
 class NoReranker:
     """The rows as they are, all of them."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame
@@ -144,24 +145,25 @@ def with_replies(frame: pl.DataFrame, replies: Mapping[str, Sequence[RerankItem]
     return best_first(blend.apply(in_order))
 
 
-def first(frame: pl.DataFrame, window: int | None, batch: Batch) -> pl.DataFrame:
-    """The best `window` rows of each query, best first; None keeps all as they stand."""
-    return frame if window is None else Limit(window)(frame, batch)
+class _Windowed:
+    """Reads no more than the best rows of each query, and keeps those alone."""
 
+    __slots__ = ()
+    window: int | None
 
-def beyond(frame: pl.DataFrame, window: int | None, batch: Batch) -> pl.DataFrame:
-    """Of what `first` drops, how many it keeps: rows of `REASONS_SCHEMA`."""
-    return pl.DataFrame(schema=REASONS_SCHEMA) if window is None else Limit(window).reasons(frame, batch)
+    def first(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """The best `window` rows of each query, best first; None keeps all as they stand."""
+        return frame if self.window is None else Limit(self.window)(frame, batch)
 
-
-def check_window(window: int | None) -> None:
-    """Refuse a window that would keep nothing."""
-    if window is not None and window < 1:
-        raise ValueError(f"window must be >= 1 or null, got {window}")
+    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        """Of what is dropped, how many are kept."""
+        if self.window is None:
+            return pl.DataFrame(schema=REASONS_SCHEMA)
+        return Limit(self.window).reasons(frame, batch)
 
 
 @dataclass(frozen=True, slots=True)
-class Cosine:
+class Cosine(_Windowed):
     """score = score_weight f + cosine_weight c in [0, 1], f the score before, c the cosine of query and document.
 
     c is below 0 where they point apart, so a row can lose. A blend that is not a number leaves f, and an f that is none
@@ -178,19 +180,14 @@ class Cosine:
     """How many candidates of a query are kept; None = all."""
     score_weight: float = 0.7
     cosine_weight: float = 0.3
-    reads_unit_scores = True
-    needs_vectors = True
+    contract = Contract(reads_unit_scores=True, needs_vectors=True)
 
     def __post_init__(self) -> None:
-        check_window(self.window)
+        check_range(self, "window", ge=1, or_null=True)
         check_weights(self, "score_weight", "cosine_weight")
 
-    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        """Of what is dropped, how many are kept."""
-        return beyond(frame, self.window, batch)
-
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        kept = first(frame, self.window, batch)
+        kept = self.first(frame, batch)
         cosines = _cosines(kept, batch)
         if cosines is None:
             _log.warning("the queries have no vectors as wide as the documents': reranking by cosine is left out")
@@ -219,7 +216,7 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> Numbers | None:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossEncoder:
+class CrossEncoder(_Windowed):
     """(query, document) → tokens → model → one logit → activation → blend. Puts the score into reranker_score.
 
     A pair too long for the model loses tokens of its longer text, from the end. One pair a call and one thread a call,
@@ -241,22 +238,18 @@ class CrossEncoder:
     threads: int | None = None
     """None = one a processor. Scores do not depend on it."""
     _session: Lazy[Session] = field(default_factory=Lazy, init=False, repr=False, compare=False)
-    reads_unit_scores = True
+    contract = Contract(reads_unit_scores=True)
 
     def __post_init__(self) -> None:
-        check_window(self.window)
+        check_range(self, "window", ge=1, or_null=True)
         if not self.file.endswith(".onnx"):
             raise ValueError(f"file must end in .onnx, got {self.file!r}")
         check_range(self, "max_tokens", ge=_FEWEST_TOKENS)
         check_choice(self, activation=("sigmoid", "none"))
         check_range(self, "threads", ge=1, or_null=True)
 
-    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        """Of what is dropped, how many are kept."""
-        return beyond(frame, self.window, batch)
-
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        kept = first(frame, self.window, batch)
+        kept = self.first(frame, batch)
         asked: dict[str, str] = dict(batch.queries.select("query_id", "text").iter_rows())
         pairs = zip(
             (asked[one] for one in kept["query_id"]), texts_of(batch, kept["document_id"]).to_list(), strict=True
@@ -312,7 +305,7 @@ class _Failure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(_Windowed):
     """Ask a reranking service to score each query's candidates, all of them in one request, then blend.
 
     Whatever goes wrong with a query (missing_key, timeout, connection, http_error, unusable_reply) leaves it to
@@ -323,8 +316,7 @@ class Remote:
     """
 
     is_online: ClassVar[bool] = True
-    reads_unit_scores: ClassVar[bool] = True
-    needs_vectors: ClassVar[bool] = True
+    contract: ClassVar[Contract] = Contract(reads_unit_scores=True, needs_vectors=True)
     blend: Blend
     fallback: Cosine
     provider: Provider = "jina"
@@ -345,7 +337,7 @@ class Remote:
     _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_window(self.window)
+        check_range(self, "window", ge=1, or_null=True)
         check_choice(self, provider=Provider)
         address = urlsplit(self.endpoint)
         if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
@@ -354,12 +346,8 @@ class Remote:
         check_range(self, "workers", ge=1)
         check_range(self, "top_n", ge=1, or_null=True)
 
-    def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        """Of what is dropped, how many are kept."""
-        return beyond(frame, self.window, batch)
-
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        kept = first(frame, self.window, batch)
+        kept = self.first(frame, batch)
         if kept.is_empty():
             return self.fallback(kept, batch)
         asked = _asked(kept, batch)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import TURN_KINDS
 from lcm.retrieval.frames import best_first, with_rows
@@ -20,7 +21,7 @@ _DEFAULT_SCORE = 0.0
 class NoSummaryExpansion:
     """Nothing is added."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame
@@ -118,7 +119,7 @@ class OpenedSummaries:
     """
 
     policy: SummaryExpansion
-    reads_unit_scores = True
+    contract = Contract(reads_unit_scores=True)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         summaries = best_first(frame).filter(pl.col("kind") == "summary")

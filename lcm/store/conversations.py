@@ -13,7 +13,7 @@ from lcm.clock import EPOCH, format_instant, parse_instant
 from lcm.encoding import mapping_json, require_id, to_json, well_formed
 from lcm.errors import StoreError
 from lcm.records.conversation import Event, JournalEntry
-from lcm.store.sqlite import INSTANT, add_row, column, frame, insertion, value
+from lcm.store.sqlite import INSTANT, add_row, column, frame, insertion, selected, value
 
 CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "conversation_id": pl.String(),
@@ -73,12 +73,12 @@ def conversation_frame(connection: sqlite3.Connection) -> pl.DataFrame:
 def message_frame(connection: sqlite3.Connection, conversation_id: str | None = None) -> pl.DataFrame:
     """Read `MESSAGE_SCHEMA` of one conversation, or of all, in the order of `Store.messages`."""
     conversation = None if conversation_id is None else conversation_row(connection, conversation_id)
+    others = {"message_id": "m.message_key", "conversation_id": "c.session_key", "tokens": "m.token_count"}
     read = connection.execute(
-        """
-        SELECT m.message_key, c.session_key, m.session_id, m.seq, m.role, m.author, m.created_at, m.token_count
-        FROM messages m JOIN conversations c USING (conversation_id)
+        f"""
+        SELECT {selected(MESSAGE_SCHEMA, others, "m")} FROM messages m JOIN conversations c USING (conversation_id)
         WHERE ?1 IS NULL OR m.conversation_id = ?1 ORDER BY m.conversation_id, m.seq
-        """,
+        """,  # noqa: S608 (our own constants)
         (conversation,),
     )
     return frame(read, MESSAGE_SCHEMA)

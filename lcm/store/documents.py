@@ -2,7 +2,6 @@
 audit rows that keep every candidate, whatever became of it; protected messages, and the blocks of authored files."""
 
 import json
-import math
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -18,7 +17,7 @@ from lcm.errors import StoreError
 from lcm.records.document import DEFAULT_RATING, GLOBAL_SCOPE, AuthoredNode, Candidate, Decision, Document
 from lcm.records.summary import GuidanceShard
 from lcm.store.conversations import active_conversation
-from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed
+from lcm.store.sqlite import INSTANT, LISTED, frame, insertion, listed, selected, value
 
 DOCUMENT_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
@@ -81,7 +80,10 @@ _OF_SOURCES = {
     "seq": f"(SELECT m.seq {_OF_DOCUMENT} LIMIT 1)",
     "role": f"(SELECT m.role {_OF_DOCUMENT} LIMIT 1)",
 }
+_RATINGS = {name: f"iif(abs(d.{name}) < 9e999, d.{name}, {DEFAULT_RATING})" for name in ("importance", "confidence")}
+"""What is read of those: a foreign hand may have stored what is no number."""
 _OTHERS = {
+    **_RATINGS,
     "conversation_id": "coalesce(c.session_key, '')",
     "valid_from": "coalesce(d.valid_from, d.created_at)",
     **_OF_SOURCES,
@@ -160,7 +162,7 @@ def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] |
     if document_ids is None:
         documents = _every_document(connection)
     else:
-        select = f"SELECT {_selected(_STORED)} {_JOINED} WHERE d.rowid {LISTED} ORDER BY d.rowid"
+        select = f"SELECT {selected(_STORED, _OTHERS, 'd')} {_JOINED} WHERE d.rowid {LISTED} ORDER BY d.rowid"
         numbers = [number for (number,) in _by_ids(connection, "rowid", "documents", "document_id", document_ids)]
         documents = frame(connection.execute(select, (to_json(numbers),)), _STORED)
     whole = documents.select(_WHOLE)
@@ -168,10 +170,17 @@ def document_frame(connection: sqlite3.Connection, document_ids: Sequence[str] |
     return whole if whole["valid_from"].is_sorted() else whole.sort("valid_from", maintain_order=True)
 
 
+def count_unrated(connection: sqlite3.Connection) -> int:
+    """How many documents have a rating that is no number, for which `DEFAULT_RATING` stands in."""
+    return int(
+        value(connection, "SELECT count(*) FROM documents WHERE NOT max(abs(importance), abs(confidence)) < 9e999")
+    )
+
+
 def _every_document(connection: sqlite3.Connection) -> pl.DataFrame:
     """As one by one, but the messages of all documents are read at once: to look them up takes most of the time."""
     own = {name: kind for name, kind in _STORED.items() if name not in _OF_SOURCES}
-    documents = frame(connection.execute(f"SELECT {_selected(own)} {_JOINED} ORDER BY d.rowid"), own)
+    documents = frame(connection.execute(f"SELECT {selected(own, _OTHERS, 'd')} {_JOINED} ORDER BY d.rowid"), own)
     linked = {"document_id": pl.String(), "ordinal": pl.Int64(), **{name: _STORED[name] for name in _OF_SOURCES}}
     linked["source_message_ids"] = pl.String()
     links = frame(
@@ -195,10 +204,6 @@ def _by_ids(
         yield from connection.execute(f"SELECT {columns} FROM {table} WHERE {key} {among}", some)  # noqa: S608
 
 
-def _selected(names: Iterable[str]) -> str:
-    return ", ".join(_OTHERS.get(name, f"d.{name}") for name in names)
-
-
 def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequence[str] | None = None) -> Document:
     """Read one document whole.
 
@@ -206,7 +211,7 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
         StoreError: if there is none of that id in the scopes that may be read (None = all).
     """
     of_others, own = (
-        _selected(("conversation_id", "source_message_ids", "role")),
+        selected(("conversation_id", "source_message_ids", "role"), _OTHERS, "d"),
         ", ".join(f"d.{name}" for name in _OWN),
     )
     row = connection.execute(
@@ -220,8 +225,6 @@ def read_document(connection: sqlite3.Connection, document_id: str, scopes: Sequ
     values = dict(zip(_OWN, rest, strict=True))
     for name in _INSTANTS:
         values[name] = None if values[name] is None else parse_instant(values[name])
-    for name in ("importance", "confidence"):  # as `lcm.memory.live_documents` has it
-        values[name] = values[name] if math.isfinite(values[name]) else DEFAULT_RATING
     values["metadata"] = json.loads(values["metadata"])
     values["is_durable"] = bool(values["is_durable"])
     values["hop_targets"] = tuple(json.loads(values["hop_targets"]))
@@ -321,15 +324,15 @@ def _encode(conversations: Mapping[str, int | None], document: Document) -> tupl
     if document.access_count < 0:
         raise StoreError(f"document {name!r} has access_count {document.access_count}; it counts from 0")
     for rating in ("importance", "confidence", "authority", "decay_rate"):
-        if not 0 <= (value := getattr(document, rating)) <= 1:
-            raise StoreError(f"document {name!r} has {rating} {value}; give a number in [0, 1]")
+        if not 0 <= getattr(document, rating) <= 1:
+            raise StoreError(f"document {name!r} has {rating} {getattr(document, rating)}; give a number in [0, 1]")
     require_id(document.scope, "scope")
     if is_said:
         require_id(document.session_id, "session id")
     own = zip(_ENCODED, _own(document), strict=True)
     return (
         conversation if is_said else None,
-        *(value if encode is None else encode(value) for encode, value in own),
+        *(one if encode is None else encode(one) for encode, one in own),
     )
 
 
@@ -382,18 +385,14 @@ def add_decisions(connection: sqlite3.Connection, conversation_id: str, decision
 
 def decision_frame(connection: sqlite3.Connection, scopes: Sequence[str] | None = None) -> pl.DataFrame:
     """Read `DECISION_SCHEMA` in the order of deciding; of the scopes that may be read, None = all."""
-    allowed, audit = "TRUE", "d.audit"
+    allowed, others = "TRUE", {"conversation_id": "c.session_key"}
     if scopes is not None:
         readable = f"IN ({', '.join('?' * len(scopes))})"
-        allowed = (
-            f"d.scope {readable} AND coalesce(made.scope, d.scope) {readable} AND coalesce(m.scope, d.scope) {readable}"
-        )
-        audit = f"json_remove(d.audit, {', '.join(repr(path) for path in _NAMES_DOCUMENTS)})"
+        allowed = " AND ".join(f"coalesce({of}.scope, d.scope) {readable}" for of in ("d", "made", "m"))
+        others["audit"] = f"json_remove(d.audit, {', '.join(repr(path) for path in _NAMES_DOCUMENTS)})"
     read = connection.execute(
         f"""
-        SELECT c.session_key, d.decided_at, d.action, d.reason, d.category, d.scope, d.document_id, d.matched_id,
-               d.score, d.features, {audit}, d.candidate
-        FROM decisions d JOIN conversations c USING (conversation_id)
+        SELECT {selected(DECISION_SCHEMA, others, "d")} FROM decisions d JOIN conversations c USING (conversation_id)
         LEFT JOIN documents made ON made.document_id = d.document_id
         LEFT JOIN documents m ON m.document_id = d.matched_id
         WHERE {allowed} ORDER BY d.decision_id

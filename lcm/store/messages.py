@@ -27,8 +27,7 @@ from lcm.store.conversations import (
     set_title,
 )
 from lcm.store.sqlite import LISTED, column, insertion, listed, value
-from lcm.transcript.images import without_images
-from lcm.transcript.message_tokens import Rendering, message_tokens
+from lcm.transcript.message_tokens import Rendering, message_tokens, without_images
 from lcm.transcript.passages import parts_text
 
 ORDINAL_STEP = 1024
@@ -58,6 +57,31 @@ class MessageRow(NamedTuple):
     """Each in the columns of `large_files` that the fields of a `LargeFile` are."""
     parts: tuple[tuple[Any, ...], ...]
     """Each in the columns of `message_parts` that the fields of a `Part` are."""
+
+
+class SourceMessage(NamedTuple):
+    """A message as recall reads it."""
+
+    number: int
+    message_id: str
+    conversation: int
+    role: str
+    text: str
+    """Its words, and what its parts say besides."""
+    tokens: int
+    """Of the text, as counted when it was stored; 0 where its parts say more than was counted."""
+    created_at: datetime
+
+
+class StoredFile(NamedTuple):
+    """A large file, and the message that holds its words."""
+
+    file: LargeFile
+    conversation: int
+    message: int | None
+    """The integer key of the message."""
+    message_id: str | None
+    created_at: datetime
 
 
 _OWN_COLUMNS = MessageRow._fields[:-2]
@@ -211,6 +235,53 @@ def messages_by_key(connection: sqlite3.Connection, message_ids: Collection[str]
     """Read records by id; an unknown one is left out."""
     parts = (read_rows(connection, f"message_key {among}", *some) for among, some in listed(list(message_ids)))
     return {row.message_key: decode_message(row) for row in chain.from_iterable(parts)}
+
+
+def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[SourceMessage]:
+    """The messages that a leaf summary stands for, in order."""
+    of = "summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ? ORDER BY l.ordinal"
+    return _source_messages(connection, of, summary_id)
+
+
+def messages_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[SourceMessage]:
+    """Messages by their integer keys, in that order; an unknown one is left out."""
+    of = "json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key"
+    return _source_messages(connection, of, to_json(list(numbers)))
+
+
+def _source_messages(connection: sqlite3.Connection, of: str, chosen: str) -> list[SourceMessage]:
+    rows = connection.execute(
+        f"""
+        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
+               iif(m.parts_text = '', m.token_count, 0), m.created_at
+        FROM {of}
+        """,  # noqa: S608 (our own constants)
+        (chosen,),
+    )
+    return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
+
+
+def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dict[str, StoredFile]:
+    """Large files by their ids; an unknown one is left out."""
+    rows = connection.execute(
+        """
+        SELECT f.file_id, f.ordinal, f.position, f.file_name, f.mime_type, f.byte_size, f.exploration_summary,
+               f.conversation_id, f.message_id, m.message_key, f.created_at
+        FROM json_each(?) k JOIN large_files f ON f.file_id = k.value LEFT JOIN messages m USING (message_id)
+        """,
+        (to_json(list(file_ids)),),
+    )
+    found = {}
+    for file_id, ordinal, position, name, mime_type, size, exploration, *of, at in rows:
+        file = LargeFile(file_id, ordinal, position, name, mime_type, size or 0, exploration or "")
+        found[file_id] = StoredFile._make((file, *of, parse_instant(at)))
+    return found
+
+
+def files_of(connection: sqlite3.Connection, number: int) -> tuple[str, ...]:
+    """The ids of the large files that a message, named by its integer key, holds."""
+    sql = "SELECT file_id FROM large_files WHERE message_id = ? ORDER BY ordinal, position"
+    return tuple(column(connection, sql, number))
 
 
 def messages_have_words(connection: sqlite3.Connection) -> bool:

@@ -333,12 +333,8 @@ def scan(
         left = deadline - clock()
         cut += len(content) > longest
         try:
-            if left <= 0:
-                match = None
-            elif is_steady:
-                match = pattern.search(content, 0, longest)
-            else:
-                match = pattern.search(content, 0, longest, timeout=left)
+            timeout = None if is_steady else left
+            match = pattern.search(content, 0, longest, timeout=timeout) if left > 0 else None
         except TimeoutError:
             left = 0
         except MemoryError:

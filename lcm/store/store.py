@@ -12,7 +12,7 @@ from functools import wraps
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from filelock import FileLock
 
@@ -22,7 +22,6 @@ from lcm.faults import StoreFaultError, told
 from lcm.files import open_to, private
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
-from lcm.store import context as context_rows
 from lcm.store import conversations as conversation_rows
 from lcm.store import documents as document_rows
 from lcm.store import messages as message_rows
@@ -259,37 +258,28 @@ class Store:
         """Write much in few transactions, with no log beside the file that grows as it does."""
         return nullcontext() if self._locks is None else without_log(self._connection)
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """One transaction, and the connection for the functions of `lcm.store` that work inside it.
 
         Raises:
             StoreError: if a row is not as it was written: no JSON, or no instant, where there must be one.
         """
-        try:
-            with transaction(self._connection):
-                yield self._connection
-        except _UNREADABLE as error:
-            raise self._damaged(error) from error
+        return self._lent("IMMEDIATE")
 
-    def _damaged(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"the store {self._path} is damaged: a row is not as it was written ({error}); `lcm doctor {self._path}` "
-            "tells which"
-        )
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend the connection likewise for several reads of one state; it must not be written through."""
+        return self._lent("DEFERRED")
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for several reads of one state; it must not be written through.
-
-        Raises:
-            StoreError: if a row is not as it was written: no JSON, or no instant, where there must be one.
-        """
+    def _lent(self, mode: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[sqlite3.Connection]:
         try:
-            with transaction(self._connection, "DEFERRED"):
+            with transaction(self._connection, mode):
                 yield self._connection
         except _UNREADABLE as error:
-            raise self._damaged(error) from error
+            raise StoreError(
+                f"the store {self._path} is damaged: a row is not as it was written ({error}); `lcm doctor "
+                f"{self._path}` tells which"
+            ) from error
 
     @classmethod
     def copied_from(cls, path: Path) -> Self:
@@ -346,7 +336,7 @@ class Store:
 
     def context_records(self, conversation_id: str) -> Sequence[Message | Summary]:
         """What the context items of a conversation stand for, in order: each is read when it is looked at."""
-        return context_rows.ContextRecords(self.context(conversation_id), self.records)
+        return summary_rows.ContextRecords(self.context(conversation_id), self.records)
 
     ingest = _writes(message_rows.add_transcript)
     ingest_pieces = _writes(message_rows.add_pieces)
@@ -370,12 +360,12 @@ class Store:
     is_done = _reads(conversation_rows.is_done)
     note_done = _writes(conversation_rows.note_done)
 
-    context = _reads(_named(context_rows.read_context))
-    records = _reads(context_rows.read_records)
-    standing = _reads(_named(context_rows.read_standing))
-    retired = _reads(_named(context_rows.read_retired))
-    replace_range = _writes(_named(context_rows.replace_range))
-    remove_from_context = _writes(_named(context_rows.remove_from_context))
+    context = _reads(_named(summary_rows.read_context))
+    records = _reads(summary_rows.read_records)
+    standing = _reads(_named(summary_rows.read_standing))
+    retired = _reads(_named(summary_rows.read_retired))
+    replace_range = _writes(_named(summary_rows.replace_range))
+    remove_from_context = _writes(_named(summary_rows.remove_from_context))
 
     summaries = _reads(summary_rows.read_summaries)
     summaries_by_id = _reads(summary_rows.summaries_by_id)

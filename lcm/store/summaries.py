@@ -1,22 +1,25 @@
-"""The summary DAG as rows, and who is made of whom: read upwards and downwards, without its words."""
+"""The summary DAG as rows, who is made of whom, and the context of a conversation: the ordered list of messages and
+summaries that stands for all that was said."""
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from operator import eq, itemgetter
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import polars as pl
 
 from lcm.clock import format_instant, parse_instant
+from lcm.collection import collection_paused
 from lcm.encoding import optional_instant, to_json, well_formed
 from lcm.errors import StoreError
-from lcm.records.conversation import LargeFile
-from lcm.records.summary import Summary
+from lcm.records.conversation import Message
+from lcm.records.summary import ContextEntry, Summary
 from lcm.store.conversations import conversation_row
-from lcm.store.sqlite import INSTANT, LISTED, add_row, column, frame, value
+from lcm.store.messages import ORDINAL_STEP, last_ordinal, messages_by_key
+from lcm.store.sqlite import INSTANT, LISTED, add_row, column, frame, selected, value
 
 SUMMARY_SCHEMA: dict[str, pl.DataType] = {
     "summary_id": pl.String(),
@@ -159,17 +162,13 @@ def undocumented(connection: sqlite3.Connection) -> list[str]:
 
 def summary_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     """Read `SUMMARY_SCHEMA`, in the order of making."""
-    read = connection.execute(
-        """
-        SELECT s.summary_id, c.session_key, s.kind, s.depth, s.token_count, s.earliest_at, s.latest_at,
-               s.descendant_count, s.descendant_token_count, s.source_message_token_count,
-               (SELECT count(*) FROM summary_messages l WHERE l.summary_id = s.summary_id)
-                 + (SELECT count(*) FROM summary_parents p WHERE p.summary_id = s.summary_id),
-               s.model, s.level, s.method, s.confidence, s.created_at
-        FROM summaries s JOIN conversations c USING (conversation_id) ORDER BY s.rowid
-        """
-    )
-    return frame(read, SUMMARY_SCHEMA)
+    sources = """
+        (SELECT count(*) FROM summary_messages l WHERE l.summary_id = s.summary_id)
+          + (SELECT count(*) FROM summary_parents p WHERE p.summary_id = s.summary_id)
+    """
+    columns = selected(SUMMARY_SCHEMA, {"conversation_id": "c.session_key", "sources": sources}, "s")
+    of = "FROM summaries s JOIN conversations c USING (conversation_id) ORDER BY s.rowid"
+    return frame(connection.execute(f"SELECT {columns} {of}"), SUMMARY_SCHEMA)
 
 
 def edge_frame(connection: sqlite3.Connection, conversation: int) -> pl.DataFrame:
@@ -223,14 +222,9 @@ def last_detail(connection: sqlite3.Connection, conversation: int, event: str) -
 
 def compaction_frame(connection: sqlite3.Connection) -> pl.DataFrame:
     """Read `COMPACTION_SCHEMA`: what compaction did, in order."""
-    read = connection.execute(
-        """
-        SELECT c.session_key, e.happened_at, e.event, e.level, e.method, e.tokens_before, e.tokens_after, e.summary_id,
-               e.detail
-        FROM compaction_events e JOIN conversations c USING (conversation_id) ORDER BY e.event_id
-        """
-    )
-    return frame(read, COMPACTION_SCHEMA)
+    columns = selected(COMPACTION_SCHEMA, {"conversation_id": "c.session_key"}, "e")
+    of = "FROM compaction_events e JOIN conversations c USING (conversation_id) ORDER BY e.event_id"
+    return frame(connection.execute(f"SELECT {columns} {of}"), COMPACTION_SCHEMA)
 
 
 def _decoded(conversation_id: str, row: dict[str, Any], sources: Mapping[str, tuple[str, ...]]) -> Summary:
@@ -259,20 +253,6 @@ _READ: Mapping[str, Callable[[str], object]] = {
 Direction = Literal["sources", "derived"]
 
 
-class SourceMessage(NamedTuple):
-    """A message as recall reads it."""
-
-    number: int
-    message_id: str
-    conversation: int
-    role: str
-    text: str
-    """Its words, and what its parts say besides."""
-    tokens: int
-    """Of the text, as counted when it was stored; 0 where its parts say more than was counted."""
-    created_at: datetime
-
-
 class LineagePlace(NamedTuple):
     """A summary at its place in a walk over the summary DAG."""
 
@@ -282,17 +262,6 @@ class LineagePlace(NamedTuple):
     """Four digits a step, joined by dots: the position among the sources of the condensed summary of that step."""
     next_ids: tuple[str, ...]
     """The summaries that follow it in the direction of the walk, in order; none where the walk ends."""
-
-
-class StoredFile(NamedTuple):
-    """A large file, and the message that holds its words."""
-
-    file: LargeFile
-    conversation: int
-    message: int | None
-    """The integer key of the message."""
-    message_id: str | None
-    created_at: datetime
 
 
 def conversations_of(connection: sqlite3.Connection, summary_ids: Sequence[str]) -> dict[str, int]:
@@ -308,30 +277,6 @@ def derived_ids(connection: sqlite3.Connection, summary_id: str) -> list[str]:
     """The summaries that this one is a source of."""
     sql = "SELECT summary_id FROM summary_parents WHERE parent_summary_id = ? ORDER BY ordinal, summary_id"
     return column(connection, sql, summary_id)
-
-
-def source_messages(connection: sqlite3.Connection, summary_id: str) -> list[SourceMessage]:
-    """The messages that a leaf summary stands for, in order."""
-    of = "summary_messages l JOIN messages m USING (message_id) WHERE l.summary_id = ? ORDER BY l.ordinal"
-    return _source_messages(connection, of, summary_id)
-
-
-def messages_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[SourceMessage]:
-    """Messages by their integer keys, in that order; an unknown one is left out."""
-    of = "json_each(?) k CROSS JOIN messages m ON m.message_id = k.value ORDER BY k.key"
-    return _source_messages(connection, of, to_json(list(numbers)))
-
-
-def _source_messages(connection: sqlite3.Connection, of: str, chosen: str) -> list[SourceMessage]:
-    rows = connection.execute(
-        f"""
-        SELECT m.message_id, m.message_key, m.conversation_id, m.role, m.full_text,
-               iif(m.parts_text = '', m.token_count, 0), m.created_at
-        FROM {of}
-        """,  # noqa: S608 (our own constants)
-        (chosen,),
-    )
-    return [SourceMessage._make((*row[:6], parse_instant(row[6]))) for row in rows]
 
 
 def leaves_of(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
@@ -438,24 +383,202 @@ def messages_beneath(connection: sqlite3.Connection, summary_ids: Sequence[str])
     return list(dict.fromkeys(column(connection, sql, to_json(ordered))))
 
 
-def stored_files(connection: sqlite3.Connection, file_ids: Sequence[str]) -> dict[str, StoredFile]:
-    """Large files by their ids; an unknown one is left out."""
+Record = TypeVar("Record", Message, Summary, Message | Summary)
+Read = Callable[[Sequence[ContextEntry]], list[Record]]
+
+_BLOCK = 128
+"""Neighbours that are read at once."""
+
+
+def read_context(connection: sqlite3.Connection, conversation: int, after: int = -1) -> list[ContextEntry]:
+    """Read the context items of a conversation in order, without their words; those beyond the ordinal `after`."""
     rows = connection.execute(
         """
-        SELECT f.file_id, f.ordinal, f.position, f.file_name, f.mime_type, f.byte_size, f.exploration_summary,
-               f.conversation_id, f.message_id, m.message_key, f.created_at
-        FROM json_each(?) k JOIN large_files f ON f.file_id = k.value LEFT JOIN messages m USING (message_id)
+        SELECT i.ordinal, i.item_type, coalesce(m.message_key, s.summary_id), coalesce(m.token_count, s.token_count),
+               s.depth
+        FROM context_items i LEFT JOIN messages m USING (message_id) LEFT JOIN summaries s USING (summary_id)
+        WHERE i.conversation_id = ? AND i.ordinal > ? ORDER BY i.ordinal
         """,
-        (to_json(list(file_ids)),),
+        (conversation, after),
     )
-    found = {}
-    for file_id, ordinal, position, name, mime_type, size, exploration, *of, at in rows:
-        file = LargeFile(file_id, ordinal, position, name, mime_type, size or 0, exploration or "")
-        found[file_id] = StoredFile._make((file, *of, parse_instant(at)))
-    return found
+    with collection_paused():
+        return [ContextEntry._make(row) for row in rows.fetchall()]
 
 
-def files_of(connection: sqlite3.Connection, number: int) -> tuple[str, ...]:
-    """The ids of the large files that a message, named by its integer key, holds."""
-    sql = "SELECT file_id FROM large_files WHERE message_id = ? ORDER BY ordinal, position"
-    return tuple(column(connection, sql, number))
+def read_standing(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> set[str]:
+    """Read the ids of the messages that stand at these places of a context."""
+    sql = f"""
+        SELECT m.message_key FROM context_items i JOIN messages m USING (message_id)
+        WHERE i.conversation_id = ? AND i.ordinal {LISTED}
+    """  # noqa: S608 (our own constants)
+    return set(column(connection, sql, conversation, to_json(list(ordinals))))
+
+
+def read_records(connection: sqlite3.Connection, entries: Sequence[ContextEntry]) -> list[Message | Summary]:
+    """Read what entries stand for."""
+    messages = messages_by_key(connection, [entry.item_id for entry in entries if entry.is_message])
+    summaries = summaries_by_id(connection, [entry.item_id for entry in entries if not entry.is_message])
+    return [messages[entry.item_id] if entry.is_message else summaries[entry.item_id] for entry in entries]
+
+
+def replace_range(
+    connection: sqlite3.Connection,
+    conversation: int,
+    first: int,
+    last: int,
+    summary: Summary,
+    tokens_before: int = 0,
+    tokens_after: int = 0,
+) -> None:
+    """Put a summary in the place of the context items from ordinal `first` to `last`, and note the event.
+
+    Nothing else changes the context but appending and `remove_from_context`. The messages stay.
+
+    Args:
+        connection: inside the caller's transaction.
+        conversation: whose context.
+        first: the ordinal of the first item that the summary was made of.
+        last: that of the last.
+        summary: names exactly those items as its sources.
+        tokens_before: of the whole context, for the event.
+        tokens_after: likewise.
+
+    Raises:
+        StoreError: if the items are not the summary's sources, or its id is taken.
+    """
+    sql = """
+        SELECT coalesce(m.message_key, i.summary_id) FROM context_items i LEFT JOIN messages m USING (message_id)
+        WHERE i.conversation_id = ? AND i.ordinal BETWEEN ? AND ? ORDER BY i.ordinal
+    """
+    found = tuple(column(connection, sql, conversation, first, last))
+    if not found or found != summary.source_ids:
+        raise StoreError(
+            f"conversation {summary.conversation_id!r}: the context from {first} to {last} is no longer what the "
+            f"summary was made of ({len(found)} items, {len(summary.source_ids)} sources); plan again"
+        )
+    insert_summary(connection, conversation, summary)
+    connection.execute(
+        "DELETE FROM context_items WHERE conversation_id = ? AND ordinal BETWEEN ? AND ?", (conversation, first, last)
+    )
+    row = {"conversation_id": conversation, "ordinal": first, "item_type": "summary", "summary_id": summary.summary_id}
+    add_row(connection, "context_items", row | {"created_at": format_instant(summary.created_at)})
+    add_compaction(connection, conversation, summary.created_at, summary.kind, "", summary, tokens_before, tokens_after)
+
+
+def remove_from_context(connection: sqlite3.Connection, conversation: int, ordinals: Sequence[int]) -> None:
+    """Take items out of the context; their messages and summaries stay, and recall finds them."""
+    for sql in (
+        """
+        INSERT INTO retired_items (conversation_id, ordinal, item_type, message_id, summary_id)
+        SELECT conversation_id, ordinal, item_type, message_id, summary_id FROM context_items
+        WHERE conversation_id = ? AND ordinal = ?
+        """,
+        "DELETE FROM context_items WHERE conversation_id = ? AND ordinal = ?",
+    ):
+        connection.executemany(sql, [(conversation, ordinal) for ordinal in ordinals])
+
+
+def read_retired(connection: sqlite3.Connection, conversation: int) -> list[str]:
+    """Read the ids of the messages and summaries that were taken out of the context."""
+    sql = """
+        SELECT coalesce(m.message_key, r.summary_id) FROM retired_items r LEFT JOIN messages m USING (message_id)
+        WHERE r.conversation_id = ? ORDER BY r.ordinal
+    """
+    return column(connection, sql, conversation)
+
+
+def hidden_ids(connection: sqlite3.Connection, conversation: int) -> set[str]:
+    """The ids of the messages that were taken out of the context unless they are shown again."""
+    sql = "SELECT message_key FROM messages WHERE conversation_id = ? AND hidden_at IS NOT NULL"
+    return set(column(connection, sql, conversation))
+
+
+def hide(connection: sqlite3.Connection, conversation: int, message_ids: Iterable[str], now: datetime) -> int:
+    """Take messages out of the context, unless a summary stands for them; the store keeps them.
+
+    Returns:
+        How many were hidden.
+    """
+    ordinals = {entry.item_id: entry.ordinal for entry in read_context(connection, conversation) if entry.is_message}
+    there = [message_id for message_id in dict.fromkeys(message_ids) if message_id in ordinals]
+    connection.executemany(
+        "UPDATE messages SET hidden_at = ? WHERE message_key = ? AND hidden_at IS NULL",
+        [(format_instant(now), message_id) for message_id in there],
+    )
+    remove_from_context(connection, conversation, [ordinals[message_id] for message_id in there])
+    return len(there)
+
+
+def show(connection: sqlite3.Connection, conversation: int, message_ids: Sequence[str]) -> None:
+    """Put hidden messages back, at the end of the context: what followed them is hidden in their turn."""
+    last = last_ordinal(connection, conversation)
+    for place, message_id in enumerate(message_ids, start=1):
+        row = value(connection, "SELECT message_id FROM messages WHERE message_key = ?", message_id)
+        connection.execute("DELETE FROM retired_items WHERE message_id = ?", (row,))
+        connection.execute("UPDATE messages SET hidden_at = NULL WHERE message_id = ?", (row,))
+        connection.execute(
+            """
+            INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, created_at)
+            SELECT conversation_id, ?, 'message', message_id, created_at FROM messages WHERE message_id = ?
+            """,
+            (last + place * ORDINAL_STEP, row),
+        )
+
+
+class ContextRecords(Sequence[Record], Generic[Record]):
+    """What the entries of a context stand for, in order. Messages and summaries never change, so that it does not
+    matter when one is read."""
+
+    def __init__(self, entries: Sequence[ContextEntry], read: Read[Record]) -> None:
+        self.entries = entries
+        self._read: Read[Record] = read
+        self._blocks: dict[int, list[Record]] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Record]: ...
+    def __getitem__(self, at: int | slice) -> Record | list[Record]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        place = at if 0 <= at < len(self.entries) else range(len(self.entries))[at]
+        block = self._blocks.get(place // _BLOCK)
+        return (self._block(place // _BLOCK) if block is None else block)[place % _BLOCK]
+
+    def __iter__(self) -> Iterator[Record]:
+        for number in range(-(-len(self.entries) // _BLOCK)):
+            yield from self._block(number)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def _block(self, number: int) -> list[Record]:
+        if number not in self._blocks:
+            self._blocks[number] = self._read(self.entries[number * _BLOCK : (number + 1) * _BLOCK])
+        return self._blocks[number]
+
+
+def item_ids(items: Sequence[Message | Summary]) -> list[str]:
+    """The ids of the items of a context; of those that are read when they are looked at none is read."""
+    if isinstance(items, ContextRecords):
+        return [entry.item_id for entry in items.entries]
+    return [item.summary_id if isinstance(item, Summary) else item.message_id for item in items]
+
+
+def messages_in(items: Sequence[Message | Summary]) -> Sequence[Message]:
+    """The messages among the items of a context, likewise."""
+    if isinstance(items, ContextRecords):
+        return ContextRecords([entry for entry in items.entries if entry.is_message], items._read)
+    return [item for item in items if isinstance(item, Message)]
+
+
+def summaries_in(items: Sequence[Message | Summary]) -> Sequence[Summary]:
+    """The summaries among them, likewise."""
+    if isinstance(items, ContextRecords):
+        return ContextRecords([entry for entry in items.entries if not entry.is_message], items._read)
+    return [item for item in items if isinstance(item, Summary)]

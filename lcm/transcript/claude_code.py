@@ -14,8 +14,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -23,15 +22,30 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message, Part
 from lcm.transcript.branches import Stretches, stretches_but
-from lcm.transcript.fields import as_object, kind, object_in, text_in
-from lcm.transcript.identity import digest, native_id, recorded_instant
+from lcm.transcript.fields import (
+    as_object,
+    digest,
+    id_in,
+    kind,
+    known_instant,
+    list_in,
+    object_in,
+    place_of,
+    recorded_instant,
+    text_in,
+)  # fmt: skip
 from lcm.transcript.json_scanner import JsonError, parse
-from lcm.transcript.parts import DecomposedMessage, decompose, enclosed
-from lcm.transcript.plain_text import MEDIA_TYPES, RESULT_TYPES, block_type, plain_text
+from lcm.transcript.parts import (
+    MEDIA_TYPES,
+    RESULT_TYPES,
+    DecomposedMessage,
+    block_type,
+    decompose,
+    plain_text,
+)  # fmt: skip
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 from lcm.transcript.session_folder import ToolResults, agents, is_agent, is_beside, journals, notes
@@ -48,10 +62,9 @@ def is_typed(record: Mapping[str, Any]) -> bool:
     """Whether it is a prompt, or a command, that began a turn or could have."""
     if record.get("type") != "user" or is_summary(record) or any(record.get(key) is True for key in _NOT_TYPED):
         return False
-    content = object_in(record, "message").get("content")
-    if any(block_type(block) in RESULT_TYPES for block in _blocks(content)):
-        return False
-    return _says_something(content) and _BY_PROGRAM.match(plain_text({"content": content})) is None
+    message = {"content": object_in(record, "message").get("content")}
+    has_result = any(block_type(block) in RESULT_TYPES for block in list_in(message, "content"))
+    return not has_result and _says_something(message) and _BY_PROGRAM.match(plain_text(message)) is None
 
 
 def is_summary(record: Mapping[str, Any]) -> bool:
@@ -65,16 +78,15 @@ def is_typed_meanwhile(record: Mapping[str, Any]) -> bool:
     To a sub-agent its coordinator speaks as to the agent its user.
     """
     queued = object_in(record, "attachment") if record.get("type") == "attachment" else {}
-    prompt = queued.get("prompt")
-    if queued.get("type") != "queued_command" or not isinstance(prompt, str | list):
+    message = {"content": queued.get("prompt")}
+    if queued.get("type") != "queued_command" or not isinstance(message["content"], str | list):
         return False
     by = object_in(queued, "origin").get("kind", "human")
     if by == "coordinator" and record.get("isSidechain") is True:
         return True
     is_meta = queued.get("isMeta") is True or record.get("isMeta") is True
     is_prompt = queued.get("commandMode", "prompt") == "prompt" and by == "human" and not is_meta
-    words = plain_text({"content": prompt}).strip()
-    return is_prompt and _says_something(prompt) and not words.startswith(_NOTIFICATION)
+    return is_prompt and _says_something(message) and not plain_text(message).strip().startswith(_NOTIFICATION)
 
 
 def clears(record: Mapping[str, Any]) -> bool:
@@ -82,13 +94,9 @@ def clears(record: Mapping[str, Any]) -> bool:
     return _CLEARED.search(plain_text(object_in(record, "message"))) is not None
 
 
-def _says_something(content: Any) -> bool:
-    has_media = any(block_type(block) in MEDIA_TYPES for block in _blocks(content))
-    return has_media or bool(plain_text({"content": content}).strip())
-
-
-def _blocks(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else []
+def _says_something(message: Mapping[str, Any]) -> bool:
+    has_media = any(block_type(block) in MEDIA_TYPES for block in list_in(message, "content"))
+    return has_media or bool(plain_text(message).strip())
 
 
 _ID = re.compile(rb'"uuid"\s*:\s*"([^"\\]+)"')
@@ -129,10 +137,10 @@ class _Survey:
         parents = _PARENT.findall(line)
         self.parents.extend(digest(found.decode(errors="replace")) for found in parents if found)
         record = _typed(line)
-        if uuid := digest(native_id(record.get("uuid"))) if native_id(record.get("uuid")) else 0:
-            is_queued = record.get("type") == "attachment"
-            session_id = native_id(record.get("sessionId"))
-            self.prompts.setdefault(uuid, _Prompt(number, uuid, _parent(record), session_id, is_queued))
+        if named := id_in(record, "uuid"):
+            uuid, is_queued = digest(named), record.get("type") == "attachment"
+            prompt = _Prompt(number, uuid, _parent(record), id_in(record, "sessionId"), is_queued)
+            self.prompts.setdefault(uuid, prompt)
         begins = clears(record) if record else b"" in parents and not _SIDECHAIN.search(line)
         if begins and self.prompts and self.begun_anew is None:
             self.begun_anew = number
@@ -154,13 +162,13 @@ def rewound(file: RecordedFile) -> list[list[range]]:
 
 
 def _stretches(survey: _Survey) -> list[list[range]]:
-    places = _Places(np.frombuffer(survey.ids, np.uint64), np.frombuffer(survey.lines, np.uint64))
-    followed = np.unique(np.frombuffer(survey.parents, np.uint64)) if survey.parents else np.empty(0, np.uint64)
+    places = _Places(np.array(survey.ids, np.uint64), np.array(survey.lines, np.uint64))
+    followed = np.unique(np.array(survey.parents, np.uint64))
     live: list[_Prompt] = []
     undone: list[list[range]] = []
     for prompt in survey.prompts.values():
         if prompt.is_queued:
-            if _holds(followed, prompt.uuid):  # else it may stand beside the talk
+            if place_of(prompt.uuid, followed) is not None:  # else it may stand beside the talk
                 live.append(prompt)
             continue
         parent = places.first(prompt.parent or 0)
@@ -169,21 +177,17 @@ def _stretches(survey: _Survey) -> list[list[range]]:
         if parent:
             left = live[bisect_right(live, parent, key=lambda one: one.line) :]
         else:
-            left = live if _is_first_again(prompt, live, followed, survey.begun_anew) else []
+            # It stands in the place of the first, which somebody answered, and which has no parent either.
+            is_anew = survey.begun_anew is not None and survey.begun_anew <= prompt.line
+            first = live[0] if live and prompt.parent is None and not is_anew else None
+            is_first_again = first is not None and first.parent is None and first.session_id == prompt.session_id
+            left = live if is_first_again and first and place_of(first.uuid, followed) is not None else []
         if left:
             start = left[0].line
             undone.append(stretches_but(range(start, places.written_again(start, prompt.line)), undone))
             live = live[: -len(left)]
         live.append(prompt)
     return undone
-
-
-def _is_first_again(prompt: _Prompt, live: Sequence[_Prompt], followed: _Numbers, begun_anew: int | None) -> bool:
-    """Whether the prompt stands in the place of the first, which somebody answered, and which has no parent either."""
-    if prompt.parent is not None or not live or (begun_anew is not None and begun_anew <= prompt.line):
-        return False
-    first = live[0]
-    return first.parent is None and first.session_id == prompt.session_id and _holds(followed, first.uuid)
 
 
 class _Places:
@@ -196,8 +200,8 @@ class _Places:
 
     def first(self, record: int) -> int:
         """The line on which it stands first; 0 where it does on none."""
-        at = int(self._ids.searchsorted(np.uint64(record)))
-        return int(self._firsts[at]) if at < len(self._ids) and self._ids[at] == record else 0
+        at = place_of(record, self._ids)
+        return 0 if at is None else int(self._firsts[at])
 
     def written_again(self, start: int, stop: int) -> int:
         """The first of these lines on which a record stands that stood before them all; `stop` where there is none."""
@@ -206,15 +210,10 @@ class _Places:
         return int(again[0]) if len(again) else stop
 
 
-def _holds(numbers: _Numbers, number: int) -> bool:
-    at = int(numbers.searchsorted(np.uint64(number)))
-    return at < len(numbers) and int(numbers[at]) == number
-
-
 def _parent(record: dict[str, Any]) -> int | None:
     if "parentUuid" in record and record["parentUuid"] is None:
         return None
-    parent = native_id(record.get("parentUuid"))
+    parent = id_in(record, "parentUuid")
     return digest(parent) if parent else 0
 
 
@@ -226,10 +225,9 @@ def _typed(line: bytes) -> dict[str, Any]:
         record = parse(line.decode("utf-8-sig"))
     except (JsonError, UnicodeDecodeError):
         return {}
-    if not isinstance(record, dict):
-        return {}
-    is_main = record.get("isSidechain") is not True
-    return record if is_typed(record) or (is_main and is_typed_meanwhile(record)) else {}
+    is_main = isinstance(record, dict) and record.get("isSidechain") is not True
+    is_one = isinstance(record, dict) and (is_typed(record) or (is_main and is_typed_meanwhile(record)))
+    return record if is_one else {}
 
 
 _INTERRUPTED = "[Request interrupted"
@@ -264,7 +262,7 @@ class PromptQueue:
             record: any of the session, in their order.
             message: what is said in it.
         """
-        before, self._last = self._last, _instant(record) or self._last
+        before, self._last = self._last, known_instant(record, "timestamp") or self._last
         if message is None:
             self._operate(record)
             return False
@@ -301,7 +299,7 @@ class PromptQueue:
                 self._taken[words] += 1
 
     def _deliver(self, words: int, record: Mapping[str, Any]) -> None:
-        if source := native_id(object_in(record, "attachment").get("source_uuid")):
+        if source := id_in(object_in(record, "attachment"), "source_uuid"):
             self._ids.add(digest(source))
         taken = next((known for known in (words, 0) if self._taken[known]), None)
         if taken is None:
@@ -314,12 +312,6 @@ def _is_from_queue(record: Mapping[str, Any], before: datetime | None, at: datet
     if source := record.get("promptSource"):
         return bool(source == _FROM_QUEUE)
     return before is None or at is None or at - before <= _AT_ONCE
-
-
-def _instant(record: Mapping[str, Any]) -> datetime | None:
-    with suppress(TranscriptError):
-        return recorded_instant(record, ("timestamp",))
-    return None
 
 
 _SPOKEN = ("user", "assistant")
@@ -346,15 +338,12 @@ class ClaudeCodeReader:
     name = "claude_code"
 
     def detects(self, file: RecordedFile) -> bool:
-        first = file.first
-        return isinstance(first, list) and any(map(_is_record, first))
+        return isinstance(file.first, list) and any(map(_is_record, file.first))
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         results = ToolResults(file)
         yield from _session(file, results)
-        for path in agents(file.path):
-            agent = file.along(path)
-            yield from file.following(agent, _session(agent, results))
+        yield from file.reading_along(agents(file.path), lambda agent: _session(agent, results))
         if not is_agent(file.path):
             yield from _events_beside(file, results)
         results.tell()
@@ -362,8 +351,7 @@ class ClaudeCodeReader:
 
 def _events_beside(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]:
     session_id = _first_session_id(file)
-    for path in journals(file.path):
-        journal = file.along(path)
+    for journal in map(file.along, journals(file.path)):
         for line, record in journal.values():
             with journal.record(line):
                 yield RecordedItem(session_id, Event(kind(as_object(record)), record))
@@ -382,19 +370,19 @@ def _session(file: RecordedFile, results: ToolResults) -> Iterator[RecordedItem]
             own_id = own_id or conversation_id
             message = _message(record, session_id, results)
             is_said = not queued.repeats(record, message)
-            item = message if message is not None and is_said else Event(_event_kind(record), record)
-            titles |= _title(record)
+            named = _COMPACT_SUMMARY if is_summary(record) else kind(record)
+            item = message if message is not None and is_said else Event(named, record)
+            if (text := text_in(record, _TITLES.get(named, ""))) and text.strip():
+                titles[named] = text
             title = next((titles[where] for where in _TITLES if where in titles), None)
             is_main = conversation_id == session_id
             suffix = branches.suffix(line, item.message_id) if isinstance(item, Message) and is_main else ""
             yield RecordedItem(conversation_id + suffix, item, title if is_main else None)
     if is_beside(file.path, notes(file.path)):
         for _, meta in file.along(notes(file.path)).values():
-            yield RecordedItem(own_id or session_id, Event("meta", meta), _agent_title(meta))
-
-
-def _event_kind(record: dict[str, Any]) -> str:
-    return _COMPACT_SUMMARY if is_summary(record) else kind(record)
+            told = (text_in(meta, key) for key in ("description", "agentType"))
+            title = next((text for text in told if text and text.strip()), None)
+            yield RecordedItem(own_id or session_id, Event("meta", meta), title)
 
 
 def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> Message | None:
@@ -405,15 +393,8 @@ def _message(record: dict[str, Any], session_id: str, results: ToolResults) -> M
         said, within = _spoken(record, results), "message"
     else:
         return None
-    return Message(
-        message_id=native_id(record.get("uuid")),
-        role=said.role,
-        content=said.content,
-        session_id=_session_id(record) or session_id,
-        created_at=recorded_instant({**(record[within] if is_meanwhile else {}), **record}, ("timestamp",)),
-        parts=said.parts,
-        envelope=enclosed(said.envelope, record, within),
-    )
+    instant = recorded_instant({**(record[within] if is_meanwhile else {}), **record}, "timestamp")
+    return said.within(record, within).message(id_in(record, "uuid"), id_in(record, "sessionId") or session_id, instant)
 
 
 def _spoken(record: Mapping[str, Any], results: ToolResults) -> DecomposedMessage:
@@ -469,34 +450,18 @@ class _Chains:
     def conversation_id(self, record: Mapping[str, Any], line: int) -> str:
         if record.get("isSidechain") is not True:
             return self.session_id
-        if agent_id := native_id(record.get("agentId")):
+        if agent_id := id_in(record, "agentId"):
             return f"{self.session_id}/agent-{agent_id}"
-        record_id = native_id(record.get("uuid"))
-        root = self._roots.get(digest(native_id(record.get("parentUuid")))) or record_id or str(line)
+        record_id = id_in(record, "uuid")
+        root = self._roots.get(digest(id_in(record, "parentUuid"))) or record_id or str(line)
         if record_id:
             self._roots[digest(record_id)] = root
         return f"{self.session_id}/sidechain-{root}"
 
 
 def _first_session_id(file: RecordedFile) -> str:
-    values = (value for _, value in RecordedFile(file.path).values())
-    return next(filter(None, map(_session_id, values)), file.name)
-
-
-def _session_id(record: object) -> str:
-    return native_id(record.get("sessionId")) if isinstance(record, dict) else ""
-
-
-def _title(record: Mapping[str, Any]) -> dict[str, str]:
-    """The title that the record gives, under its type."""
-    where = kind(record)
-    text = record.get(_TITLES[where]) if where in _TITLES else None
-    return {where: well_formed(text)} if isinstance(text, str) and text.strip() else {}
-
-
-def _agent_title(meta: object) -> str | None:
-    texts = (meta.get("description"), meta.get("agentType")) if isinstance(meta, dict) else ()
-    return next((well_formed(text) for text in texts if isinstance(text, str) and text.strip()), None)
+    ids = (id_in(value, "sessionId") for _, value in RecordedFile(file.path).values())
+    return next(filter(None, ids), file.name)
 
 
 def _is_record(value: object) -> bool:

@@ -10,14 +10,13 @@ from lcm.errors import TranscriptError
 from lcm.transcript.json_scanner import parse
 from lcm.transcript.recorded_file import MAX_LINE_BYTES, RecordedFile
 
-_MAGIC = b"SQLi"
 _WAIT_S = 5.0
 """For a lock."""
 
 
 def is_database(file: RecordedFile) -> bool:
     """Whether the file begins as a SQLite database does."""
-    return file.magic == _MAGIC
+    return file.magic == b"SQLi"
 
 
 def has_tables(file: RecordedFile, **columns: str) -> bool:
@@ -26,12 +25,14 @@ def has_tables(file: RecordedFile, **columns: str) -> bool:
         return False
     try:
         with _opened(file) as connection:
-            return all(
-                set(words.split()) <= {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
-                for table, words in columns.items()
-            )
+            return all(set(words.split()) <= column_names(connection, table) for table, words in columns.items())
     except sqlite3.Error:
         return False
+
+
+def column_names(connection: sqlite3.Connection, table: str) -> set[str]:
+    """The columns of a table; none where there is no such table."""
+    return {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
 def parsed(value: str | bytes) -> Any:

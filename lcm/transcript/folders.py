@@ -11,22 +11,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lcm.errors import TranscriptError
 from lcm.given import files_below
-from lcm.transcript import agent_database, cline, cursor, opencode, openhands, session_folder
-from lcm.transcript.agent_database import DATABASES, is_agent_database, stored_sessions
+from lcm.transcript import editors, openclaw, opencode, runs, session_folder
 from lcm.transcript.claude_code import ClaudeCodeReader
-from lcm.transcript.cline import ClineReader
-from lcm.transcript.codex_forks import mark_forks
-from lcm.transcript.cursor import CursorReader
+from lcm.transcript.codex import mark_forks
 from lcm.transcript.database import damage, snapshot
+from lcm.transcript.fields import Digests, known_instant
 from lcm.transcript.foreign import foreign_name, torn
-from lcm.transcript.identity import Digests, recorded_instant
-from lcm.transcript.openclaw import OpenClawReader, identity, is_message, records_of, session_of
-from lcm.transcript.opencode import OpenCodeReader
-from lcm.transcript.openhands import OpenHandsReader
+from lcm.transcript.openclaw import DATABASES, OpenClawReader, identity, is_agent_database, is_message, records_of
 from lcm.transcript.parquet import column_names
 from lcm.transcript.reader import TranscriptReader
 from lcm.transcript.reading import reader_of
@@ -54,8 +49,9 @@ def mark_states(files: Sequence[RecordedFile]) -> None:
         return
     found: dict[str, list[RecordedFile]] = {}
     for database in databases:
-        for session_id in _stored(database):
-            found.setdefault(session_id, []).append(database)
+        with snapshot(RecordedFile(database.path)) as connection:
+            for session in openclaw.stored_sessions(connection):
+                found.setdefault(session.session_id, []).append(database)
     for file in older.values():
         if session_id := _recorded(file):
             found.setdefault(session_id, []).append(file)
@@ -70,8 +66,8 @@ def mark_states(files: Sequence[RecordedFile]) -> None:
 
 def _mark(session_id: str, files: Iterable[RecordedFile]) -> None:
     newest, *others = sorted((_state(file, session_id) for file in files), key=lambda state: state[:-1], reverse=True)
-    held, read = Digests(), [newest.file]
-    _add(held, newest.file, session_id)
+    read = [newest.file]
+    held = openclaw.taken_in(records_of(RecordedFile(newest.file.path), session_id), Digests())
     for state in others:
         if state.is_database:  # a copy of it, perhaps with other sessions
             continue
@@ -86,50 +82,32 @@ def _mark(session_id: str, files: Iterable[RecordedFile]) -> None:
             )
         else:
             read.append(file)
-            _add(held, file, session_id)
-
-
-def _add(held: Digests, file: RecordedFile, session_id: str) -> None:
-    for record in records_of(RecordedFile(file.path), session_id):
-        held.add(identity(record))
+            openclaw.taken_in(records_of(RecordedFile(file.path), session_id), held)
 
 
 def _state(file: RecordedFile, session_id: str) -> _State:
     last, messages = _NEVER, 0
     for record in records_of(RecordedFile(file.path), session_id):
         messages += is_message(record)
-        last = max(last, _instant(record))
+        last = max(last, known_instant(record, "timestamp") or _NEVER)
     is_database = file.path.suffix in DATABASES
     return _State(is_database, last, not _OLDER.search(file.path.name), messages, file)
-
-
-def _instant(record: Any) -> datetime:
-    with suppress(TranscriptError):
-        return (isinstance(record, dict) and recorded_instant(record, ("timestamp",))) or _NEVER
-    return _NEVER
-
-
-def _stored(database: RecordedFile) -> list[str]:
-    found: list[str] = []
-    with snapshot(RecordedFile(database.path)) as connection:
-        found += [session.session_id for session in stored_sessions(connection)]
-    return found
 
 
 def _recorded(file: RecordedFile) -> str:
     """The session in a file; empty where it is none of OpenClaw's, or names none."""
     with suppress(TranscriptError):
-        return session_of(file) if OpenClawReader().detects(file) else ""
+        return openclaw.session_of(file) if OpenClawReader().detects(file) else ""
     return ""
 
 
 _ALONG: tuple[tuple[TranscriptReader, Callable[[Path], list[Path]]], ...] = (
-    (OpenClawReader(), agent_database.beside),
+    (OpenClawReader(), openclaw.beside_database),
     (ClaudeCodeReader(), session_folder.beside),
-    (ClineReader(), cline.beside),
-    (CursorReader(), cursor.beside),
-    (OpenCodeReader(), opencode.beside),
-    (OpenHandsReader(), openhands.beside),
+    (editors.ClineReader(), editors.beside_cline),
+    (editors.CursorReader(), editors.beside_cursor),
+    (opencode.OpenCodeReader(), opencode.beside),
+    (runs.OpenHandsReader(), runs.beside_openhands),
 )
 """Readers of sessions that lie in several files, and which are read along with one."""
 

@@ -3,13 +3,14 @@
 import csv
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
 from lcm.given import opened
 from lcm.transcript.database import has_tables
-from lcm.transcript.fields import kind, object_in
+from lcm.transcript.fields import kind, list_in, object_in
 from lcm.transcript.recorded_file import RecordedFile
 
 _HEAD_BYTES = 2**16
@@ -64,18 +65,16 @@ _KIMI_TYPES = frozenset({"config.update", "turn.prompt", "usage.record"})
 _KIMI_ROLES = ("_system_prompt", "_checkpoint", "_usage")
 
 
+_Recognised = tuple[Callable[[Mapping[str, Any]], bool], str]
+
+
 def _has(*keys: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda record: all(key in record for key in keys)
 
 
 def _holds(name: str, *keys: str) -> Callable[[Mapping[str, Any]], bool]:
     """Of a record with a list: the first of its elements has these keys."""
-
-    def recognises(record: Mapping[str, Any]) -> bool:
-        held = record.get(name)
-        return isinstance(held, list) and bool(held) and isinstance(held[0], dict) and _has(*keys)(held[0])
-
-    return recognises
+    return lambda record: any(isinstance(held, dict) and _has(*keys)(held) for held in list_in(record, name)[:1])
 
 
 def _is_copilot(record: Mapping[str, Any]) -> bool:
@@ -89,10 +88,6 @@ def _is_droid_log(record: Mapping[str, Any]) -> bool:
     return has_session and (says or (kind(record) == "tool_call" and "toolName" in record))
 
 
-def _is_shown_by_cline(record: Mapping[str, Any]) -> bool:
-    return kind(record) in ("say", "ask") and "ts" in record and kind(record) in record
-
-
 def _is_kimi(record: Mapping[str, Any]) -> bool:
     named = kind(record)
     is_header = named == "metadata" and "protocol_version" in record
@@ -102,35 +97,27 @@ def _is_kimi(record: Mapping[str, Any]) -> bool:
 
 def _is_deepseek(record: Mapping[str, Any]) -> bool:
     nodes = list(object_in(record, "mapping").values())[:3]
-    return any("fragments" in object_in(node, "message") for node in nodes if isinstance(node, dict))
-
-
-def _is_of_vs_code(record: Mapping[str, Any]) -> bool:
-    return any("requests" in held and "sessionId" in held for held in (record, object_in(record, "v")))
-
-
-def _is_slack(record: Mapping[str, Any]) -> bool:
-    return kind(record) == "message" and all(key in record for key in ("user", "text", "ts"))
-
-
-def _is_pydantic_ai(record: Mapping[str, Any]) -> bool:
-    return record.get("kind") in ("request", "response") and isinstance(record.get("parts"), list)
-
-
-def _is_qwen(record: Mapping[str, Any]) -> bool:
-    message = record.get("message")
-    return "sessionId" in record and isinstance(message, dict) and isinstance(message.get("parts"), list)
+    return any("fragments" in object_in(node, "message") for node in nodes)
 
 
 def _is_session_list(record: Mapping[str, Any]) -> bool:
     return any(isinstance(held, dict) and "sessionId" in held and "updatedAt" in held for held in record.values())
 
 
-_Recognised = tuple[Callable[[Mapping[str, Any]], bool], str]
+def _is_of_vs_code(record: Mapping[str, Any]) -> bool:
+    return any("requests" in held and "sessionId" in held for held in (record, object_in(record, "v")))
+
+
+def _has_parts(record: object) -> bool:
+    return isinstance(record, dict) and isinstance(record.get("parts"), list)
+
 
 _PIECES: tuple[_Recognised, ...] = (
     (_has("agentType", "spawnDepth"), "what Claude Code notes beside a sub-agent"),
-    (_is_shown_by_cline, "what Cline showed of a task, read with its api_conversation_history.json"),
+    (
+        lambda record: kind(record) in ("say", "ask") and _has("ts", kind(record))(record),
+        "what Cline showed of a task, read with its api_conversation_history.json",
+    ),
     (_has("sessionID", "messageID", "type"), "a part of a message of OpenCode, read with the file of its session"),
     (_has("sessionID", "role", "time"), "a message of OpenCode without its parts, read with the file of its session"),
     (_is_session_list, _SESSION_LIST),
@@ -143,7 +130,7 @@ _RECORDS: tuple[_Recognised, ...] = (
     (_is_droid_log, "a Droid (Factory) stream-json log"),
     (_is_kimi, "a Kimi session"),
     (_has("agents", "workDir", "lastPrompt"), "the state of a Kimi session"),
-    (_is_qwen, "a Qwen Code session"),
+    (lambda record: "sessionId" in record and _has_parts(record.get("message")), "a Qwen Code session"),
     *_PIECES,
     (_is_deepseek, "an export of DeepSeek"),
     (_holds("conversations", "conversation", "responses"), "an export of Grok"),
@@ -157,8 +144,11 @@ _RECORDS: tuple[_Recognised, ...] = (
     (_has("is_user", "mes"), "a chat of SillyTavern"),
     (_has("agent_states"), "a state of AutoGen"),
     (_has("source", "models_usage", "content"), "messages of AutoGen"),
-    (_is_pydantic_ai, "messages of Pydantic AI"),
-    (_is_slack, "an export of Slack"),
+    (
+        lambda record: record.get("kind") in ("request", "response") and _has_parts(record),
+        "messages of Pydantic AI",
+    ),
+    (lambda record: kind(record) == "message" and _has("user", "text", "ts")(record), "an export of Slack"),
     (_has("guild", "channel", "messages"), "an export of Discord"),
     (_holds("messages", "date_unixtime"), "an export of Telegram"),
     (_has("session_meta", "conversation_list"), "a multi-party chat export"),
@@ -187,8 +177,7 @@ def unknown(file: RecordedFile) -> str:
     """Say of a file that has no name what it holds, or where it is torn, and what to do."""
     if tear := torn(file):
         return f"not a known transcript format, torn at {tear}: copy or write it anew, or move it away"
-    values = [file.first] if isinstance(file.first, dict) else file.first
-    keys = next(([well_formed(key) for key in value] for value in values if isinstance(value, dict)), [])
+    keys = next(([well_formed(key) for key in value] for value in file.heads if isinstance(value, dict)), [])
     shown = f"{', '.join(keys[:_SHOWN_KEYS]):.{_SHOWN_CHARACTERS}}{', ...' if len(keys) > _SHOWN_KEYS else ''}"
     return f"not a known transcript format{f' (its keys: {shown})' if keys else ''}{_IF_A_TALK}"
 
@@ -220,11 +209,9 @@ def foreign_name(file: RecordedFile) -> str | None:
         known = (name for tables, name in _DATABASES if has_tables(file, **tables)) if container == _DATABASE else ()
         return next(iter(known), container)
     head = _head(file)
-    try:
-        values = [file.first] if isinstance(file.first, dict) else file.first
-    except TranscriptError:
-        values = []
-    records = [value for value in values if isinstance(value, dict)]
+    records: list[dict[str, Any]] = []
+    with suppress(TranscriptError):
+        records += [value for value in file.heads if isinstance(value, dict)]
     for recognises, name in _RECORDS:
         if any(map(recognises, records)):
             return name

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from lcm.errors import TranscriptError
 from lcm.given_parquet import json_value
 from lcm.records.conversation import Transcript
-from lcm.transcript.parquet import SCHEMA, TranscriptRows, recorded_row
+from lcm.transcript.parquet import SCHEMA, recorded_row, transcript_rows
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.reading import in_pieces, joined
 
@@ -18,7 +18,7 @@ FRAME_SCHEMA: dict[str, pl.DataType] = dict(pl.DataFrame(pa.Table.from_pylist([]
 
 def transcript_frame(transcripts: Iterable[Transcript]) -> pl.DataFrame:
     """Lay out transcripts as rows of `FRAME_SCHEMA`, each event between the messages where it stood."""
-    return pl.DataFrame(pa.Table.from_pylist(list(TranscriptRows(transcripts)), SCHEMA))
+    return pl.DataFrame(pa.Table.from_pylist(list(transcript_rows(transcripts)), SCHEMA))
 
 
 def read_frame(frame: pl.DataFrame, name: str = "frame", workspace_id: str = "default") -> list[Transcript]:

@@ -17,15 +17,24 @@ from typing import Any, NamedTuple
 from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message, Part, Role
 from lcm.transcript.branches import Stretches
-from lcm.transcript.fields import as_object, json_in, listed, object_in, text_in
-from lcm.transcript.identity import digest, native_id, recorded_instant
-from lcm.transcript.plain_text import plain_text
-from lcm.transcript.reader import RecordedItem
+from lcm.transcript.fields import (
+    as_object,
+    digest,
+    id_in,
+    json_in,
+    kind,
+    list_in,
+    listed,
+    object_in,
+    recorded_instant,
+    text_in,
+)
+from lcm.transcript.parts import plain_text, response_in, undivided
+from lcm.transcript.reader import RecordedItem, Session, document, session_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import Session, document, session_of
 
 
-class Writing(NamedTuple):
+class _Writing(NamedTuple):
     """One place in a log where a message stands."""
 
     place: int
@@ -39,34 +48,35 @@ class Writing(NamedTuple):
         return digest(self.message_id or f"at {self.place}")
 
 
-class UndoableLog:
+class _Log:
     """A log that writes a message anew when it changed, lists what the talk consists of, and goes back in it.
 
     Only digests are held of a message: of its id, and of what a list says of it.
     """
 
     def __init__(self) -> None:
-        """Begin with nothing said."""
-        self._live: dict[int, int] = {}
-        """What the talk consists of, in order: the key of each message, and the place of the writing that counts."""
-        self._summed_up: dict[int, int] = {}
-        """What a list left out without undoing it."""
-        self._undone: dict[int, tuple[int, int]] = {}
-        """The number of the undoing, from 1, and the place."""
+        self._places: dict[int, int] = {}
+        """The writing of each message that counts."""
+        self._live: dict[int, None] = {}
+        """What the talk consists of, in order; a list may have left out others without undoing them."""
+        self._undone: dict[int, int] = {}
+        """The number of the undoing, from 1."""
         self._undoings = 0
         self._listed: dict[int, int] = {}
         """What the writing that counts says of a message which stands in lists alone."""
 
-    def write(self, writing: Writing) -> None:
+    def write(self, writing: _Writing) -> None:
         """A message is written by itself: this writing counts from now on."""
         self._listed.pop(writing.key, None)
-        self._known(writing.key)
-        self._live[writing.key] = writing.place
+        self._undone.pop(writing.key, None)
+        self._live.setdefault(writing.key)
+        self._places[writing.key] = writing.place
 
-    def state(self, writings: Sequence[tuple[Writing, str]]) -> None:
+    def state(self, writings: Sequence[tuple[_Writing, str]]) -> None:
         """A list says what the talk consists of.
 
-        The beginning of what was said undoes the rest; any other list sums up what it leaves out.
+        The beginning of what was said undoes the rest; any other list sums up what it leaves out. A listed message
+        counts where it stood before, unless lists alone tell it and this one otherwise.
 
         Args:
             writings: of each message, and what it says there.
@@ -74,50 +84,40 @@ class UndoableLog:
         told, before = [writing.key for writing, _ in writings], list(self._live)
         if told and told == before[: len(told)]:
             self._undo(before[len(told) :])
-        live = {writing.key: self._place(writing, digest(says)) for writing, says in writings}
-        self._summed_up |= {key: place for key, place in self._live.items() if key not in live}
-        self._live = live
+        places: dict[int, int] = {}
+        for writing, said in writings:
+            says = digest(said)
+            self._undone.pop(writing.key, None)
+            if writing.key not in self._places or self._listed.get(writing.key, says) != says:
+                self._listed[writing.key] = says
+                places[writing.key] = writing.place
+        self._places |= places
+        self._live = dict.fromkeys(told)
 
     def go_back(self, message_id: str) -> None:
         """Undo the message and all behind it; everything, where it is not part of the talk."""
         keys, key = list(self._live), digest(message_id)
         self._undo(keys[keys.index(key) :] if key in self._live else keys)
 
-    def counts(self, writing: Writing) -> bool:
+    def counts(self, writing: _Writing) -> bool:
         """Whether this writing of the message is the one that counts."""
-        key = writing.key
-        undone = self._undone.get(key)
-        return writing.place == (undone[1] if undone else self._live.get(key, self._summed_up.get(key)))
+        return writing.place == self._places.get(writing.key)
 
     def branches(self) -> Stretches:
         """The places of what was undone: each undoing left a branch."""
-        if not self._undone:
-            return Stretches(())
-        places = [(place, 0) for places in (self._live, self._summed_up) for place in places.values()]
-        places += [(place, number) for number, place in self._undone.values()]
+        places = sorted((place, self._undone.get(key, 0)) for key, place in self._places.items())
         branches: dict[int, list[range]] = {}
-        for number, run in groupby(sorted(places), key=lambda one: one[1]):
+        for number, run in groupby(places, key=lambda one: one[1]):
             found = [place for place, _ in run]
             branches.setdefault(number, []).append(range(found[0], found[-1] + 1))
         branches.pop(0, None)
         return Stretches(branches.values())
 
-    def _place(self, writing: Writing, says: int) -> int:
-        """Where a listed message counts: where it stood before, unless lists alone tell it and this one otherwise."""
-        known = self._known(writing.key)
-        if known is not None and self._listed.get(writing.key, says) == says:
-            return known
-        self._listed[writing.key] = says
-        return writing.place
-
-    def _known(self, key: int) -> int | None:
-        """Where a message counts so far; it is a part of the talk again if it was none."""
-        undone = self._undone.pop(key, None)
-        return undone[1] if undone else self._summed_up.pop(key, self._live.get(key))
-
     def _undo(self, keys: Sequence[int]) -> None:
         self._undoings += 1
-        self._undone |= {key: (self._undoings, self._live.pop(key)) for key in keys}
+        for key in keys:
+            del self._live[key]
+            self._undone[key] = self._undoings
 
 
 _ROLES: dict[str, Role] = {
@@ -140,8 +140,8 @@ class GeminiReader:
     name = "gemini"
 
     def detects(self, file: RecordedFile) -> bool:
-        first = file.first
-        return _is_session(first) if isinstance(first, dict) else any(_is_session(v) or _is_record(v) for v in first)
+        is_document = isinstance(file.first, dict)
+        return any(_is_session(value) or (not is_document and _is_record(value)) for value in file.heads)
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         yield from _session(document(file), file) if isinstance(file.first, dict) else _log(file)
@@ -162,7 +162,7 @@ def _log(file: RecordedFile) -> Iterator[RecordedItem]:
                 yield RecordedItem(conversation_id, Event("$set", header), title)
             for where, told in _told(value, lists):
                 with file.record(line, where):
-                    writing = Writing(place, _message_id(told))
+                    writing = _Writing(place, _message_id(told))
                     place += _is_message(told)
                     is_one = log.counts(writing) if _is_message(told) else not lists
                     item = _item(told, conversation_id) if is_one else Event(_kind(as_object(told)), told)
@@ -170,30 +170,30 @@ def _log(file: RecordedFile) -> Iterator[RecordedItem]:
                     yield RecordedItem(conversation_id + suffix, item, title)
 
 
-def _survey(file: RecordedFile) -> tuple[str, UndoableLog]:
+def _survey(file: RecordedFile) -> tuple[str, _Log]:
     """The id of the first header, and what became of the messages."""
-    conversation_id, log, place = "", UndoableLog(), 0
+    conversation_id, log, place = "", _Log(), 0
     for _, value in RecordedFile(file.path).values():
-        conversation_id = conversation_id or _session_id(value)
+        conversation_id = conversation_id or id_in(value, "sessionId")
         if _is_session(value):
             continue
         lists = _lists(value)
         messages = [told for _, told in _told(value, lists) if _is_message(told)]
-        writings = [Writing(place + number, _message_id(told)) for number, told in enumerate(messages)]
+        writings = [_Writing(place + number, _message_id(told)) for number, told in enumerate(messages)]
         place += len(messages)
         if lists:
             log.state([(writing, to_json(told)) for writing, told in zip(writings, messages, strict=True)])
         elif writings:
             log.write(writings[0])
-        elif target := text_in(value, "$rewindTo") if isinstance(value, dict) else None:
+        elif target := text_in(value, "$rewindTo"):
             log.go_back(target)
     return conversation_id or file.name, log
 
 
 def _lists(value: object) -> list[str]:
     """The lists of messages that a change states anew."""
-    changed = object_in(value, "$set") if isinstance(value, dict) and not _is_message(value) else {}
-    return [key for key in _LISTS if isinstance(changed.get(key), list) and changed[key]]
+    changed = {} if _is_message(value) else object_in(value, "$set")
+    return [key for key in _LISTS if list_in(changed, key)]
 
 
 def _told(value: Any, lists: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -206,13 +206,8 @@ def _told(value: Any, lists: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _session(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
-    conversation_id, title = _session_id(session.header) or file.name, _title(session.header)
-    yield RecordedItem(conversation_id, Event("session", session.header), title)
-    for element in session.elements:
-        with file.record(element.line, element.place):
-            is_told = element.key in _LISTS
-            item = _item(element.value, conversation_id) if is_told else Event(element.key, element.value)
-            yield RecordedItem(conversation_id, item, title)
+    name, title = id_in(session.header, "sessionId") or file.name, _title(session.header)
+    yield from session.items(file, name, dict.fromkeys(_LISTS, _item), title)
 
 
 def _item(record: object, session_id: str) -> Message | Event:
@@ -220,17 +215,11 @@ def _item(record: object, session_id: str) -> Message | Event:
     speaker = _speaker(record)
     if speaker is None:
         return Event(_kind(record), record)
-    parts = tuple(_parts(record))
+    parts = list(_parts(record))
     words = (part.text for part in parts if part.text and part.part_type == "text")
-    return Message(
-        message_id=_message_id(record),
-        role=_ROLES.get(speaker, "system"),
-        content="\n".join([*words, *map(well_formed, _results(record))]),
-        session_id=session_id,
-        created_at=recorded_instant(record, ("timestamp", "ts")),
-        parts=parts,
-        envelope={"native": record, "slots": {}},
-    )
+    told = "\n".join([*words, *map(well_formed, _results(record))])
+    said = undivided(record, _ROLES.get(speaker, "system"), parts, told)
+    return said.message(_message_id(record), session_id, recorded_instant(record, "timestamp", "ts"))
 
 
 def _speaker(record: Mapping[str, Any]) -> str | None:
@@ -263,13 +252,8 @@ def _part(block: object) -> Part:
 def _call(call: object, output_key: str) -> Part:
     """A call, its result, or both."""
     held = call if isinstance(call, dict) else {}
-    return Part(
-        "tool",
-        tool_call_id=text_in(held, "id"),
-        tool_name=text_in(held, "name"),
-        tool_input=json_in(held, "args"),
-        tool_output=json_in(held, output_key),
-    )
+    given, output = json_in(held, "args"), json_in(held, output_key)
+    return Part("tool", None, text_in(held, "id"), text_in(held, "name"), given, output)
 
 
 def _results(record: Mapping[str, Any]) -> Iterator[str]:
@@ -279,9 +263,7 @@ def _results(record: Mapping[str, Any]) -> Iterator[str]:
         *(block for block in _blocks(record) if isinstance(block, dict) and "functionResponse" in block),
     ]
     for entry in (entry for result in results for entry in listed(result)):
-        response = entry.get("functionResponse") if isinstance(entry, dict) else None
-        told = response.get("response") if isinstance(response, dict) else entry
-        if words := plain_text({"content": told}):
+        if words := plain_text({"content": response_in(entry)}):
             yield words
 
 
@@ -294,10 +276,10 @@ def _blocks(record: Mapping[str, Any]) -> list[Any]:
 
 
 def _thought(thought: object) -> str | None:
-    if not isinstance(thought, dict):
-        return well_formed(thought) if isinstance(thought, str) else None
+    if isinstance(thought, str):
+        return well_formed(thought)
     texts = (text_in(thought, key) for key in ("subject", "description", "text"))
-    return "\n".join(text for text in texts if text) or None
+    return "\n".join(filter(None, texts)) or None
 
 
 def _is_message(value: object) -> bool:
@@ -306,17 +288,13 @@ def _is_message(value: object) -> bool:
 
 def _message_id(value: Any) -> str:
     """The recorded id of a message; empty for anything else."""
-    return native_id(value.get("id")) if _is_message(value) else ""
-
-
-def _session_id(value: object) -> str:
-    return native_id(value.get("sessionId")) if isinstance(value, dict) else ""
+    return id_in(value, "id") if _is_message(value) else ""
 
 
 def _title(value: object) -> str | None:
     """What the session is about, as its header or a change to that says."""
     changed = value.get("$set", value) if isinstance(value, dict) and _speaker(value) is None else None
-    return (text_in(changed, "summary") if isinstance(changed, dict) else None) or None
+    return text_in(changed, "summary") or None
 
 
 def _kind(record: Mapping[str, Any]) -> str:
@@ -330,24 +308,24 @@ def _is_session(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     lists = [value[key] for key in _LISTS if isinstance(value.get(key), list)]
-    has_header = "sessionId" in value and "projectHash" in value
-    return bool(lists) and (has_header or any(_is_told(native) for told in lists for native in told[:3]))
+    return bool(lists) and (_has_header(value) or any(_is_told(native) for told in lists for native in told[:3]))
 
 
-def _is_record(value: object) -> bool:
+def _is_record(value: Any) -> bool:
     """Say whether this is a header or a message of JSONL, or of a saved history."""
-    if not isinstance(value, dict):
-        return False
-    is_header = "sessionId" in value and "projectHash" in value
-    return is_header or (_is_told(value) and (value.get("type") == "gemini" or "parts" in value))
+    return _has_header(value) or (_is_told(value) and (kind(value) == "gemini" or "parts" in value))
 
 
-def _is_told(native: object) -> bool:
+def _has_header(value: object) -> bool:
+    return isinstance(value, dict) and "sessionId" in value and "projectHash" in value
+
+
+def _is_told(native: Any) -> bool:
     """Say whether this is a message: none of other formats has both such a speaker and its words beside it."""
     if not isinstance(native, dict):
         return False
+    parts = native.get("parts")
     if "role" not in native:
         return native.get("type") in tuple(_ROLES) and ("content" in native or "parts" in native)
-    parts = native.get("parts")
     is_history = isinstance(parts, list) and all(isinstance(part, dict) and "type" not in part for part in parts)
     return native["role"] in ("user", "model", "gemini") and is_history

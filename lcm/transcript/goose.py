@@ -9,20 +9,17 @@ What only the agent saw (`userVisible` false: the context of a turn, the summary
 event.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
 from lcm.transcript.database import columns, has_tables, is_database, parsed, snapshot
-from lcm.transcript.fields import as_object, listed, object_in, text_in
-from lcm.transcript.identity import native_id, recorded_instant
-from lcm.transcript.parts import decompose
-from lcm.transcript.plain_text import block_type
-from lcm.transcript.reader import RecordedItem
+from lcm.transcript.fields import as_object, id_in, listed, native_id, object_in, recorded_instant, text_in
+from lcm.transcript.parts import block_type, decompose
+from lcm.transcript.reader import RecordedItem, sessions
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import sessions
 
 _CALLS = ("toolRequest", "frontendToolRequest")
 _OWN_TYPES = frozenset({*_CALLS, "toolResponse", "toolConfirmationRequest", "actionRequired", "systemNotification"})
@@ -42,27 +39,22 @@ class GooseReader:
         if is_database(file):
             columns = "session_id role content_json created_timestamp"
             return has_tables(file, sessions="id working_dir", messages=columns)
-        first = [value for value in _first(file) if isinstance(value, dict)]
-        return any(map(_is_export, first)) or (
-            any(map(_is_message, first)) and any(_is_header(value) or _has_own_part(value) for value in first)
-        )
+        is_marked = any(_is_header(value) or _has_own_part(value) for value in file.heads)
+        return any(map(_is_export, file.heads)) or (is_marked and any(map(_is_message, file.heads)))
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         if is_database(file):
             yield from _stored(file)
-        elif any(map(_is_export, _first(file))):
-            yield from _exported(file)
+        elif any(map(_is_export, file.heads)):
+            for session in sessions(file):
+                title = text_in(session.header, "name", "description") or None
+                yield from session.items(file, id_in(session.header, "id") or file.name, {"conversation": _item}, title)
         else:
             title = None
             for line, record in file.values():
                 with file.record(line):
-                    as_object(record)
                     title = text_in(record, "name", "description") or title if _is_header(record) else title
                     yield RecordedItem(file.name, _item(record, file.name), title)
-
-
-def _first(file: RecordedFile) -> list[Any]:
-    return listed(file.first)
 
 
 def _is_header(value: Any) -> bool:
@@ -74,25 +66,13 @@ def _is_message(value: Any) -> bool:
     return is_said and isinstance(value.get("created"), int) and isinstance(value.get("content"), list)
 
 
-def _has_own_part(value: Mapping[str, Any]) -> bool:
+def _has_own_part(value: Any) -> bool:
     return _is_message(value) and any(block_type(part) in _OWN_TYPES for part in value["content"])
 
 
 def _is_export(value: Any) -> bool:
     said = value.get("conversation") if _is_header(value) else None
     return isinstance(said, list) and all(map(_is_message, said[:1]))
-
-
-def _exported(file: RecordedFile) -> Iterator[RecordedItem]:
-    for session in sessions(file):
-        session_id = native_id(session.header.get("id")) or file.name
-        title = text_in(session.header, "name", "description") or None
-        yield RecordedItem(session_id, Event("session", session.header), title)
-        for element in session.elements:
-            with file.record(element.line, element.place):
-                is_said = element.key == "conversation"
-                item = _item(as_object(element.value), session_id) if is_said else Event(element.key, element.value)
-                yield RecordedItem(session_id, item, title)
 
 
 def _stored(file: RecordedFile) -> Iterator[RecordedItem]:
@@ -110,18 +90,17 @@ def _stored(file: RecordedFile) -> Iterator[RecordedItem]:
             for row in rows:
                 file.bytes_read += len(row["content_json"] or "")
                 with file.record(row["id"], f"session {session_id}: "):
-                    yield RecordedItem(name, _item(_record(columns(row)), name), title)
+                    record = {
+                        _JSON_COLUMNS.get(key, key): parsed(value)
+                        if key in _JSON_COLUMNS and value is not None
+                        else value
+                        for key, value in columns(row).items()
+                    }
+                    yield RecordedItem(name, _item(record, name), title)
 
 
-def _record(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as a message."""
-    return {
-        _JSON_COLUMNS.get(key, key): parsed(value) if key in _JSON_COLUMNS and value is not None else value
-        for key, value in row.items()
-    }
-
-
-def _item(record: dict[str, Any], session_id: str) -> Message | Event:
+def _item(value: object, session_id: str) -> Message | Event:
+    record = as_object(value)
     if "role" not in record:
         return Event("session" if _is_header(record) else "unknown", record)
     if object_in(record, "metadata").get("userVisible") is False:
@@ -130,36 +109,31 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
     if role not in ("user", "assistant") or not isinstance(content, list):
         raise TranscriptError("a message needs a `role`, user or assistant, and a list under `content`")
     said = decompose({"role": role, "content": [_known(part) for part in content]})
-    return Message(
-        message_id=native_id(record.get("message_id")) or native_id(record.get("id")),
-        role=said.role,
-        content=said.content,
-        session_id=session_id,
-        created_at=recorded_instant(record, ("created", "created_timestamp")),
-        parts=said.parts,
-        envelope={"native": record, "slots": {}},
-    )
+    said = said._replace(envelope={"native": record, "slots": {}})
+    instant = recorded_instant(record, "created", "created_timestamp")
+    return said.message(id_in(record, "message_id", "id"), session_id, instant)
 
 
 def _known(part: Any) -> Any:
     """A part in the notation that every reader's parts are taken from; what has no words of its own stays as it is."""
     named = block_type(part)
     if named in _CALLS:
-        called = _outcome(part.get("toolCall"))
-        call = called if isinstance(called, dict) else {}
-        return {"type": "toolCall", "id": part.get("id"), "name": call.get("name"), "arguments": call.get("arguments")}
+        call = _outcome(part.get("toolCall"))
+        name, given = (call.get("name"), call.get("arguments")) if isinstance(call, dict) else (None, None)
+        return {"type": "toolCall", "id": part.get("id"), "name": name, "arguments": given}
     if named == "toolResponse":
         result = _outcome(part.get("toolResult"))
-        held = result.get("content") if isinstance(result, dict) else result
+        held = listed(result.get("content") if isinstance(result, dict) else result)
         is_error = object_in(part, "toolResult").get("status") == "error"
         is_error = is_error or (isinstance(result, dict) and result.get("isError") is True)
-        blocks = [_shown(block) for block in _for_agent(listed(held))]
+        # The user may have been shown the same in other words.
+        for_agent = [block for block in held if "assistant" in _audience(block)] or held
+        blocks = list(map(_shown, for_agent))
         return {"type": "tool_result", "tool_use_id": part.get("id"), "content": blocks, "is_error": is_error}
     if named == "redactedThinking":
         return {**part, "type": "redacted_thinking"}
-    if isinstance(part, dict) and isinstance(part.get("msg"), str):
-        return {"type": "text", "text": part["msg"]}
-    return part
+    text = text_in(part, "msg")
+    return part if text is None else {"type": "text", "text": text}
 
 
 def _outcome(held: Any) -> Any:
@@ -169,19 +143,12 @@ def _outcome(held: Any) -> Any:
     return held["value"] if "value" in held else held.get("error")
 
 
-def _for_agent(blocks: list[Any]) -> list[Any]:
-    """The blocks of a result without those that only the user was shown, who has the same in other words."""
-    shown = [block for block in blocks if "assistant" in _audience(block)]
-    return shown or blocks
-
-
 def _audience(block: Any) -> list[Any]:
-    annotations = object_in(block, "annotations") if isinstance(block, dict) else {}
-    return listed(annotations.get("audience")) or ["assistant"]
+    return listed(object_in(block, "annotations").get("audience")) or ["assistant"]
 
 
 def _shown(block: Any) -> Any:
-    if isinstance(block, str):
-        return {"type": "text", "text": block}
-    text = object_in(block, "resource").get("text") if block_type(block) == "resource" else None
+    text = block if isinstance(block, str) else None
+    if block_type(block) == "resource":
+        text = object_in(block, "resource").get("text")
     return {"type": "text", "text": text} if isinstance(text, str) else block

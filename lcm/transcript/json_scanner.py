@@ -70,8 +70,7 @@ def members(chunks: Iterator[str]) -> Iterator[Member]:
     scanner = _Scanner(chunks)
     match scanner.peek():
         case "[":
-            for line, value, problem in scanner.elements():
-                yield Member(line, None, value, True, problem)
+            yield from _elements(scanner, None)
         case "{":
             yield from _members_of_object(scanner)
         case _:
@@ -80,27 +79,33 @@ def members(chunks: Iterator[str]) -> Iterator[Member]:
         raise JsonError("not JSON: more text after the end")
 
 
+def _elements(scanner: "_Scanner", key: str | None) -> Iterator[Member]:
+    """The values of an array: of the document itself, or of one under a key of it."""
+    scanner.expect("[")
+    is_done = scanner.skips("]")
+    while not is_done:
+        scanner.peek()
+        line = scanner.line
+        value, problem = scanner.value_or_problem()
+        yield Member(line, key, value, True, problem)
+        is_done = scanner.expect(",]") == "]"
+
+
 def _members_of_object(scanner: "_Scanner") -> Iterator[Member]:
     scanner.expect("{")
-    if scanner.peek() == "}":
-        scanner.expect("}")
-        return
-    while True:
+    is_done = scanner.skips("}")
+    while not is_done:
         line = scanner.line
         key = scanner.value() if scanner.peek() == '"' else scanner.expect('"')
         scanner.expect(":")
         if scanner.peek() == "[":
-            is_empty = True
-            for line_of_element, value, problem in scanner.elements():
-                is_empty = False
-                yield Member(line_of_element, key, value, True, problem)
-            if is_empty:
-                yield Member(line, key, [], False)
+            held = _elements(scanner, key)
+            yield next(held, Member(line, key, [], False))
+            yield from held
         else:
             value, problem = scanner.value_or_problem()
             yield Member(line, key, value, False, problem)
-        if scanner.expect(",}") == "}":
-            return
+        is_done = scanner.expect(",}") == "}"
         scanner.peek()
 
 
@@ -135,18 +140,9 @@ class _Scanner:
         self._at += 1
         return found
 
-    def elements(self) -> Iterator[tuple[int, Any, str]]:
-        """The values of an array, each with its line and with why it was passed over."""
-        self.expect("[")
-        if self.peek() == "]":
-            self.expect("]")
-            return
-        while True:
-            self.peek()
-            line = self.line
-            yield line, *self.value_or_problem()
-            if self.expect(",]") == "]":
-                return
+    def skips(self, character: str) -> bool:
+        """Take the character if it is the next; whether it was."""
+        return self.peek() == character and bool(self.expect(character))
 
     def value_or_problem(self) -> tuple[Any, str]:
         """Take one whole value; one that is too long is passed over, and told."""

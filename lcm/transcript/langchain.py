@@ -9,24 +9,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import cycle
 from typing import Any, NamedTuple
 
 from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Event, Message
-from lcm.transcript.fields import as_object, kind, object_in, text_in
-from lcm.transcript.identity import digest, native_id, said_at, said_beside
-from lcm.transcript.parts import decompose, enclosed
+from lcm.transcript.fields import as_object, digest, id_in, kind, object_in, said_at, said_beside, text_in
+from lcm.transcript.parts import decompose
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 
 _ROLES = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "function": "tool",
-    "chat": "assistant",
-}
+    "human": "user", "ai": "assistant", "chat": "assistant", "system": "system", "tool": "tool", "function": "tool",
+}  # fmt: skip
 _PATHS = (("messages",), ("values", "messages"), ("checkpoint", "channel_values", "messages"))
 """Where a state keeps its messages."""
 
@@ -45,19 +40,16 @@ class LangChainReader:
     name = "langchain"
 
     def detects(self, file: RecordedFile) -> bool:
-        values = [file.first] if isinstance(file.first, dict) else file.first
-        return any(_is_message(value) or any(map(_is_message, _messages(value)[1][:3])) for value in values)
+        return any(_is_message(value) or any(map(_is_message, _messages(value)[1][:3])) for value in file.heads)
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         threads = _threads(file)
-        places: Counter[str] = Counter()
         for line, value in file.values():
             with file.record(line):
                 record = as_object(value)
                 if path := _messages(record)[0]:
-                    named = _thread(record) or file.name
-                    yield from threads[named].state(places[named], record, path, file, line)
-                    places[named] += 1
+                    named = _configured(record, "thread_id") or file.name
+                    yield from threads[named].state(record, path, file, line)
                 else:
                     yield RecordedItem(file.name, _item(record, file.name))
 
@@ -90,8 +82,8 @@ class _Thread:
     conversation_id: str
     states: list[_State] = field(default_factory=list)
     """In the order of the file."""
-    _ranks: list[int] = field(default_factory=list)
-    """Of each state, oldest first."""
+    _in_file: Iterator[tuple[int, _State]] = field(default_factory=lambda: iter(()))
+    """The states with their ranks, the oldest's 0, in the order of the file, again and again."""
     _told: dict[tuple[int, int], _Told] = field(default_factory=dict)
     _newest: dict[str, int] = field(default_factory=dict)
     """The rank of the newest state that holds any message, by graph."""
@@ -106,14 +98,13 @@ class _Thread:
         instants = {place: instant for place in places if (instant := self.states[place].instant) is not None}
         if len(instants) == len(places):
             places.sort(key=instants.__getitem__)
-        self._ranks = [0] * len(places)
-        for rank, place in enumerate(places):
-            self._ranks[place] = rank
+        ranks = {place: rank for rank, place in enumerate(places)}
+        self._in_file = cycle([(ranks[place], state) for place, state in enumerate(self.states)])
         self._newest = {self.states[place].graph: rank for rank, place in enumerate(places) if self.states[place].many}
 
-    def survey(self, place: int, messages: list[Any]) -> None:
-        """Take in which messages a state holds; all states were ranked before."""
-        rank, state = self._ranks[place], self.states[place]
+    def survey(self, messages: list[Any]) -> None:
+        """Take in which messages the next state of the file holds; all states were ranked before."""
+        rank, state = next(self._in_file)
         is_newest = rank == self._newest.get(state.graph)
         for key in _keys(messages):
             known = self._told.get(key, _Told(rank, None, False))
@@ -121,10 +112,11 @@ class _Thread:
             self._told[key] = _Told(max(known.newest, rank), earliest, known.is_kept or is_newest)
 
     def state(
-        self, place: int, record: dict[str, Any], path: tuple[str, ...], file: RecordedFile, line: int
+        self, record: dict[str, Any], path: tuple[str, ...], file: RecordedFile, line: int
     ) -> Iterator[RecordedItem]:
+        """The next state of the file; all were surveyed before."""
         yield RecordedItem(self.conversation_id, Event("state", _without(record, path)))
-        rank, messages = self._ranks[place], _messages(record)[1]
+        (rank, _), messages = next(self._in_file), _messages(record)[1]
         for number, (native, key) in enumerate(zip(messages, _keys(messages), strict=True), start=1):
             with file.record(line, f"messages {number}: "):
                 item, suffix, told = _item(as_object(native), self.conversation_id), "", self._told[key]
@@ -141,17 +133,14 @@ class _Thread:
 def _threads(file: RecordedFile) -> dict[str, _Thread]:
     threads: dict[str, _Thread] = {}
     for record, messages in _states(file):
-        named = _thread(record) or file.name
+        named = _configured(record, "thread_id") or file.name
         instant = said_beside({"state": record, **record}, "state", "checkpoint")
         state = _State(instant, len(messages), _configured(record, "checkpoint_ns"))
         threads.setdefault(named, _Thread(named)).states.append(state)
     for thread in threads.values():
         thread.rank()
-    places: Counter[str] = Counter()
     for record, messages in _states(file):
-        named = _thread(record) or file.name
-        threads[named].survey(places[named], messages)
-        places[named] += 1
+        threads[_configured(record, "thread_id") or file.name].survey(messages)
     return threads
 
 
@@ -178,15 +167,13 @@ def _key(native: object) -> int:
     if not isinstance(native, dict):
         return digest(to_json(native))
     _, key = _body(native)
-    return digest(native_id((native[key] if key else native).get("id")) or to_json(native))
+    return digest(id_in(native[key] if key else native, "id") or to_json(native))
 
 
 def _messages(record: object) -> tuple[tuple[str, ...], list[Any]]:
     """Where a state keeps its messages, and these; nothing of what is no state."""
     for path in _PATHS:
-        held = record
-        for key in path:
-            held = held.get(key) if isinstance(held, dict) else None
+        held = object_in(record, *path[:-1]).get(path[-1])
         if isinstance(held, list):
             return path, held
     return (), []
@@ -197,14 +184,9 @@ def _without(record: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]
     return {**record, key: _without(record[key], tuple(rest)) if rest else None}
 
 
-def _thread(state: Mapping[str, Any]) -> str:
-    return _configured(state, "thread_id")
-
-
 def _configured(state: Mapping[str, Any], key: str) -> str:
-    configurable = object_in(object_in(state, "config"), "configurable")
-    holders = (state, configurable, object_in(state, "checkpoint"), object_in(state, "metadata"))
-    return next(filter(None, (native_id(holder.get(key)) for holder in holders)), "")
+    paths = ((), ("config", "configurable"), ("checkpoint",), ("metadata",))
+    return next(filter(None, (id_in(object_in(state, *path), key) for path in paths)), "")
 
 
 def _body(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -223,15 +205,11 @@ def _item(record: dict[str, Any], session_id: str) -> Message | Event:
     if named not in _ROLES or "content" not in native:
         return Event(named or "unknown", record)
     said = decompose(native, text_in(native, "role") or _ROLES[named])
-    return Message(
-        message_id=native_id(native.get("id")),
-        role=said.role,
-        content=said.content,
-        session_id=session_id,
-        created_at=said_at(native) or said_beside(native, "additional_kwargs", "response_metadata"),
-        author=text_in(native, "name") if said.role != "tool" else None,
-        parts=said.parts,
-        envelope=enclosed(said.envelope, record, key) if key else said.envelope,
+    if key:
+        said = said.within(record, key)
+    instant = said_at(native) or said_beside(native, "additional_kwargs", "response_metadata")
+    return said.message(
+        id_in(native, "id"), session_id, instant, text_in(native, "name") if said.role != "tool" else None
     )
 
 

@@ -3,12 +3,17 @@
 A message stays whole in the store. Interception only notes where its large texts stand (`Message.files`) and lets
 `Message.content` name them; `file_text` cuts a text out of the part that holds it, and `compacted` gives the message
 with the references among its parts, as lossless-claw 0.6.3 would have stored it.
+
+A user writes a file out in a message as `<file name="..." mime="...">body</file>`.
+
+Source: lossless-claw 0.6.3.
 """
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lcm.encoding import to_json, well_formed
@@ -16,10 +21,119 @@ from lcm.errors import StoreError
 from lcm.javascript import trim
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import LargeFile, Message, Part
-from lcm.transcript.file_blocks import file_blocks
-from lcm.transcript.file_references import TOOL_RESULT_NAME, file_reference, tool_output_reference
-from lcm.transcript.parts import decompose, rebuild
-from lcm.transcript.plain_text import RESULT_TYPES, block_type, plain_text
+from lcm.transcript.parts import RESULT_TYPES, block_type, decompose, plain_text, rebuild
+
+_OPENING = re.compile(r"<file\b([^>]*)>", re.ASCII | re.IGNORECASE)
+_CLOSING = re.compile(r"</file>", re.ASCII | re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([A-Za-z_:][A-Za-z0-9_:.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_EXTENSION = re.compile(r"[a-z0-9]{1,10}")
+
+MIME_EXTENSIONS: dict[str, str] = {
+    **dict.fromkeys(("application/json", "application/x-ndjson"), "json"),
+    **dict.fromkeys(("application/xml", "text/xml"), "xml"),
+    **dict.fromkeys(("application/yaml", "application/x-yaml"), "yaml"),
+    **dict.fromkeys(("application/csv", "text/csv"), "csv"),
+    "text/tab-separated-values": "tsv",
+    "text/markdown": "md",
+    "text/plain": "txt",
+    "application/javascript": "js",
+    **dict.fromkeys(("application/typescript", "text/x-typescript"), "ts"),
+    **dict.fromkeys(("application/x-python-code", "text/x-python", "text/x-script.python"), "py"),
+    **dict.fromkeys(("application/x-rust", "text/x-rust"), "rs"),
+    **dict.fromkeys(("application/x-sh", "text/x-shellscript"), "sh"),
+    "text/x-c": "c",
+    "text/x-c++": "cpp",
+    "text/x-go": "go",
+    "text/x-java": "java",
+}
+"""What a file of that type is usually called."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileBlock:
+    """A file that is quoted in a message's text; `text[start:stop]` is the block with its tags."""
+
+    start: int
+    stop: int
+    attributes: Mapping[str, str]
+    """Keys in lower case, the last value of each; empty values are left out."""
+    body: str
+
+    @property
+    def name(self) -> str | None:
+        return self.attributes.get("name")
+
+    @property
+    def mime_type(self) -> str | None:
+        return self.attributes.get("mime")
+
+
+def file_blocks(text: str) -> list[FileBlock]:
+    """Find the files of a text, in order; the first closing tag ends each, so none stands within another."""
+    found, at = [], 0
+    while (opening := _OPENING.search(text, at)) and (closing := _CLOSING.search(text, opening.end())):
+        body = text[opening.end() : closing.start()]
+        named = ((name.lower(), trim("".join(values))) for name, *values in _ATTRIBUTE.findall(opening[1]))
+        given = {name: value for name, value in named if value}
+        found.append(FileBlock(opening.start(), closing.end(), given, body))
+        at = closing.end()
+    return found
+
+
+def extension(name: str | None, mime_type: str | None) -> str:
+    """The ending of a file, in lower case without its dot: of its name, else by its type, else `txt`."""
+    return name_extension(name) or mime_extension(mime_type) or "txt"
+
+
+def name_extension(name: str | None) -> str | None:
+    """One to ten letters and digits behind the last dot; a name that begins with its only dot has no ending."""
+    stem, _, ending = re.split(r"[\\/]", trim(name or ""))[-1].rpartition(".")
+    return ending.lower() if stem and _EXTENSION.fullmatch(ending.lower()) else None
+
+
+def mime_extension(mime_type: str | None) -> str | None:
+    return MIME_EXTENSIONS.get(trim((mime_type or "").partition(";")[0]).lower())
+
+
+TOOL_RESULT_NAME = "tool-result"
+"""Of a result whose tool is not named."""
+UNKNOWN = "unknown"
+"""Stands for what a file or a tool is not told."""
+
+_FILE_ID = re.compile(r"\bfile_[a-f0-9]{16}\b", re.ASCII | re.IGNORECASE)
+
+
+def file_ids_in(text: str) -> list[str]:
+    """Find the file ids that a text names: lower-cased, each once, in order."""
+    return list(dict.fromkeys(found.lower() for found in _FILE_ID.findall(text)))
+
+
+def file_reference(file: LargeFile) -> str:
+    """What stands for a `<file>` block."""
+    name, mime_type = trim(file.name or "") or UNKNOWN, trim(file.mime_type or "") or UNKNOWN
+    head = f"[LCM File: {file.file_id} | {name} | {mime_type} | {file.byte_size:,} bytes]"
+    return f"{head}\n\n{_explored(file)}"
+
+
+def tool_output_reference(file: LargeFile, tool_name: str) -> str:
+    """What stands for the result of a tool."""
+    whole = "Use lcm_describe with the file id to inspect the full output."
+    return f"{_tool_output(file, tool_name)}\n\n{_explored(file)}\n\n{whole}"
+
+
+def shortened_result(file: LargeFile, tool_name: str) -> str:
+    """What stands for the result of a tool that is shown whole elsewhere."""
+    whole = 'Call lcm_describe(id="<file_id above>", expandFile=true) to fetch the full output content from disk.'
+    return f"{_tool_output(file, tool_name)}\n\n{_explored(file)}\n\n{whole}"
+
+
+def _tool_output(file: LargeFile, tool_name: str) -> str:
+    return f"[LCM Tool Output: {file.file_id} | tool={trim(tool_name) or UNKNOWN} | {file.byte_size:,} bytes]"
+
+
+def _explored(file: LargeFile) -> str:
+    return f"Exploration Summary:\n{trim(file.exploration_summary) or '(no summary available)'}"
+
 
 Explore = Callable[[str, str | None, str | None], str]
 """A text, its name and its mime type to what stands for it in a context."""
@@ -61,7 +175,7 @@ def intercepted(
     counts = token_estimator.count([text.text for text in found])
     files = tuple(
         LargeFile(
-            file_id=_file_id(message.message_id, text.ordinal, text.position),
+            file_id=_file_id([message.message_id, text.ordinal, text.position]),
             ordinal=text.ordinal,
             position=text.position,
             name=text.name,
@@ -103,7 +217,8 @@ def compacted(message: Message) -> Message:
         if part.metadata.get("slot") == "content"
     ]
     native = rebuild(message)
-    native["content"] = _one_text(blocks) if message.role == "user" else blocks
+    is_text = all(isinstance(block, str) or block_type(block) in ("text", "input_text") for block in blocks)
+    native["content"] = plain_text({"content": blocks}) if message.role == "user" and is_text else blocks
     said = decompose(native, None if isinstance(native.get("role"), str) else message.role)
     envelope = {**message.envelope, **said.envelope}
     return replace(message, content=said.content, parts=said.parts, envelope=envelope)
@@ -135,13 +250,12 @@ def _user_text(block: object) -> str:
     return plain_text({"content": block if isinstance(block, str) else [block]}) if is_text else ""
 
 
-def _result_text(block: object) -> str | None:
+def _result_text(block: Any) -> str | None:
     if isinstance(block, str):
         return block
     if block_type(block) == "text":
-        text = block["text"] if isinstance(block, dict) and "text" in block else None
-        return text if isinstance(text, str) else None
-    if block_type(block) not in RESULT_TYPES or not isinstance(block, dict):
+        return block["text"] if isinstance(block.get("text"), str) else None
+    if block_type(block) not in RESULT_TYPES:
         return None
     value = next((block[key] for key in ("output", "content") if block.get(key) is not None), block)
     return plain_text({"content": value}) or None
@@ -191,14 +305,6 @@ def _compacted_result(message: Message, part: Part, block: Any, file: LargeFile)
     return shortened
 
 
-def _one_text(blocks: list[Any]) -> Any:
-    """What a user says as one string, where nothing but words is said."""
-    if all(isinstance(block, str) or block_type(block) in ("text", "input_text") for block in blocks):
-        return plain_text({"content": blocks})
-    return blocks
-
-
-def _file_id(message_id: str, ordinal: int, position: int) -> str:
+def _file_id(place: list[Any]) -> str:
     """Follows from the place, so that hearing a message again names its files the same."""
-    seed = to_json([message_id, ordinal, position])
-    return f"file_{hashlib.sha256(seed.encode()).hexdigest()[:16]}"
+    return f"file_{hashlib.sha256(to_json(place).encode()).hexdigest()[:16]}"

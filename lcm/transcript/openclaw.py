@@ -6,15 +6,24 @@ compactions, types unknown to us) are kept as events.
 Entries form a tree by `parentId`: whoever goes back and says something else leaves a branch behind. The live branch is
 the path from the last entry to the root; an entry of type `leaf` goes back without saying anything.
 
-Of one session there may be older states, in archives of the database or in files (`session_states`): what an older
-one alone holds is a conversation of its own, as an abandoned branch is.
+Of one session there may be older states, in archives of the database or in files: what an older one alone holds is a
+conversation of its own, as an abandoned branch is.
+
+The database, since 2026.8, holds in `transcript_events` the records of each session, large ones packed by zstd;
+`session_windows` tells which session follows which. What was deleted, reset or long unused lies whole in an archive of
+the same database, or in a file that it names.
 """
 
+import io
+import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from typing import Any, Literal
+from functools import partial
+from itertools import count, groupby, pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +31,33 @@ import numpy.typing as npt
 from lcm.checks import check_choice
 from lcm.encoding import to_json, well_formed
 from lcm.errors import TranscriptError
+from lcm.given import opened, opened_bytes
 from lcm.records.conversation import Event, Message
-from lcm.transcript.agent_database import Records, is_agent_database, stored_sessions
 from lcm.transcript.branches import Stretches
-from lcm.transcript.database import columns, is_database, snapshot
-from lcm.transcript.fields import as_object, kind, listed, object_in, text_in
-from lcm.transcript.identity import Digests, digest, native_id, recorded_instant
-from lcm.transcript.parts import decompose, enclosed
+from lcm.transcript.database import column_names, columns, has_tables, is_database, parsed, snapshot
+from lcm.transcript.fields import (
+    Digests,
+    as_object,
+    digest,
+    id_in,
+    kind,
+    native_id,
+    object_in,
+    recorded_instant,
+    text_in,
+)  # fmt: skip
+from lcm.transcript.parts import decompose
 from lcm.transcript.reader import RecordedItem
-from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.recorded_file import MAX_LINE_BYTES, RecordedFile, files_within
 
 Branches = Literal["apart", "in_file_order"]
+
+Records = Callable[[RecordedFile], Iterator[tuple[int, Any]]]
+"""Gives the records of a session with their lines, from the first; what cannot be read is put aside by the file."""
+
+DATABASES = (".sqlite", ".sqlite3", ".db")
+"""How the name of an agent's database may end."""
+_ARCHIVES = ("session_transcript_cold_archives", "session_transcript_archives")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +81,19 @@ class OpenClawReader:
         if is_database(file):
             return is_agent_database(file)
         first = file.first if isinstance(file.first, list) else []
-        has_other_header = any(isinstance(value, dict) and value.get("type") == "session_start" for value in first)
+        has_other_header = any(kind(value) == "session_start" for value in first)
         is_begun = bool(first) and all(
-            _is_header(value) and {"version", "id", "cwd"} <= value.keys() for value in first
+            _is_header(value) and value.keys() >= {"version", "id", "cwd"} for value in first
         )
         return (any(map(_is_entry, first)) and not has_other_header) or is_begun
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         if not is_database(file):
             session_id = session_of(file) or file.name
-            held = Digests()
-            for path in file.newer:
-                for record in records_of(RecordedFile(path), session_id):
-                    held.add(identity(record))
-            yield from self._state(file, RecordedFile.values, session_id, held if file.newer else None)
+            newer = (record for path in file.newer for record in records_of(RecordedFile(path), session_id))
+            yield from self._state(
+                file, RecordedFile.values, session_id, taken_in(newer, Digests()) if file.newer else None
+            )
             return
         with snapshot(file) as connection:
             for session in stored_sessions(connection):
@@ -80,8 +104,8 @@ class OpenClawReader:
                 held = Digests()
                 for number, records in enumerate(session.states):
                     yield from self._state(file, records, session.session_id, held if number else None)
-                    for _, record in records(RecordedFile(file.path)) if number + 1 < len(session.states) else ():
-                        held.add(identity(record))
+                    if number + 1 < len(session.states):
+                        taken_in((record for _, record in records(RecordedFile(file.path))), held)
 
     def _state(
         self, file: RecordedFile, records: Records, session_id: str, held: Digests | None
@@ -91,19 +115,15 @@ class OpenClawReader:
         Args:
             held: what newer states hold; None = it is the newest.
         """
-        again = RecordedFile(file.path)
-        if held is None:
-            conversation_id, has_branches = session_id, self.branches == "apart"
-        else:
-            new = (record for _, record in records(again) if is_message(record) and not held.has(identity(record)))
-            first = next(new, None)
+        entries = (value for _, value in records(RecordedFile(file.path)))
+        conversation_id, has_headers, branches = session_id, held is None and not is_database(file), Stretches(())
+        if held is not None:
+            first = next((one for one in entries if is_message(one) and not held.has(identity(one))), None)
             if first is None:
                 return
-            conversation_id = f"{session_id}~{native_id(first.get('id')) or digest(identity(first))}"
-            has_branches = False
-        has_headers = held is None and not is_database(file)
-        entries = (value for _, value in records(again))
-        branches = Stretches(_abandoned(entries, session_id if has_headers else None) if has_branches else ())
+            conversation_id = f"{session_id}~{id_in(first, 'id') or digest(identity(first))}"
+        elif self.branches == "apart":
+            branches = Stretches(_abandoned(entries, session_id if has_headers else None))
         title: str | None = None
         place = -1
         for line, entry in records(file):
@@ -126,8 +146,7 @@ class OpenClawReader:
 
 def session_of(file: RecordedFile) -> str:
     """The id that the header names; empty where there is none."""
-    header = next(filter(_is_header, listed(file.first)), None)
-    return native_id(header.get("id")) if header else ""
+    return id_in(next(filter(_is_header, file.heads), None), "id")
 
 
 def records_of(file: RecordedFile, session_id: str | None = None) -> Iterator[Any]:
@@ -146,30 +165,34 @@ def records_of(file: RecordedFile, session_id: str | None = None) -> Iterator[An
 
 def identity(record: Any) -> str:
     """What a record is known by in another state of its session: its id, and of a message what it says."""
-    record_id = native_id(record.get("id")) if isinstance(record, dict) else ""
-    if not record_id:
-        return to_json(record)
-    native = object_in(record, "message")
-    return to_json([kind(record), record_id, native.get("role"), native.get("content")])
+    record_id, native = id_in(record, "id"), object_in(record, "message")
+    said = [kind(record), record_id, native.get("role"), native.get("content")]
+    return to_json(said if record_id else record)
+
+
+def taken_in(records: Iterable[Any], held: Digests) -> Digests:
+    """The identities of records, with those that were held before."""
+    for record in records:
+        held.add(identity(record))
+    return held
 
 
 def is_message(record: Any) -> bool:
-    return isinstance(record, dict) and record.get("type") == "message"
+    return kind(record) == "message"
 
 
 def _is_header(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("type") == "session"
+    return kind(value) == "session"
 
 
 def _begun(entry: Any) -> str:
     """The id of the session that a whole header begins; empty where the entry is none."""
-    return native_id(entry.get("id")) if _is_header(entry) and {"timestamp", "cwd"} <= entry.keys() else ""
+    return id_in(entry, "id") if _is_header(entry) and entry.keys() >= {"timestamp", "cwd"} else ""
 
 
 def _is_entry(value: Any) -> bool:
     """Say whether this is a message entry: a header alone may be any tool's."""
-    message = value.get("message") if isinstance(value, dict) and value.get("type") == "message" else None
-    is_said = isinstance(message, dict) and isinstance(message.get("role"), str)
+    is_said = is_message(value) and isinstance(object_in(value, "message").get("role"), str)
     return is_said and "timestamp" in value and ("parentId" in value or "id" not in value)
 
 
@@ -177,16 +200,9 @@ def _message(entry: dict[str, Any], session_id: str) -> Message:
     native = entry.get("message")
     if not isinstance(native, dict) or not isinstance(native.get("role"), str):
         raise TranscriptError("a message entry needs a `message` object with a `role`")
-    said = decompose(native)
-    return Message(
-        message_id=native_id(entry.get("id")),
-        role=said.role,
-        content=said.content,
-        session_id=session_id,
-        created_at=recorded_instant(entry, ("timestamp",)) or recorded_instant(native, ("timestamp",)),
-        parts=said.parts,
-        envelope=enclosed(said.envelope, entry, "message"),
-    )
+    said = decompose(native).within(entry, "message")
+    instant = recorded_instant(entry, "timestamp") or recorded_instant(native, "timestamp")
+    return said.message(id_in(entry, "id"), session_id, instant)
 
 
 def _abandoned(entries: Iterable[Any], session_id: str | None) -> list[range]:
@@ -254,3 +270,141 @@ def _places(wanted: Mapping[int, int], ids: npt.NDArray[np.uint64]) -> dict[int,
         if at < len(ids) and ids[order[at]] == digest
     }
     return {place: parent for place, parent in places.items() if parent < place - 1}
+
+
+class StoredSession(NamedTuple):
+    """One session of a database."""
+
+    session_id: str
+    window: dict[str, Any] | None
+    """Its row of `session_windows`."""
+    states: tuple[Records, ...]
+    """The newest first, then those in archives; one may hold what those before it do."""
+
+
+def is_agent_database(file: RecordedFile) -> bool:
+    """Whether the file is an agent's database."""
+    return has_tables(file, transcript_events="session_id seq event_json")
+
+
+def stored_sessions(connection: sqlite3.Connection, session_id: str | None = None) -> Iterator[StoredSession]:
+    """Give the sessions of a database that hold records, in the order in which they began.
+
+    Args:
+        session_id: the only one that is wanted; None = all.
+    """
+    windows: dict[str, dict[str, Any]] = {}
+    if column_names(connection, "session_windows"):
+        windows = {row["session_id"]: dict(row) for row in connection.execute("SELECT * FROM session_windows")}
+    states: dict[str, list[Records]] = {}
+    current = "SELECT session_id FROM transcript_events GROUP BY session_id ORDER BY min(rowid)"
+    for (found,) in connection.execute(current):
+        states[found] = [partial(_rows, connection, found)]
+    for table in filter(partial(column_names, connection), _ARCHIVES):
+        archived = f"SELECT rowid, session_id FROM {table} ORDER BY rowid DESC"  # noqa: S608  # a name of ours
+        for rowid, found in connection.execute(archived).fetchall():
+            states.setdefault(found, []).append(partial(_archived, connection, table, rowid))
+
+    def began(found: str) -> float:
+        instant = (windows.get(found) or {}).get("created_at")
+        return instant if isinstance(instant, int | float) else 0.0
+
+    for found in sorted(states, key=began):
+        if session_id in (None, found):
+            yield StoredSession(native_id(found), windows.get(found), tuple(states[found]))
+
+
+def beside_database(database: Path) -> list[Path]:
+    """The archives in files that are read along with a database."""
+    file = RecordedFile(database)
+    if database.suffix not in DATABASES or not is_agent_database(file):
+        return []
+    found: list[Path] = []
+    with snapshot(file) as connection:
+        for table in _ARCHIVES:
+            if "archive_name" in column_names(connection, table):
+                names = f"SELECT archive_name FROM {table} WHERE archive_blob IS NULL ORDER BY rowid"  # noqa: S608  # a name of ours
+                found += [path for (name,) in connection.execute(names) for path in _cold(database, name)]
+    return found
+
+
+def _rows(connection: sqlite3.Connection, session_id: str, file: RecordedFile) -> Iterator[tuple[int, Any]]:
+    """The records of `transcript_events`; a line is a row's number in the table."""
+    packed = "event_zstd" if "event_zstd" in column_names(connection, "transcript_events") else "NULL"
+    # As bytes: text that is not UTF-8 spoils one row, not the query.
+    query = (
+        f"SELECT rowid, seq, coalesce(CAST(event_json AS BLOB), {packed}) AS record FROM transcript_events "  # noqa: S608  # a name of ours
+        "WHERE session_id = ? ORDER BY seq"
+    )
+    try:
+        for row in connection.execute(query, (session_id,)):
+            with file.record(row["rowid"], f"session {session_id}, record {row['seq']}: "):
+                yield row["rowid"], parsed(_unpacked(file, row["record"]))
+    except sqlite3.DatabaseError as error:
+        file.put_aside(1, f"the rest of session {session_id} cannot be read: {error}", to_end=True)
+
+
+def _unpacked(file: RecordedFile, record: bytes | None) -> bytes:
+    if record is None:
+        raise TranscriptError("the row holds no record")
+    try:
+        with closing(opened_bytes(record, file.path, TranscriptError)) as stream:
+            unpacked = stream.read(MAX_LINE_BYTES + 1)
+    except OSError as error:
+        raise TranscriptError(f"cannot be unpacked: {error}") from error
+    file.bytes_read += len(unpacked)
+    return unpacked
+
+
+def _archived(connection: sqlite3.Connection, table: str, rowid: int, file: RecordedFile) -> Iterator[tuple[int, Any]]:
+    """The records of an archive, which is JSONL; a line is the archive's row in its table."""
+    found = f"SELECT * FROM {table} WHERE rowid = ?"  # noqa: S608  # a name of ours
+    row = dict(connection.execute(found, (rowid,)).fetchone())
+    told = f"{table}, session {row['session_id']}"
+    try:
+        stream = _archive(file, row)
+    except TranscriptError as error:
+        file.put_aside(rowid, f"{told}: {error}")
+        return
+    with closing(stream):
+        for number in count(1):
+            try:
+                line = stream.readline(MAX_LINE_BYTES + 1)
+            except (OSError, TranscriptError) as error:
+                file.put_aside(rowid, f"{told}, from line {number} of it on: {error}")
+                return
+            if not line:
+                return
+            file.bytes_read += len(line)
+            with file.record(rowid, f"{told}, line {number} of it: "):
+                if line.strip():
+                    yield rowid, parsed(line)
+
+
+def _archive(file: RecordedFile, row: dict[str, Any]) -> io.BufferedReader:
+    """The archive of a row, which holds it, or names its file.
+
+    Raises:
+        TranscriptError: if there is no such file, or it cannot be opened.
+    """
+    if row["archive_blob"] is not None:
+        return opened_bytes(row["archive_blob"], file.path, TranscriptError)
+    name = row.get("archive_name")
+    path = next(iter(_cold(file.path, name)), None)
+    if path is None:
+        raise TranscriptError(f"cold/{name} is not there; put it back beside the sessions")
+    if path not in file.read_along:
+        file.read_along.append(path)
+    try:
+        return opened(path, TranscriptError)
+    except OSError as error:
+        raise TranscriptError(f"cold/{name} cannot be opened: {error.strerror}") from error
+
+
+def _cold(database: Path, name: object) -> list[Path]:
+    """The file in which an archive lies: `agents/<agent>/sessions/cold` of a database in `agents/<agent>/agent`."""
+    if not isinstance(name, str) or Path(name).name != name:
+        return []
+    folder = database.resolve().parent
+    cold = (folder.parent / "sessions" if folder.name == "agent" else folder) / "cold"
+    return files_within(cold, [cold / name])

@@ -17,17 +17,14 @@ from typing import Any
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
-from lcm.files import is_below
 from lcm.given import read_whole
 from lcm.records.conversation import ROLES, Event, Message, Part, PartType
 from lcm.transcript.database import columns, has_tables, is_database, snapshot
-from lcm.transcript.fields import as_object, json_in, kind, listed, object_in, text_in
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.fields import as_object, id_in, json_in, kind, listed, object_in, recorded_instant, text_in
 from lcm.transcript.json_scanner import parse
-from lcm.transcript.plain_text import plain_text
-from lcm.transcript.reader import RecordedItem
-from lcm.transcript.recorded_file import RecordedFile, without_ending
-from lcm.transcript.sessions import Session, sessions
+from lcm.transcript.parts import plain_text, undivided
+from lcm.transcript.reader import RecordedItem, sessions
+from lcm.transcript.recorded_file import RecordedFile, files_within, without_ending
 
 _PART_TYPES: dict[str, PartType] = {
     "text": "text", "reasoning": "reasoning", "file": "file", "patch": "patch", "subtask": "subtask",
@@ -73,15 +70,13 @@ class OpenCodeReader:
         if is_database(file):
             tables = {"message": "id session_id time_created data", "part": "id message_id data"}
             return has_tables(file, session="id time_created", **tables)
-        values = _first(file)
-        return any(map(_is_export, values)) or (len(values) == 1 and _is_session(values[0]))
+        return any(map(_is_export, file.heads)) or (len(file.heads) == 1 and _is_session(file.heads[0]))
 
     def read(self, file: RecordedFile) -> Iterator[RecordedItem]:
         if is_database(file):
             yield from _database(file)
-        elif any(map(_is_export, _first(file))):
-            for session in sessions(file):
-                yield from _export(session, file)
+        elif any(map(_is_export, file.heads)):
+            yield from _exported(file)
         else:
             yield from _tree(file)
 
@@ -109,7 +104,7 @@ class _Conversation:
         undone = parse(revert) if isinstance(revert, str) else revert
         if undone is not None:
             undone = as_object(undone, "`revert`")
-            self.undone_from, self.undone_part = (native_id(undone.get(key)) for key in ("messageID", "partID"))
+            self.undone_from, self.undone_part = id_in(undone, "messageID"), id_in(undone, "partID")
 
     def event(self, named: str, native: Any) -> RecordedItem:
         return RecordedItem(self.name, Event(well_formed(named), native), self.title)
@@ -117,7 +112,7 @@ class _Conversation:
     def said(self, record: object) -> Iterator[RecordedItem]:
         """The message, or the two halves of one within which what was undone begins."""
         record = as_object(record)
-        before, message_id = self.branch, native_id(object_in(record, "info").get("id"))
+        before, message_id = self.branch, id_in(object_in(record, "info"), "id")
         kept: dict[str, Any] | None = record
         undone: dict[str, Any] | None = None
         if message_id and message_id == self.undone_from:
@@ -130,7 +125,7 @@ class _Conversation:
 
 def _conversation(session: Mapping[str, Any], name: str) -> _Conversation:
     """The conversation of a session; the name is what is left where none is recorded."""
-    return _Conversation(native_id(session.get("id")) or name, text_in(session, "title") or None)
+    return _Conversation(id_in(session, "id") or name, text_in(session, "title") or None)
 
 
 def _halves(record: dict[str, Any], part_id: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
@@ -153,20 +148,14 @@ def _message(record: dict[str, Any], session_id: str) -> Message:
     role = next((role for role in ROLES if role == info.get("role")), None)
     if role is None:
         raise TranscriptError("expected a message, an object whose `role` is user or assistant")
-    words = (part.text for part, block in zip(map(_part, blocks), blocks, strict=True) if _is_said(part, block))
-    return Message(
-        message_id=native_id(info.get("id")),
-        role=role,
-        content="\n".join(filter(None, [*words, *map(_result_words, blocks)])),
-        session_id=session_id,
-        created_at=recorded_instant(object_in(info, "time"), ("created",)),
-        parts=tuple(map(_part, blocks)),
-        envelope={"native": record, "slots": {}},
+    parts = list(map(_part, blocks))
+    words = (
+        part.text
+        for part, block in zip(parts, blocks, strict=True)
+        if part.part_type == "text" and not block.get("synthetic") and not block.get("ignored")
     )
-
-
-def _is_said(part: Part, block: Any) -> bool:
-    return part.part_type == "text" and not block.get("synthetic") and not block.get("ignored")
+    said = undivided(record, role, parts, "\n".join(filter(None, [*words, *map(_result_words, blocks)])))
+    return said.message(id_in(info, "id"), session_id, recorded_instant(object_in(info, "time"), "created"))
 
 
 def _part(block: object) -> Part:
@@ -174,13 +163,8 @@ def _part(block: object) -> Part:
         return Part("agent")
     if block.get("type") == "tool":
         state = object_in(block, "state")
-        return Part(
-            "tool",
-            tool_call_id=text_in(block, "callID"),
-            tool_name=text_in(block, "tool"),
-            tool_input=json_in(state, "input"),
-            tool_output=json_in(state, "output", "error"),
-        )
+        given, output = json_in(state, "input"), json_in(state, "output", "error")
+        return Part("tool", None, text_in(block, "callID"), text_in(block, "tool"), given, output)
     part_type = _PART_TYPES.get(kind(block), "agent")
     # What a file is called and shows stands in its block.
     metadata = {"raw": block} if part_type == "file" else {}
@@ -188,22 +172,23 @@ def _part(block: object) -> Part:
 
 
 def _result_words(block: object) -> str:
-    state = object_in(block, "state") if isinstance(block, dict) and block.get("type") == "tool" else {}
+    state = object_in(block, "state") if kind(block) == "tool" else {}
     return plain_text({"content": state.get("output", state.get("error"))})
 
 
-def _export(session: Session, file: RecordedFile) -> Iterator[RecordedItem]:
-    info = object_in(session.header, "info")
-    conversation = _conversation(info, file.name)
-    yield conversation.event("session", session.header)
-    with file.record(session.line, "info: "):
-        conversation.end_before(info.get("revert"))
-    for element in session.elements:
-        with file.record(element.line, element.place):
-            if element.key == "messages":
-                yield from conversation.said(element.value)
-            else:
-                yield conversation.event(element.key, element.value)
+def _exported(file: RecordedFile) -> Iterator[RecordedItem]:
+    for session in sessions(file):
+        info = object_in(session.header, "info")
+        conversation = _conversation(info, file.name)
+        yield conversation.event("session", session.header)
+        with file.record(session.line, "info: "):
+            conversation.end_before(info.get("revert"))
+        for element in session.elements:
+            with file.record(element.line, element.place):
+                if element.key == "messages":
+                    yield from conversation.said(element.value)
+                else:
+                    yield conversation.event(element.key, element.value)
 
 
 def _tree(file: RecordedFile) -> Iterator[RecordedItem]:
@@ -252,8 +237,9 @@ def _value(file: RecordedFile) -> Any:
         return None
 
 
-def _is_in_tree(session: Path) -> bool:
-    return session.parent.parent.name == "session"
+def _tree_of(session: Path) -> Path | None:
+    """The folder `storage` that a session's file lies in; None where it lies in none."""
+    return session.parent.parent.parent if session.parent.parent.name == "session" else None
 
 
 def _messages(session: Path) -> list[Path]:
@@ -265,24 +251,15 @@ def _parts(session: Path, message: Path) -> list[Path]:
 
 
 def _notes(session: Path) -> list[Path]:
-    if not _is_in_tree(session):
-        return []
-    found = (_root(session) / folder / f"{without_ending(session)}.json" for folder in _NOTES)
-    return [path for path in found if path.is_file() and is_below(path.resolve(), [_root(session).resolve()])]
+    root = _tree_of(session)
+    return files_within(root, (root / folder / f"{without_ending(session)}.json" for folder in _NOTES)) if root else []
 
 
 def _values_in(session: Path, folder: str) -> list[Path]:
     """The files of a folder of the session's tree in the order of their ids, of which a longer one is newer."""
-    if not _is_in_tree(session):
-        return []
-    root = _root(session)
-    found = (path for path in (root / folder).glob("*.json") if path.is_file())
-    inside = (path for path in found if is_below(path.resolve(), [root.resolve()]))
+    root = _tree_of(session)
+    inside = files_within(root, (root / folder).glob("*.json")) if root else []
     return sorted(inside, key=lambda path: (len(path.name), path.name))
-
-
-def _root(session: Path) -> Path:
-    return session.parent.parent.parent
 
 
 def _database(file: RecordedFile) -> Iterator[RecordedItem]:
@@ -328,22 +305,18 @@ def _shown(row: sqlite3.Row) -> dict[str, Any]:
     return {**shown, **as_object(parse(row["data"]), "`data`")}
 
 
-def _first(file: RecordedFile) -> list[Any]:
-    return [file.first] if isinstance(file.first, dict) else file.first
-
-
 def _is_session(value: object) -> bool:
     """Say whether this is what is kept of a session."""
     if not isinstance(value, dict) or "role" in value:
         return False
-    return native_id(value.get("id")).startswith("ses_") and "created" in object_in(value, "time")
+    return id_in(value, "id").startswith("ses_") and "created" in object_in(value, "time")
 
 
 def _is_export(value: object) -> bool:
     messages = value.get("messages") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(messages, list):
+    if not isinstance(messages, list):
         return False
-    return all(map(_is_message, messages[:1])) if messages else _is_session(value.get("info"))
+    return all(map(_is_message, messages[:1])) if messages else _is_session(object_in(value, "info"))
 
 
 def _is_message(value: object) -> bool:

@@ -19,6 +19,7 @@ Through PyArrow: it reads within a row group and writes on the caller's thread, 
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -33,72 +34,26 @@ from lcm.errors import TranscriptError
 from lcm.files import written_whole
 from lcm.given_parquet import UNREADABLE, json_value
 from lcm.records.conversation import PART_TYPES, ROLES, Event, Message, Part, Transcript
-from lcm.transcript.chat import chat_session
-from lcm.transcript.identity import native_id, said_at
-from lcm.transcript.parts import DecomposedMessage, decompose, rebuild_record
-from lcm.transcript.reader import RecordedItem
+from lcm.transcript.chat import chat_session, is_sharegpt, sharegpt_session
+from lcm.transcript.fields import native_id, said_at
+from lcm.transcript.parts import DecomposedMessage, decompose, is_ui_message, rebuild_record, with_ui_parts
+from lcm.transcript.reader import ConversationIds, RecordedItem, session_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sessions import ConversationIds, session_of
-from lcm.transcript.sharegpt import is_sharegpt, sharegpt_session
-from lcm.transcript.ui_message import is_ui_message, with_ui_parts
+
+_NAMES = ("workspace_id", "conversation_id", "title", "message_id", "session_id", "role", "author")
+_WORDS = ("content", "parts", "envelope", "event_kind", "event")
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in _NAMES),
+        ("created_at", pa.timestamp("ms", "UTC")),
+        *((name, pa.string()) for name in _WORDS),
+    ]
+)
 
 _LISTS = ("messages", "conversations", "conversation")
 """Columns with the messages of a conversation."""
 _SIDES = frozenset({"prompt", "completion"})
 """Columns with its two sides."""
-
-
-def are_conversations(columns: Collection[str]) -> bool:
-    """Say whether a table has columns of conversations."""
-    return any(name in columns for name in _LISTS) or _SIDES.issubset(columns)
-
-
-def conversation_in(
-    row: dict[str, Any], number: int, file: RecordedFile, unnamed: ConversationIds
-) -> Iterator[RecordedItem]:
-    """The conversation of a row, from 1, its values as `json_value` gives them.
-
-    Raises:
-        TranscriptError: if a column of messages holds something else, and the row has no others.
-    """
-    lists = {name: _list_in(row[name]) for name in _LISTS if row.get(name) is not None}
-    wrong = next((name for name, held in lists.items() if held is None), None)
-    if wrong is not None and not any(lists.values()) and not _SIDES.issubset(row):
-        raise TranscriptError(
-            f"the column {wrong!r} holds {row[wrong]!r:.80}, which is no list of messages: write a list of "
-            '{"role": ..., "content": ...} or {"from": ..., "value": ...} a row, or such a list as JSON text'
-        )
-    row = row | {name: held for name, held in lists.items() if held is not None}
-    yield from (sharegpt_session if is_sharegpt(row) else chat_session)(session_of(number, row), file, unnamed)
-
-
-def _list_in(value: Any) -> list[Any] | None:
-    """The list that a cell is, or whose JSON text it is; None where it is neither."""
-    try:
-        held = json.loads(value) if isinstance(value, str) else value
-    except (RecursionError, ValueError):
-        return None
-    return held if isinstance(held, list) else None
-
-
-SCHEMA = pa.schema(
-    [
-        ("workspace_id", pa.string()),
-        ("conversation_id", pa.string()),
-        ("title", pa.string()),
-        ("message_id", pa.string()),
-        ("session_id", pa.string()),
-        ("role", pa.string()),
-        ("author", pa.string()),
-        ("created_at", pa.timestamp("ms", "UTC")),
-        ("content", pa.string()),
-        ("parts", pa.string()),
-        ("envelope", pa.string()),
-        ("event_kind", pa.string()),
-        ("event", pa.string()),
-    ]
-)
-
 _REPEATING = ["workspace_id", "conversation_id", "title", "session_id", "role", "author", "event_kind"]
 _WRITTEN = frozenset(SCHEMA.names)
 _MAGIC = b"PAR1"
@@ -134,7 +89,7 @@ class ParquetReader:
                 if "role" in row:
                     yield recorded_row(row, file.name)
                 else:
-                    yield from conversation_in(row, number, file, unnamed)
+                    yield from _conversation_in(row, number, file, unnamed)
 
 
 def column_names(file: RecordedFile) -> list[str] | None:
@@ -153,76 +108,61 @@ def write_parquet(pieces: Iterable[Transcript], path: Path) -> FileTotals:
     Raises:
         StoreError: if UTF-8 cannot carry an id.
     """
-    rows = TranscriptRows(pieces)
+    heard: Counter[tuple[str, str]] = Counter()
+    rows = 0
     with (
         written_whole(path) as stream,
         pq.ParquetWriter(
             stream, SCHEMA, compression="zstd", use_dictionary=_REPEATING, write_page_checksum=True
         ) as writer,
     ):
-        for row_group in _row_groups(iter(rows)):
+        for row_group in _row_groups(transcript_rows(pieces, heard)):
             writer.write_table(row_group)
-    return rows.written
+            rows += row_group.num_rows
+    return FileTotals(len(heard), heard.total(), rows - heard.total())
 
 
-class TranscriptRows:
-    """The rows of transcripts, or of their pieces in order, and what they are in all once they have been taken."""
+def transcript_rows(
+    pieces: Iterable[Transcript], heard: Counter[tuple[str, str]] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of transcripts, or of their pieces in order, each event between the messages where it stood.
 
-    def __init__(self, pieces: Iterable[Transcript]) -> None:
-        self._pieces = pieces
-        self._heard: dict[tuple[str, str], int] = {}
-        self._events = 0
+    Args:
+        pieces: of any conversations.
+        heard: takes in how many messages each workspace and conversation has.
+    """
+    heard = Counter() if heard is None else heard
+    for piece in pieces:
+        conversation = (piece.workspace_id, piece.conversation_id)
+        shared = {
+            "workspace_id": require_id(piece.workspace_id, "workspace id"),
+            "conversation_id": require_id(piece.conversation_id, "conversation id"),
+            "title": optional_text(piece.title),
+        }
+        events = list(reversed(piece.events))
+        for place, message in enumerate(piece.messages, start=heard[conversation]):
+            while events and events[-1].after <= place:
+                yield shared | _event_row(events.pop())
+            yield shared | _message_row(message)
+        yield from (shared | _event_row(event) for event in reversed(events))
+        heard[conversation] += len(piece.messages)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for piece in self._pieces:
-            conversation = (piece.workspace_id, piece.conversation_id)
-            self._events += len(piece.events)
-            yield from _rows(piece, self._heard.setdefault(conversation, 0))
-            self._heard[conversation] += len(piece.messages)
 
-    @property
-    def written(self) -> FileTotals:
-        return FileTotals(len(self._heard), sum(self._heard.values()), self._events)
-
-
-def _row_groups(rows: Iterator[dict[str, Any]]) -> Iterator[pa.Table]:
+def _row_groups(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
     tables: list[pa.Table] = []
-    for chunk in _chunks(rows):
-        tables.append(pa.Table.from_pylist(chunk, SCHEMA))
-        if sum(table.nbytes for table in tables) >= _ROW_GROUP_BYTES:
-            yield pa.concat_tables(tables)
-            tables = []
-    if tables:
-        yield pa.concat_tables(tables)
-
-
-def _chunks(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     chunk: list[dict[str, Any]] = []
     characters = 0
     for row in rows:
         chunk.append(row)
         characters += sum(len(value) for value in row.values() if isinstance(value, str))
         if len(chunk) == _BATCH_ROWS or characters >= _BATCH_BYTES:
-            yield chunk
+            tables.append(pa.Table.from_pylist(chunk, SCHEMA))
             chunk, characters = [], 0
-    if chunk:
-        yield chunk
-
-
-def _rows(piece: Transcript, before: int) -> Iterator[dict[str, Any]]:
-    """The messages of a piece, `before` of which are in earlier ones, and its events at their places."""
-    shared = {
-        "workspace_id": require_id(piece.workspace_id, "workspace id"),
-        "conversation_id": require_id(piece.conversation_id, "conversation id"),
-        "title": optional_text(piece.title),
-    }
-    events = list(reversed(piece.events))
-    for place, message in enumerate(piece.messages, start=before):
-        while events and events[-1].after <= place:
-            yield shared | _event_row(events.pop())
-        yield shared | _message_row(message)
-    while events:
-        yield shared | _event_row(events.pop())
+            if sum(table.nbytes for table in tables) >= _ROW_GROUP_BYTES:
+                yield pa.concat_tables(tables)
+                tables = []
+    if chunk or tables:
+        yield pa.concat_tables([*tables, pa.Table.from_pylist(chunk, SCHEMA)])
 
 
 def _message_row(message: Message) -> dict[str, Any]:
@@ -233,7 +173,7 @@ def _message_row(message: Message) -> dict[str, Any]:
         "author": optional_text(message.author),
         "created_at": message.created_at,
         "content": well_formed(message.content),
-        "parts": to_json([_part_object(part) for part in message.parts]),
+        "parts": to_json(list(map(_part_object, message.parts))),
         "envelope": mapping_json(message.envelope),
     }
 
@@ -274,7 +214,8 @@ def _missing(names: Collection[str]) -> str | None:
     """The column that a table lacks, of messages or of conversations; None where it lacks none."""
     if "role" in names:
         return None if "content" in names or "parts" in names else "content"
-    return None if are_conversations(names) else "role"
+    has_conversations = any(name in names for name in _LISTS) or _SIDES.issubset(names)
+    return None if has_conversations else "role"
 
 
 def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
@@ -283,6 +224,34 @@ def _row(columns: Mapping[str, pa.Array], place: int) -> dict[str, Any]:
         return {name: json_value(column[place].as_py()) for name, column in columns.items()}
     except UNREADABLE as err:
         raise TranscriptError(_one_line(err)) from err
+
+
+def _conversation_in(
+    row: dict[str, Any], number: int, file: RecordedFile, unnamed: ConversationIds
+) -> Iterator[RecordedItem]:
+    """The conversation of a row, from 1, its values as `json_value` gives them.
+
+    Raises:
+        TranscriptError: if a column of messages holds something else, and the row has no others.
+    """
+    lists = {name: _list_in(row[name]) for name in _LISTS if row.get(name) is not None}
+    wrong = next((name for name, held in lists.items() if held is None), None)
+    if wrong is not None and not any(lists.values()) and not _SIDES.issubset(row):
+        raise TranscriptError(
+            f"the column {wrong!r} holds {row[wrong]!r:.80}, which is no list of messages: write a list of "
+            '{"role": ..., "content": ...} or {"from": ..., "value": ...} a row, or such a list as JSON text'
+        )
+    row = row | {name: held for name, held in lists.items() if held is not None}
+    yield from (sharegpt_session if is_sharegpt(row) else chat_session)(session_of(number, row), file, unnamed)
+
+
+def _list_in(value: Any) -> list[Any] | None:
+    """The list that a cell is, or whose JSON text it is; None where it is neither."""
+    try:
+        held = json.loads(value) if isinstance(value, str) else value
+    except (RecursionError, ValueError):
+        return None
+    return held if isinstance(held, list) else None
 
 
 def recorded_row(row: dict[str, Any], file_name: str) -> RecordedItem:
@@ -303,16 +272,12 @@ def recorded_row(row: dict[str, Any], file_name: str) -> RecordedItem:
     has_original = row.get("envelope") is not None or (row.get("parts") is not None and not _has_ui_parts(row))
     said = _written(row) if has_original else _foreign(row)
     author = row.get("name") if row.get("author") is None and said.role != "tool" else row.get("author")
-    message = Message(
+    message = said.message(
         # Reading puts the conversation before the id, as it did when the message was first read.
-        message_id=(_id(row, "message_id") or _id(row, "id")).removeprefix(f"{conversation_id}:"),
-        role=said.role,
-        content=said.content,
-        session_id=_id(row, "session_id") or conversation_id,
-        created_at=said_at(row),
-        author=author if isinstance(author, str) else None,
-        parts=said.parts,
-        envelope=said.envelope,
+        (_id(row, "message_id") or _id(row, "id")).removeprefix(f"{conversation_id}:"),
+        _id(row, "session_id") or conversation_id,
+        said_at(row),
+        author if isinstance(author, str) else None,
     )
     if has_original and "native" in message.envelope:
         _check_whole(message)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from lcm.encoding import to_json, well_formed
 from lcm.records.conversation import Message, Part
-from lcm.transcript.plain_text import CALL_TYPES, MEDIA_TYPES, RESULT_TYPES, block_type
+from lcm.transcript.parts import CALL_TYPES, MEDIA_TYPES, RESULT_TYPES, SECRET_TYPES, block_type
 
 PassageKind = Literal["words", "calls", "results", "reasoning", "files", "others"]
 """`words`: `Message.content`. Of the parts: `calls` of tools, with their arguments; `results` and `others` that the
@@ -24,8 +24,7 @@ SAID: tuple[PassageKind, ...] = ("words", "calls", "results")
 _RESULT_KEYS = ("output", "toolOutput", "content", "result")
 _NAME_KEYS = ("title", "name", "filename", "file_name", "caption", "alt", "transcript", "transcription")
 _REASONING_KEYS = ("reasoning_content", "reasoning")
-_SECRET_TYPES = frozenset({"redacted_thinking", "encrypted_content"})
-_BLOCK_TYPES = CALL_TYPES | RESULT_TYPES | MEDIA_TYPES | _SECRET_TYPES | {"text", "input_text", "output_text"}
+_BLOCK_TYPES = CALL_TYPES | RESULT_TYPES | MEDIA_TYPES | SECRET_TYPES | {"text", "input_text", "output_text"}
 _MARKS = frozenset({"type", "id", "tool_use_id", "toolUseId", "call_id", "toolCallId", "signature", "cache_control"})
 """Keys of a block that say nothing to a reader; of any other object each key does."""
 _GEMINI_RESPONSE = frozenset({"id", "name", "response"})
@@ -172,7 +171,7 @@ def _result(part: Part, raw: object, unsaid: _Unsaid) -> str:
 def _other(part: Part, raw: object, unsaid: _Unsaid) -> str:
     if text := unsaid.rest(part.text) if part.part_type == "text" else unsaid.told(part.text):
         return text
-    if block_type(raw) in _SECRET_TYPES or not isinstance(raw, dict | list):
+    if block_type(raw) in SECRET_TYPES or not isinstance(raw, dict | list):
         return ""
     if part.part_type == "file":
         return "\n".join(filter(None, map(unsaid.told, _names(raw))))
@@ -226,7 +225,7 @@ def _leaves(value: object) -> Iterator[str]:
 def _told_of(value: dict[str, Any]) -> list[tuple[str, Any]]:
     """The entries of an object that a reader is told: of media none, of other blocks not their ids."""
     kind = block_type(value)
-    if kind in MEDIA_TYPES | _SECRET_TYPES:
+    if kind in MEDIA_TYPES | SECRET_TYPES:
         return []
     if value.keys() == _GEMINI_RESPONSE:
         return [("response", value["response"])]

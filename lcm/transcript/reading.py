@@ -1,77 +1,144 @@
-"""The one door for recorded sessions: any format that a reader knows, recognised by content."""
+"""The one door for recorded sessions: any format that a reader knows, recognised by content.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+What gives doubt of a file that was read is told: it may be of another format, or of a version that its reader does not
+know. Nothing read is never success. Messages that stand again in what was read are copies: a session resumed, forked or
+archived writes its records once more.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import time
 from pathlib import Path
-from sys import intern
-from typing import Any, cast
+from typing import Literal
 
 from lcm.errors import TranscriptError
-from lcm.records.conversation import Event, Message, Part, PartType, Role, Transcript
-from lcm.transcript.chat import ChatReader
-from lcm.transcript.chatgpt import ChatGptReader
-from lcm.transcript.claude_ai import ClaudeAiReader
+from lcm.records.conversation import Event, Message, Role, Transcript
+from lcm.transcript.chat import ChatReader, ShareGptReader
 from lcm.transcript.claude_code import ClaudeCodeReader
-from lcm.transcript.cline import ClineReader
 from lcm.transcript.codex import CodexReader
-from lcm.transcript.copies import Copies
-from lcm.transcript.cursor import CursorReader
 from lcm.transcript.database import damage
-from lcm.transcript.doubts import Tally
+from lcm.transcript.editors import ClineReader, CursorReader
+from lcm.transcript.exports import ChatGptReader, ClaudeAiReader
+from lcm.transcript.fields import Digests, UniqueIds
 from lcm.transcript.foreign import container_name, foreign_name, remedy, unknown
 from lcm.transcript.gemini import GeminiReader
 from lcm.transcript.goose import GooseReader
-from lcm.transcript.identity import UniqueIds
 from lcm.transcript.langchain import LangChainReader
 from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.opencode import OpenCodeReader
-from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.parquet import ParquetReader
+from lcm.transcript.parts import plain_text, rebuild, rebuild_record
 from lcm.transcript.reader import RecordedItem, TranscriptReader
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.sharegpt import ShareGptReader
-from lcm.transcript.swe_agent import SweAgentReader
-from lcm.transcript.tau_bench import TauBenchReader
+from lcm.transcript.runs import OpenHandsReader, SweAgentReader, TauBenchReader
 
-_LONGEST = 400
-"""Letters of a value that is looked up: longer ones seldom repeat."""
-_MOST = 20_000
-"""Values that are remembered."""
+_SILENT_PARTS = frozenset({"tool", "reasoning", "file"})
+"""A message that holds one may well be without words."""
+_MOST_ASIDE = 0.1
+_TIMELESS = "no message says when it was said: decay and recency have nothing to work on"
 
 
-class SharedValues:
-    """Makes messages equal to those given, in which equal envelopes, metadata, names and words are one object."""
+def in_few_lines(doubts: Sequence[str]) -> list[str]:
+    """The doubts of files; where many tell no instant, one line names the first of them and their number."""
+    timeless = [doubt for doubt in doubts if doubt.endswith(_TIMELESS)]
+    if len(timeless) < 2:
+        return list(doubts)
+    first = timeless[0].removesuffix(f": {_TIMELESS}")
+    others = [doubt for doubt in doubts if not doubt.endswith(_TIMELESS)]
+    return [*others, f"{first} and {len(timeless) - 1:,} more: {_TIMELESS}"]
+
+
+def _judged(items: Iterable[RecordedItem], file: RecordedFile) -> Iterator[RecordedItem]:
+    """The items; once they have passed, the file knows whether nothing is said in it, and what gives doubt of it."""
+    given = messages = timed = 0
+    spoken, worded = Counter[Role](), Counter[Role]()  # messages that should have words, and that have some
+    for recorded in items:
+        given += 1
+        if isinstance(message := recorded.item, Message):
+            messages += 1
+            timed += message.created_at is not None
+            has_words = bool(message.content.strip())
+            worded[message.role] += has_words
+            is_silent = not has_words and any(part.part_type in _SILENT_PARTS for part in message.parts)
+            if message.role in ("user", "assistant"):
+                spoken[message.role] += not is_silent
+        yield recorded
+    aside = len(file.quarantine)
+    doubts = [f"no message in it, and {given:,} records of other kinds"] if not messages else []
+    doubts += [_TIMELESS] if messages and not timed else []
+    for role, said in spoken.items():
+        if said and not worded[role]:
+            doubts.append(f"none of {said:,} messages of the {role} has words")
+    if aside > _MOST_ASIDE * (given + aside):
+        doubts.append(f"{aside:,} of {given + aside:,} records were put aside")
+    file.is_silent = not worded.total()
+    file.doubts += [f"{file.path}: {doubt}" for doubt in doubts]
+
+
+CopiesRule = Literal["once", "all"]
+"""What becomes of a copy: it is an event beside the messages, or a message like others."""
+
+_CHANCELESS = 16
+"""Characters."""
+
+
+class Holders:
+    """Of each conversation the first file that holds it, of files that are read one after the other."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Mapping[str, Any]] = {}
+        self._first: dict[str, Path] = {}
 
-    def message(self, message: Message) -> Message:
-        """The message, sharing what it has in common with those before it."""
-        return replace(
-            message,
-            role=cast(Role, intern(message.role)),
-            session_id=intern(str(message.session_id)),
-            author=None if message.author is None else intern(str(message.author)),
-            parts=tuple(self._part(part, message.content) for part in message.parts),
-            envelope=self._one(message.envelope),
+    def is_first(self, conversation_id: str, path: Path) -> bool:
+        return self._first.setdefault(conversation_id, path) == path
+
+    def second(self, conversation_id: str, path: Path) -> str:
+        """Say of another file why the conversation is not read of it too."""
+        return (
+            f"{path}: conversation {conversation_id!r} is also in {self._first[conversation_id]}: "
+            "name one of the two files"
         )
 
-    def _part(self, part: Part, content: str) -> Part:
-        return replace(
-            part,
-            part_type=cast(PartType, intern(part.part_type)),
-            text=content if part.text == content else part.text,
-            tool_name=None if part.tool_name is None else intern(str(part.tool_name)),
-            metadata=self._one(part.metadata),
-        )
 
-    def _one(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        told = repr(value)  # tells True from 1, and the order of keys
-        if len(told) > _LONGEST:
-            return value
-        if len(self._known) >= _MOST:
-            return self._known.get(told, value)
-        return self._known.setdefault(told, value)
+class Copies:
+    """The messages of files that are read one after the other, as digests: those that come again are copies.
+
+    A copy has the recorded id, the recorded instant and the content of a message before it, in whichever conversation
+    that stands. Without an instant, or with a date alone, its id must be as long as those that no two messages share by
+    chance. Of a conversation that another file holds too nothing is a copy: that is another state of it.
+    """
+
+    def __init__(self) -> None:
+        self._seen = Digests()
+        self._holders = Holders()
+        self.ids: dict[str, str] = {}
+        """What would be a copy's message id, and its recorded id, by which the original is found."""
+
+    def once(self, items: Iterable[RecordedItem], file: RecordedFile) -> Iterator[RecordedItem]:
+        """The items; a copy is an event of type `copy` with the same record, and counted in `file.copies`."""
+        for recorded in items:
+            message = recorded.item
+            is_first_state = self._holders.is_first(recorded.conversation_id, file.path)
+            if isinstance(message, Message) and (recorded.is_copy or (is_first_state and self._is_copy(message))):
+                file.copies += 1
+                if message.message_id:
+                    self.ids[f"{recorded.conversation_id}:{message.message_id}"] = message.message_id
+                yield recorded._replace(item=Event("copy", rebuild_record(message)))
+            else:
+                yield recorded
+
+    def _is_copy(self, message: Message) -> bool:
+        is_timed = message.created_at is not None and message.created_at.time() != time.min  # a date is no instant
+        if len(message.message_id) < (1 if is_timed else _CHANCELESS):
+            return False
+        parts = [
+            (part.part_type, part.text, part.tool_call_id, part.tool_name, part.tool_input, part.tool_output)
+            for part in message.parts
+        ]
+        # What the record itself says, whatever was read beside it.
+        is_more = any("recorded" in part.metadata for part in message.parts)
+        words = plain_text(rebuild(message)) if is_more else message.content
+        return not self._seen.add(repr((message.message_id, message.created_at, message.role, (parts, words))))
 
 
 READERS: tuple[TranscriptReader, ...] = (
@@ -139,11 +206,9 @@ def read_pieces(
         workspace_id: the haystack that the conversations belong to.
         copies: the files read before it, of whose messages a copy is no message; None = each is one.
     """
-    tally = Tally()
-    items = tally.counted(reader.read(file))
+    items = _judged(reader.read(file), file)
     once = items if copies is None else copies.once(items, file)
     yield from in_pieces(once, lambda: file.bytes_read, workspace_id)
-    tally.judge(file)
 
 
 def in_pieces(
@@ -157,33 +222,38 @@ def in_pieces(
         workspace_id: the haystack that the conversations belong to.
     """
     ids = UniqueIds()
-    message_counts: dict[str, int] = {}
-    piece = _Piece("", 0)
+    message_counts: Counter[str] = Counter()
+    held: list[RecordedItem] = []
+    from_byte = 0
     for recorded in items:
-        is_full = piece.items >= PIECE_ITEMS or bytes_read() - piece.from_byte >= PIECE_BYTES
-        if recorded.conversation_id != piece.conversation_id or is_full:
-            if piece.items:
-                yield piece.transcript(workspace_id)
-            piece = _Piece(recorded.conversation_id, bytes_read())
-        position = message_counts.setdefault(recorded.conversation_id, 0)
-        item = recorded.item
+        name, item = recorded.conversation_id, recorded.item
+        is_full = len(held) >= PIECE_ITEMS or bytes_read() - from_byte >= PIECE_BYTES
+        if held and (is_full or name != held[0].conversation_id):
+            yield _piece(held, workspace_id)
+            held = []
+        from_byte = from_byte if held else bytes_read()
         if isinstance(item, Message):
-            position = message_counts[recorded.conversation_id] = position + 1
-            item = replace(item, message_id=ids.name(recorded.conversation_id, item.message_id, position))
+            message_counts[name] += 1
+            message_id = ids.name(name, item.message_id, message_counts[name])
+            held.append(recorded._replace(item=replace(item, message_id=message_id)))
         else:
-            item = replace(item, after=position)
-        piece.add(item, recorded.title)
-    if piece.items:
-        yield piece.transcript(workspace_id)
+            held.append(recorded._replace(item=replace(item, after=message_counts[name])))
+    if held:
+        yield _piece(held, workspace_id)
+
+
+def _piece(held: list[RecordedItem], workspace_id: str) -> Transcript:
+    messages = tuple(one.item for one in held if isinstance(one.item, Message))
+    events = tuple(one.item for one in held if isinstance(one.item, Event))
+    title = next((one.title for one in reversed(held) if one.title), None)
+    return Transcript(held[0].conversation_id, messages, workspace_id, title, events)
 
 
 def joined(pieces: Iterable[Transcript]) -> list[Transcript]:
     """Put the pieces of each conversation together, in the order of their beginnings."""
     found: dict[str, list[Transcript]] = {}
-    shared = SharedValues()
     for piece in pieces:
-        held = replace(piece, messages=tuple(map(shared.message, piece.messages)))
-        found.setdefault(piece.conversation_id, []).append(held)
+        found.setdefault(piece.conversation_id, []).append(piece)
     return [
         replace(
             parts[0],
@@ -244,26 +314,3 @@ def _unread(file: RecordedFile) -> str:
     if name is None:
         return unknown(file)
     return f"{name}, which is not a format that lcm reads{remedy(name)}"
-
-
-@dataclass(slots=True)
-class _Piece:
-    conversation_id: str
-    from_byte: int
-    title: str | None = None
-    messages: list[Message] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-
-    @property
-    def items(self) -> int:
-        return len(self.messages) + len(self.events)
-
-    def add(self, item: Message | Event, title: str | None) -> None:
-        self.title = title or self.title
-        if isinstance(item, Message):
-            self.messages.append(item)
-        else:
-            self.events.append(item)
-
-    def transcript(self, workspace_id: str) -> Transcript:
-        return Transcript(self.conversation_id, tuple(self.messages), workspace_id, self.title, tuple(self.events))

@@ -2,7 +2,8 @@
 
 import codecs
 import io
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from lcm.encoding import well_formed
 from lcm.errors import TranscriptError
+from lcm.files import is_below
 from lcm.given import PACKED_ENDINGS, opened, opened_as_is, packed_bytes_taken
 from lcm.transcript.json_scanner import JsonError, Member, members, parse
 
@@ -130,13 +132,16 @@ class RecordedFile:
         self.read_along.append(path)
         return other
 
-    def following(self, other: "RecordedFile", items: Iterable[_Item]) -> Iterator[_Item]:
-        """What is read of a file beside this one, which counts its bytes and stands where it stands meanwhile."""
-        counted = 0
-        for item in items:
-            self.bytes_read += other.bytes_read - counted  # who reads in pieces watches this file alone
-            counted, self.place = other.bytes_read, other.place
-            yield item
+    def reading_along(
+        self, paths: Iterable[Path], read: "Callable[[RecordedFile], Iterable[_Item]]"
+    ) -> Iterator[_Item]:
+        """What is read of files beside this one, which counts their bytes and stands where they stand meanwhile."""
+        for path in paths:
+            other, counted = self.along(path), 0
+            for item in read(other):
+                self.bytes_read += other.bytes_read - counted  # who reads in pieces watches this file alone
+                counted, self.place = other.bytes_read, other.place
+                yield item
 
     @contextmanager
     def record(self, line: int, what: str = "") -> Iterator[None]:
@@ -151,19 +156,15 @@ class RecordedFile:
         """Each value with its line: those of JSONL, the elements of a JSON array, or the one other value."""
         if self.shape == "lines":
             yield from self._line_values()
-        elif isinstance(self.first, list):
-            yield from ((member.line, member.value) for member in self.members())
-        else:
-            whole: dict[str, Any] = {}
-            for member in self.members():
-                if member.key is None:
-                    yield member.line, member.value
-                elif member.is_element:
-                    _list_in(whole, member.key).append(member.value)
-                else:
-                    whole[member.key] = member.value
-            if whole:
-                yield 1, whole
+            return
+        whole: dict[str, Any] = {}
+        for member in self.members():
+            if member.key is None:
+                yield member.line, member.value
+            else:
+                _put(whole, member)
+        if whole:
+            yield 1, whole
 
     def members(self) -> Iterator[Member]:
         """The outermost values of a document, in order; from where it stops being JSON it is put aside."""
@@ -190,6 +191,11 @@ class RecordedFile:
             return [value for value in map(_parsed, self._head_lines) if value is not None]
         found = self._first_members()
         return found or ({} if self._begins == b"{" else [])
+
+    @property
+    def heads(self) -> list[Any]:
+        """The first values as a list: an object over many lines is the only one."""
+        return [self.first] if isinstance(self.first, dict) else self.first
 
     @cached_property
     def shape(self) -> Shape:
@@ -256,10 +262,8 @@ class RecordedFile:
                     begun_at = self.bytes_read
                 elif member.key is None:
                     elements.append(member.value)
-                elif not member.is_element:
-                    found[member.key] = member.value
-                elif len(held := _list_in(found, member.key)) < _HEAD_ELEMENTS:
-                    held.append(member.value)
+                else:
+                    _put(found, member, _HEAD_ELEMENTS)
                 if len(elements) == _HEAD_ELEMENTS or self.bytes_read - begun_at > _HEAD_BYTES:
                     break
         except (JsonError, UnicodeDecodeError, OSError):
@@ -303,9 +307,18 @@ def _parsed(line: bytes) -> Any:
         return None
 
 
-def _list_in(found: dict[str, Any], key: str) -> list[Any]:
-    """The list under a key, which may have held another value before."""
-    if not isinstance(found.get(key), list):
-        found[key] = []
-    held: list[Any] = found[key]
-    return held
+def _put(found: dict[str, Any], member: Member, most: int = sys.maxsize) -> None:
+    """Take in a member of an object: an element of a list, of which so many are kept, or the value under a key."""
+    if not member.is_element:
+        found[str(member.key)] = member.value
+        return
+    held = found.get(str(member.key))
+    if not isinstance(held, list):  # the key may have had another value before
+        held = found[str(member.key)] = []
+    if len(held) < most:
+        held.append(member.value)
+
+
+def files_within(folder: Path, paths: Iterable[Path]) -> list[Path]:
+    """Those that are files, and that no link leads out of the folder."""
+    return [path for path in paths if path.is_file() and is_below(path.resolve(), [folder.resolve()])]

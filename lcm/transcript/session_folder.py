@@ -111,7 +111,10 @@ class ToolResults:
     def _beside(self, folder: str) -> dict[str, Path]:
         """The results of the session with this folder, which lies where the folder of the one that is read does."""
         if folder not in self._others:
-            within = _sessions_folder(self._file.path)
+            session = self._file.path
+            # A sub-agent's file lies deeper than its session.
+            folders = (parent.parent.parent for parent in session.parents if parent.name == "subagents")
+            within = next(folders, session.parent) if is_agent(session) else session.parent
             paths = _plain_files(within / folder / _RESULTS, within) if folder.strip(".") else []
             self._others[folder] = {path.name: path for path in paths}
         return self._others[folder]
@@ -146,12 +149,6 @@ def _results(session: Path) -> list[Path]:
         return [path for path in _files(session) if path.parent.name == _RESULTS]
     folders = (parent.parent for parent in session.parents if parent.name == "subagents")
     return next(filter(None, (_plain_files(folder / _RESULTS, folder) for folder in folders)), [])
-
-
-def _sessions_folder(session: Path) -> Path:
-    """The folder in which sessions lie; a sub-agent's file lies deeper."""
-    folders = (parent.parent.parent for parent in session.parents if parent.name == "subagents")
-    return next(folders, session.parent) if is_agent(session) else session.parent
 
 
 def _plain_files(folder: Path, within: Path) -> list[Path]:

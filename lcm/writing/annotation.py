@@ -23,6 +23,7 @@ import yaml
 
 from lcm.checks import check_choice
 from lcm.encoding import well_formed
+from lcm.protocols.contract import Contract
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, UNKNOWN_IMPORTANCE
 
@@ -31,7 +32,7 @@ from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, UNKNOWN_IMPORTANCE
 class NoAnnotation:
     """Rates nothing."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def annotate(self, candidates: Sequence[Candidate], said_at: Sequence[datetime]) -> list[Candidate]:
         return list(candidates)

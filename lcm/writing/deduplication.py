@@ -21,10 +21,11 @@ from lcm.checks import check_range
 from lcm.encoding import well_formed
 from lcm.javascript import WHITE_SPACE, trim
 from lcm.language_model.replies import asked
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import LanguageModel, Vectors
 from lcm.protocols.writing import Judgement, Merged, Neighbour, Neighbours
 from lcm.records.document import Action, Candidate, Document
-from lcm.writing.admission.amac import tokens
+from lcm.text import words_in
 from lcm.writing.lifecycle import ALWAYS_MERGED, MERGED, VERSIONED, fact_key
 from lcm.writing.new_document import shown_words
 
@@ -33,7 +34,7 @@ from lcm.writing.new_document import shown_words
 class KeepAll:
     """Every candidate is its own, however like another it is."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def twins(self, vectors: Vectors) -> list[int | None]:
         return [None] * len(vectors)
@@ -57,7 +58,7 @@ class TwinsOnly(KeepAll):
 
     batch_threshold: float = 0.85
     """Cosine above which a candidate is the twin of an earlier one of its extraction."""
-    is_off = False
+    contract = Contract()
 
     def __post_init__(self) -> None:
         check_range(self, "batch_threshold", ge=-1, le=1)
@@ -194,7 +195,6 @@ class NearestDocuments:
     """The lowest score that a cosine can have is 1/3."""
     pool_size: int = 5
     shown: int = 3
-    is_off = False
 
     def __post_init__(self) -> None:
         check_range(self, "batch_threshold", ge=-1, le=1)
@@ -305,7 +305,7 @@ class RuleJudge:
 
 
 def _words(record: Candidate | Document) -> frozenset[str]:
-    return frozenset(tokens(f"{record.text}\n{record.content}"))
+    return frozenset(words_in(f"{record.text}\n{record.content}", "han"))
 
 
 def _missing_share(words: frozenset[str], known: frozenset[str]) -> float:

@@ -1,14 +1,14 @@
 """Idle parts: what a configuration chooses, beside the defaults, and another of its choices leaves without work."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property, partial
 from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from lcm.protocols.retrieval import INDEXES
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.protocols.contract import INDEXES, NOTHING_SAID, Contract, contract_of
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
 from pipelines.config.building import build
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots
@@ -100,13 +100,14 @@ class _IdleParts:
         take_out_idle_stages(self.plain)
         self.part = cache(partial(build, config))
         """The part of a group, built."""
+        self.contract: Callable[[str], Contract] = lambda group: contract_of(self.part(group))
         self.read = reached(self.plain, ["memory"])
         self.chosen = {group for group in groups().keys() & self.plain.keys() if self.plain[group] != _default(group)}
-        self.folds = not self.part("compaction").is_off
-        self.finds_summaries = not self.part("summary_documents").is_off
+        self.folds = not self.contract("compaction").is_off
+        self.finds_summaries = not self.contract("summary_documents").is_off
         ranked_by = getattr(self.part("ranking"), "stages", {})
         written = self.plain["ranking"].get("stages") or {}
-        self.asked = set(getattr(self.part("ranking"), "asks", INDEXES))
+        self.asked = set(self.contract("ranking").asks)
         self.stages = {name: stage for name, stage in ranked_by.items() if name in written and stage is not None}
 
     def each(self) -> Iterator[tuple[str, str]]:
@@ -122,7 +123,7 @@ class _IdleParts:
                 yield group, "nothing that is chosen takes it up"
         if not self.folds and self.finds_summaries:
             yield "summary_documents", _FOLDS_NOTHING
-        if not self.folds and not self.part("scheduling").is_off:
+        if not self.folds and not self.contract("scheduling").is_off:
             yield "scheduling", _FOLDS_NOTHING
         if "summary_expansion" in self.chosen & self.read:
             if not self.folds:
@@ -133,7 +134,7 @@ class _IdleParts:
             yield "reinforcement", "neither fusion nor decay reads how often a document was used"
         if not self.folds and getattr(self.part("replay"), "is_per_turn", False):
             yield "replay.per_turn", "compaction=none does nothing after a turn"
-        recovers = not self.part("recovery").is_off
+        recovers = not self.contract("recovery").is_off
         for index in sorted(self.chosen & set(INDEXES) - self.asked):
             if index == "vector_index" and recovers:
                 yield f"the source's {index}", "it does not ask it; a recovery may"
@@ -148,7 +149,7 @@ class _IdleParts:
             if because := self._because(group):
                 yield group, because
         for name, stage in self.stages.items() if "ranking" in self.chosen else ():
-            for group in getattr(stage, "follows", ()):
+            for group in contract_of(stage).follows:
                 if because := self._because(group):
                     yield f"ranking.stages.{name}", because
         for key, reason in (self._of_floor() | without_effect(self.plain)).items():
@@ -179,39 +180,38 @@ class _IdleParts:
 
     def _because(self, group: str) -> str | None:
         """Why a part of a class that says so of itself has no work."""
-        because: str | None = getattr(self.part(group), "idle_because", None)
-        return because
+        return self.contract(group).idle_because
 
     def _compares_vectors(self) -> bool:
         """Whether the ranking, a control arm, a recovery, what judges documents, or compaction may compare vectors."""
         judges = ("recovery", "admission", "deduplication", "compaction")
-        rankings = [getattr(self.part("ranking"), "compares_vectors", True)]
-        rankings += [getattr(arm, "compares_vectors", False) for arm in (self.part("arms") or {}).values()]
-        return any(rankings) or not all(self.part(p).is_off for p in judges)
+        ranking, arms = self.contract("ranking"), map(contract_of, (self.part("arms") or {}).values())
+        compares = ranking is NOTHING_SAID or ranking.compares_vectors or any(arm.compares_vectors for arm in arms)
+        return compares or not all(self.contract(part).is_off for part in judges)
 
     def _reads(self, columns: Collection[str]) -> bool:
         """Whether a stage of the ranking, its fusion and decay among them, reads one of some columns."""
-        return any(not set(getattr(stage, "reads", ())).isdisjoint(columns) for stage in self.stages.values())
+        return any(not set(contract_of(stage).reads or ()).isdisjoint(columns) for stage in self.stages.values())
 
     def _of_annotation(self) -> Iterator[tuple[str, str]]:
-        admission = self.part("admission")
-        takes_everything = admission.is_off and self.part("deduplication").is_off
+        admission = self.contract("admission")
+        takes_everything = admission.is_off and self.contract("deduplication").is_off
         if "annotation" in self.chosen & self.read and takes_everything and not self._reads(OF_ANNOTATION):
             yield "annotation", "no decay, stage, admission or deduplication reads what it writes"
-        is_unrated = "annotation" in self.read and getattr(self.part("annotation"), "is_off", False)
-        if is_unrated and "category" in getattr(admission, "reads", ()):
+        is_unrated = "annotation" in self.read and self.contract("annotation").is_off
+        if is_unrated and "category" in (admission.reads or ()):
             yield "admission by category", "nobody sets categories: annotation=rules does"
 
     def _of_retrieval(self) -> Iterator[tuple[str, str]]:
         """What the fusion does not read of what stages and source make."""
         fusion, source = self.part("fusion"), self.part("source")
         yield from self._weights_without_branch(filled(source))
-        if (declared := getattr(fusion, "reads", None)) is None:
+        if (declared := contract_of(fusion).reads) is None:
             return
         reads = set(declared)
         made: set[str] = set()
         for name, stage in self.stages.items():
-            makes = set(getattr(stage, "makes", ()))
+            makes = set(contract_of(stage).makes)
             made |= makes
             if makes and makes.isdisjoint(reads):
                 yield f"ranking.stages.{name}", "this fusion reads no column that they make"
@@ -231,14 +231,14 @@ class _IdleParts:
             if is_asked and scores.isdisjoint(reads | blended):
                 yield f"scores of {_ASKED_BY[name]}", _ADDS_CANDIDATES
         for name, branch in getattr(source, "branches", {}).items():
-            is_weighed = getattr(fusion, "weighs_branches", False) or f"{name}_score" in reads
+            is_weighed = contract_of(fusion).weighs_branches or f"{name}_score" in reads
             if branch is not None and name not in _OF_BRANCH and not is_weighed:
                 yield f"source.branches.{name}", _ADDS_CANDIDATES
 
     def _weights_without_branch(self, fills: Collection[str]) -> Iterator[tuple[str, str]]:
         """Weights that were set, of a branch that the source has not, or that stands alone."""
         is_alone = not getattr(self.part("source"), "branches", None)
-        is_scale_kept = getattr(self.part("fusion"), "gives_unit_scores", True)
+        is_scale_kept = self.contract("fusion").gives_unit_scores
         for branch, column in _OF_BRANCH.items():
             weight = f"{branch}_weight"
             if weight not in self.plain["fusion"] or not self._was_set("fusion", weight):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from lcm.protocols.contract import contract_of
 from pipelines.config import unused
 from pipelines.config.trust import component
 
@@ -105,17 +106,19 @@ def _off_stages(plain: dict[str, Any]) -> dict[str, str]:
     return {
         name: str(node["_target_"]).rpartition(".")[2]
         for name, node in held.items()
-        if isinstance(node, dict) and getattr(component(str(node.get("_target_"))), "is_off", False) is True
+        if isinstance(node, dict) and contract_of(component(str(node.get("_target_")))).is_off
     }
 
 
 def without_effect(plain: dict[str, Any]) -> dict[str, str]:
-    """Keys that a part takes and leaves aside, as its class says in `unused_where` and `live_alone`, each with the
-    reason."""
+    """Keys that a part takes and leaves aside, as its class says in `unused_where`, each with the reason."""
     found: dict[str, str] = {}
     for place, node in _parts(plain, ""):
         made = component(str(node["_target_"]))
         for name, others in getattr(made, "unused_where", {}).items():
+            if not others:
+                found[f"{place}.{name}"] = "live sessions alone ask it, and an evaluation plays none"
+                continue
             meant = {_elsewhere(other) or f"{place}.{other}": value for other, value in others.items()}
             given = {other: _at(plain, other) for other in meant}
             if all(given[other] in (value if isinstance(value, tuple) else (value,)) for other, value in meant.items()):
@@ -123,8 +126,6 @@ def without_effect(plain: dict[str, Any]) -> dict[str, str]:
                 because = " and ".join(f"{other}={value}" for other, value in values.items())
                 key = _elsewhere(name) or f"{place}.{name}"
                 found |= {leaf: f"{because} leaves it without effect" for leaf, _ in leaves(_at(plain, key), key)}
-        for name in getattr(made, "live_alone", ()):
-            found[f"{place}.{name}"] = "live sessions alone ask it, and an evaluation plays none"
     return found
 
 

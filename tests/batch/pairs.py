@@ -33,7 +33,6 @@ class Pairs:
 
     leaf: int = 3
     tail: int = 2
-    is_off: bool = False
 
     @property
     def summarizer(self) -> Digests:

@@ -18,11 +18,11 @@ from lcm.protocols.context import Assembly, ContextRequest
 from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
-from lcm.store.context import ContextRecords
+from lcm.store.summaries import ContextRecords
 from lcm.token_estimator import ScriptAware
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, read_transcripts, reader_of
-from lcm.transcript.rendering.shown_form import calls_of, result_id_of
+from lcm.transcript.rendering import calls_of, result_id_of
 from pipelines.config import building
 from tests.lcm.context.assembly.recorded import assistant, call, result, summary, user
 from tests.support.composing import composed

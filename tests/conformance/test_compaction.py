@@ -15,6 +15,7 @@ from lcm.compaction.clustering import Clustering
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.window import StoredWindow
 from lcm.compaction.work import NoCompaction, in_lockstep, run
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import CompactionReport, SummaryRequest
@@ -289,7 +290,7 @@ def test_no_compaction_asks_nobody_and_says_so() -> None:
     compaction = built("none", "short", {})
     store = stored(["word " * 400] * 20)
     report = compacted(compaction, store, {"is_forced": True})
-    assert (compaction.is_off, report.reason, report.is_compacted) == (True, "compaction is off", False)
+    assert (contract_of(compaction).is_off, report.reason, report.is_compacted) == (True, "compaction is off", False)
     assert report.tokens_before == report.tokens_after > 0
     assert turned(compaction, StoredWindow(store, "c")).reason == "compaction is off"
     (answer,) = compaction.summarizer.summarize([SummaryRequest("words", 5)], incidents=Counter())

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm.protocols.columns import Columns
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Decay
 from pipelines.config import building
 from tests.lcm.retrieval.decay.frames import rows
@@ -92,6 +93,6 @@ def test_what_comes_out_are_floats(choice: str) -> None:
 @pytest.mark.parametrize("choice", CHOICES)
 def test_a_decay_reads_what_it_names(choice: str) -> None:
     whole = rows(score=[0.5, 0.5], access_count=[0, 3], confidence=[0.2, 0.9])
-    read = whole.select("asked_at", *decay(choice).reads)
+    read = whole.select("asked_at", *contract_of(decay(choice)).reads)
     for formula in (decay(choice).multiplier, decay(choice).strength):
         np.testing.assert_array_equal(formula(Columns(read)), formula(Columns(whole)))

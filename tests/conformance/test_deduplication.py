@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lcm.protocols.contract import contract_of
 from lcm.protocols.writing import Deduplication
 from lcm.records.document import ACTIONS, MEMORY_CATEGORIES
 from pipelines.config import building, conf_folder
@@ -60,7 +61,7 @@ def test_a_decision_that_needs_a_document_names_one_that_may_be_compared(
     if found.action not in ("create", "skip"):
         assert found.matched in table.documents.values()
     assert found == deduplication.judge(one, TOWARDS, table, incidents=Counter())
-    if deduplication.is_off or not known:
+    if contract_of(deduplication).is_off or not known:
         assert found.action == "create"
 
 
@@ -78,7 +79,7 @@ def test_twins_keep_the_first(deduplication: Deduplication, angles: list[int]) -
     assert len(first) == len(angles)
     for place, twin in enumerate(first):
         assert twin is None or (twin < place and first[twin] is None)
-    if not deduplication.is_off:
+    if not contract_of(deduplication).is_off:
         repeated = {place for place, angle in enumerate(angles) if angle in angles[:place]}
         assert repeated <= {place for place, twin in enumerate(first) if twin is not None}
 

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Recovery, Signals
 from pipelines.config import building
 from tests.lcm.retrieval.recovery.turns import NOW
@@ -42,4 +43,4 @@ def test_an_order_is_a_permutation_of_some_of_what_was_given(recovery: Recovery,
 
 def test_what_is_off_never_says_that_an_answer_has_failed(recovery: Recovery) -> None:
     has_failed = [recovery.signals(answer, True).has_failed for answer in answers(384)]
-    assert any(has_failed) != recovery.is_off
+    assert any(has_failed) != contract_of(recovery).is_off

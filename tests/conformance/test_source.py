@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
-from lcm.protocols.retrieval import INDEXES, Source
+from lcm.protocols.contract import INDEXES, contract_of
+from lcm.protocols.retrieval import Source
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, asked, filled, further_branches
+from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, filled, further_branches
 from pipelines.config import building
 from tests.support.composing import composed
 from tests.support.richest import once_a_class
@@ -78,7 +79,7 @@ def test_a_source_answers_each_query_alone(source: Source) -> None:
 
 def test_a_source_asks_the_indexes_and_fills_the_columns_that_it_names(memory: Memory, source: Source) -> None:
     frame, batch = candidates(memory, source)
-    without = replace(batch, **{index: None for index in INDEXES if index not in asked(source)})
+    without = replace(batch, **{index: None for index in INDEXES if index not in contract_of(source).asks})
     assert source.candidates(without).equals(frame)
     for column in ("cosine", "bm25"):
         assert (column in filled(source)) == frame[column].is_not_null().any()

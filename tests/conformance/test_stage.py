@@ -19,10 +19,11 @@ import lcm.retrieval.fusion
 import lcm.retrieval.ranking
 import lcm.retrieval.reranker
 import lcm.retrieval.summary_expansion
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.scores import RawScore
-from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE
+from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, read_by
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.composing import composed
@@ -138,7 +139,7 @@ def adds_no_row(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataF
 
 
 def reads_of_documents_what_it_names(stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame) -> None:
-    reads = getattr(stage, "reads", DESCRIBED_BY)
+    reads = read_by(stage)
     less = stage(frame.drop(set(DESCRIBED_BY).difference(reads)), batch)
     assert less.equals(after.select(less.columns))
 
@@ -146,7 +147,7 @@ def reads_of_documents_what_it_names(stage: Stage, frame: pl.DataFrame, batch: B
 def reads_of_use_annotation_and_evidence_what_it_names(
     stage: Stage, frame: pl.DataFrame, batch: Batch, after: pl.DataFrame
 ) -> None:
-    unnamed = (OF_USE | OF_ANNOTATION | EVIDENCE_COLUMNS) - set(getattr(stage, "reads", ()))
+    unnamed = (OF_USE | OF_ANNOTATION | EVIDENCE_COLUMNS) - set(contract_of(stage).reads or ())
     assert stage(frame.drop(unnamed, strict=False), batch).select(ANSWER).equals(after.select(ANSWER))
 
 
@@ -223,16 +224,21 @@ def test_a_stage_keeps_every_law(stage: Stage, prepared: tuple[pl.DataFrame, Bat
 
 
 def test_every_stage_of_the_package_is_held_to_the_laws() -> None:
+    packages = (
+        lcm.retrieval.ranking,
+        lcm.retrieval.fusion,
+        lcm.retrieval.reranker,
+        lcm.retrieval.summary_expansion,
+    )
+    inner = [
+        one.name
+        for package in packages
+        for one in pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}.")
+    ]
     defined = {
         found
-        for package in (
-            lcm.retrieval.ranking,
-            lcm.retrieval.fusion,
-            lcm.retrieval.reranker,
-            lcm.retrieval.summary_expansion,
-        )
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-        for found in vars(importlib.import_module(module.name)).values()
-        if inspect.isclass(found) and found.__module__ == module.name and issubclass(found, Stage)
+        for name in (*(package.__name__ for package in packages), *inner)
+        for found in vars(importlib.import_module(name)).values()
+        if inspect.isclass(found) and found.__module__ == name and issubclass(found, Stage)
     }
     assert {get_object(node._target_) for node in NODES.values()} == defined

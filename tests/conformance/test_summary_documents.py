@@ -3,6 +3,7 @@
 import pytest
 
 from lcm.protocols.compaction import SummaryDocuments
+from lcm.protocols.contract import contract_of
 from pipelines.config import building
 from tests.lcm.memory.test_folded_documents import fold, opened
 from tests.support.composing import composed
@@ -21,7 +22,7 @@ def test_a_summary_stands_for_what_lies_beneath_it_and_ends_nothing_else(summary
         memory.catch_up()
         found = memory.documents
         made = found.filter(kind="summary")
-        assert made.is_empty() == summary_documents.is_off
+        assert made.is_empty() == contract_of(summary_documents).is_off
         for sources in made["source_message_ids"].to_list():
             assert tuple(sources) == summary.source_ids
         ended = found.filter(found["invalidated_at"].is_not_null())["source_message_ids"].to_list()

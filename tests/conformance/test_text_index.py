@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from lcm.errors import StoreError
 from lcm.protocols.retrieval import TextIndex, TextIndexChoice
-from lcm.retrieval.text_index.filtered import Filtered
+from lcm.retrieval.text_index import Filtered
 from lcm.retrieval.vector_index.exact import Exact
 
 CONF = Path(__file__).parents[2] / "conf" / "text_index"

@@ -6,7 +6,7 @@ from eval.measures.means import MEANS_SCHEMA, Means
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.branches import Recent
 from tests.support.workspaces import system
 
 

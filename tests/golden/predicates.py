@@ -14,8 +14,8 @@ from lcm.memory.scopes import is_bypass_id
 from lcm.memory.session import live_message
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.stages.scores import TimeDecay
-from lcm.transcript.plain_text import MEDIA_TYPES, block_type
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.transcript.parts import MEDIA_TYPES, block_type
+from lcm.transcript.rendering import stored_content
 from lcm.writing.lifecycle import fact_key
 from tests.golden.adapters.lancedb_pro import decay, deduplication, lifecycle, scopes
 from tests.golden.adapters.lancedb_pro_beta11 import lifecycle as later

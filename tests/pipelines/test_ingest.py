@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Event, Message
-from lcm.transcript.identity import native_id, recorded_instant
+from lcm.transcript.fields import native_id, recorded_instant
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.recorded_file import RecordedFile
 """

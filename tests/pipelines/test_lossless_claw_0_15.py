@@ -10,7 +10,7 @@ import pytest
 from lcm.compaction.window import StoredWindow
 from lcm.compaction.work import run
 from lcm.store.store import Store
-from lcm.transcript.rendering.shown_form import rendered
+from lcm.transcript.rendering import rendered
 from pipelines.config.building import build
 from pipelines.config.composition import composed
 from tests.lcm.compaction.contexts import NOW

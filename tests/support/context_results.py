@@ -20,7 +20,7 @@ from lcm.records.summary import CompactionReport, Summary, SummaryRequest, Summa
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from lcm.transcript.message_tokens import message_tokens
-from lcm.transcript.rendering.shown_form import rendered
+from lcm.transcript.rendering import rendered
 from pipelines.config import building
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out, window
 from tests.lcm.context.assembly.recorded import assistant, call, message, result, summary, user

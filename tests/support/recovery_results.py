@@ -6,6 +6,7 @@ from functools import cache
 
 from omegaconf import DictConfig
 
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Recovery, Signals
 from lcm.records.query import Recalled
 from pipelines.config import building
@@ -64,7 +65,7 @@ def recovered(config: DictConfig) -> object:
         for size in (6, len(turns))
         for start in range(0, min(len(turns), 10 * size), size)
     ]
-    return recovery.is_off, said, reserves, orders
+    return contract_of(recovery).is_off, said, reserves, orders
 
 
 def answers(dim: int) -> list[list[Recalled]]:

@@ -15,7 +15,7 @@ from lcm.records.conversation import JournalEntry, Message
 from lcm.records.summary import Summary
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.transcript.rendering.shown_form import rendered
+from lcm.transcript.rendering import rendered
 from pipelines.config import building
 from tests.golden.originals.session_turns import ingest
 from tests.lcm.memory.session.session_files import NOW, chain, entry, said, shown, write

@@ -14,8 +14,8 @@ from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import InverseDistance, Sigmoid
 from lcm.retrieval.ranking.stages.selection import Limit
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.source.indexes import Hybrid
+from lcm.retrieval.text_index import Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units

@@ -19,6 +19,7 @@ from eval.external.recorded_contexts import RecordedContexts
 from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.memory.system import System
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 
 _ALONE = (
@@ -47,9 +48,7 @@ class External:
     similarity: float = 0.85
     """From which a stretch of a text nearly repeats a message; rapidfuzz's partial ratio."""
 
-    needs_vectors = False
-    compares_vectors = False
-    asks = ()
+    contract = Contract(asks=())
 
     def __post_init__(self) -> None:
         check_range(self, "k", "add_messages", ge=1, is_whole=True)

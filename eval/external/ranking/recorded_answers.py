@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from eval.external.contract import Told
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.ranking.pipeline import LISTS, PLAN_SCHEMA, RANKED_SCHEMA, SOURCE, TRACE_SCHEMA
 from lcm.retrieval.source.candidates import FOUND_BY_SCHEMA
@@ -27,9 +28,7 @@ class RecordedAnswers:
     told: Told = field(default_factory=Told)
     """What the memory says of itself."""
 
-    needs_vectors = False
-    compares_vectors = False
-    asks = ()
+    contract = Contract(asks=())
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         return (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eval.questions.making.talk import Talk, Unit, units
-from lcm.retrieval.text_index.words import split_words
+from lcm.text import split_words
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?…])[\"')\]*_]*\s+|(?<=[。！？])|\n+")

@@ -11,7 +11,7 @@ from functools import lru_cache
 from lcm.clock import EPOCH
 from lcm.records.conversation import Message, Transcript
 from lcm.retrieval.ranking.evidence.text_facts import content_words
-from lcm.retrieval.text_index.words import split_words
+from lcm.text import split_words
 
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNIT = re.compile(rf"[{_CJK}]{{1,4}}|(?:(?![{_CJK}])[^\W_])+(?:['’](?:(?![{_CJK}])[^\W_])+)*")

@@ -22,7 +22,7 @@ from lcm.compaction.facts.reading import (
     read_text,
 )
 from lcm.compaction.guidance.clauses import modalities
-from lcm.retrieval.text_index.words import load_stop_words
+from lcm.text import load_stop_words
 
 _UNITS = {
     "time": "ms|milliseconds?|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?|years?",

@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Literal
 
 from rapidfuzz.distance import Levenshtein
@@ -178,12 +177,6 @@ _SLIPS, _LETTERS_A_SLIP, _SHORTEST = 2, 40, 6
 shorter words have none."""
 
 
-@lru_cache(maxsize=20_000)
-def _shown(text: str) -> tuple[tuple[Statement, ...], str]:
-    """What a text states that is no message as it was said, and its words folded."""
-    return statements_in(text), f" {folded(text)} "
-
-
 class Shown:
     """What a context shows of a conversation."""
 
@@ -194,8 +187,8 @@ class Shown:
             texts: its other texts, as summaries.
         """
         self._ledger = ledger
-        self._texts = [_shown(text)[1] for text in texts]
-        quoted = [ledger.known(one) for text in texts for one in _shown(text)[0]]
+        self._texts = [f" {folded(text)} " for text in texts]
+        quoted = [ledger.known(one) for text in texts for one in statements_in(text)]
         said = [one for message_id in message_ids for one in ledger.stated.get(message_id, ())]
         self._stated = {one[:3] for one in (*said, *quoted)}
         self._values: dict[tuple[str, str], set[str]] = defaultdict(set)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self
 
-from lcm.compaction.sentences import sentences
 from lcm.encoding import well_formed
 from lcm.records.conversation import Message
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.text import is_cjk, load_stop_words, sentences, words_in
+from lcm.transcript.parts import RESULT_TYPES, block_type
 from lcm.transcript.passages import passages
-from lcm.transcript.plain_text import RESULT_TYPES, block_type
 
 Kind = Literal[
     "path", "change", "command", "error", "identifier", "url", "number", "date", "name",
@@ -110,10 +109,8 @@ def folded(text: str) -> str:
 @lru_cache(maxsize=100_000)
 def content_words(text: str) -> tuple[str, ...]:
     """Words that carry content, in order; of Chinese, Japanese and Korean pairs of neighbours."""
-    words, runs = split_words(text)
-    stop_words = load_stop_words("english")
-    kept = [word for word in words if word not in stop_words and word not in _NOT_CONTENT and len(word) > 1]
-    return (*kept, *(pair for run in runs for pair in windows(run, 2)))
+    found = words_in(text, without=load_stop_words("english") | _NOT_CONTENT)
+    return tuple(word for word in found if len(word) > 1 or is_cjk(word))
 
 
 def gist(text: str) -> str:

@@ -12,9 +12,20 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 import yaml
+from rapidfuzz.distance import OSA
 
 from lcm.compaction.guidance.protected import GuidanceMatches, Modality, RuleMatch
-from lcm.compaction.guidance.sentences import Sentence, Word, sentences
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"`+[^`\n]+`+")
+_QUOTE = re.compile(r'"[^"\n]*"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]')
+_BULLET = re.compile(r"[ \t]*(?:(?:[-*+•–]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]?\])[ \t]+)*")
+_TOKEN = re.compile(r"[^\W_]+(?:[-'’.@/_+#&%*][^\W_]+)*%?|->|=>|\.{3}|\S")
+_ENDS = frozenset(".!?…")
+_SHORTEST_TYPO = 5
+_WRAPPED_LENGTH = 50
+_LONGEST_SENTENCE = 200  # words: patterns take time quadratic in what is no prose
+
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAKS = frozenset(",;:()–—-….!?") | {"..."}
@@ -35,7 +46,7 @@ class _Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    """What stands in `clause_rules.yaml`."""
+    """What stands in `clause_rules.yaml` and `spelling.yaml`."""
 
     idiom: _Rule
     rules: tuple[_Rule, ...]
@@ -43,12 +54,18 @@ class _Grammar:
     sentence_cues: frozenset[str]
     """Those that are looked for in the whole sentence, not in its part."""
     words: Mapping[str, frozenset[str]]
+    cues: tuple[str, ...]
+    """Words that are put right where they are misspelt."""
+    forms: Mapping[str, tuple[str, ...]]
+    """How short forms are spelt out, whole words and endings."""
+    endings: Mapping[str, tuple[str, ...]]
 
 
 @cache
 def _grammar() -> _Grammar:
-    text = resources.files("lcm.compaction.guidance").joinpath("clause_rules.yaml").read_text("utf-8")
-    given = yaml.load(text, _LOADER)  # noqa: S506 - either is a safe one
+    folder = resources.files("lcm.compaction.guidance")
+    files = (folder.joinpath(f"{name}.yaml").read_text("utf-8") for name in ("clause_rules", "spelling"))
+    given, spelling = (yaml.load(text, _LOADER) for text in files)  # noqa: S506 - either is a safe one
     words = {name: frozenset(listed.split()) for name, listed in (given["verbs"] | given["words"]).items()}
     words["verb"] = words["conduct"] | words["work"]
     parts = given["parts"] | {name: f"(?:{'|'.join(sorted(words[name]))})" for name in (*given["verbs"], "verb")}
@@ -70,12 +87,16 @@ def _grammar() -> _Grammar:
     )
     shapes = given["guards"] | given["leads"] | given["label"] | given["shapes"]
     shapes |= given["sentence_cues"] | given["part_cues"]
+    words |= {"verb": words["verb"] | {"be"}, "abbreviations": frozenset(spelling["abbreviations"].split())}
     return _Grammar(
         idiom,
         tuple(rules),
-        {name: compiled(pattern) for name, pattern in shapes.items()},
+        {name: compiled(pattern) for name, pattern in shapes.items()}
+        | {"not_prose": re.compile(spelling["not_prose"])},
         frozenset(given["sentence_cues"]),
-        words | {"verb": words["verb"] | {"be"}},
+        words,
+        tuple(spelling["cues"].split()),
+        *({short: tuple(full.split()) for short, full in spelling[kind].items()} for kind in ("forms", "endings")),
     )
 
 
@@ -92,12 +113,100 @@ def _is(kind: str, word: str) -> bool:
     return word in _grammar().words[kind]
 
 
+class _Word(NamedTuple):
+    """One word or mark."""
+
+    text: str
+    start: int
+    """Code point offset in the text."""
+    end: int
+
+
+def _sentences(text: str) -> Iterator[tuple[tuple[_Word, ...], bool]]:
+    """Every sentence of a text outside of code blocks; and whether a bullet or a number stands before it.
+
+    Code and quotations within a line become the single words `code` and `quote`; contractions are spelt out ("don't" is
+    do not), and a misspelt cue word is put right. A line that begins in lower case goes on with the one before, if that
+    one is long enough to have been wrapped, unless a bullet or an empty line stands between.
+    """
+    masked = _FENCE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    for start, end, is_item in _blocks(masked):
+        yield from _split(list(_words(masked, start, end)), is_item)
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, is an item) of every paragraph or item; a line may belong to the block of the line before."""
+    block: tuple[int, int, bool] | None = None
+    place = 0
+    lines = text.splitlines(keepends=True)
+    for i, line in enumerate(lines):
+        if _at("not_prose", line):
+            line = " " * (len(line) - 1) + "\n"
+        mark = _BULLET.match(line)
+        content = place + (mark.end() if mark else 0)
+        is_item = bool(mark and mark.group().strip())
+        body = line[content - place :].strip()
+        before = lines[i - 1].rstrip() if i else ""
+        is_wrapped = len(before) >= _WRAPPED_LENGTH and before[-1] not in _ENDS | {":"}
+        if block is not None and is_wrapped and not is_item and body[:1].islower():
+            block = (block[0], place + len(line), block[2])
+        else:
+            if block is not None:
+                yield block
+            block = (content, place + len(line), is_item) if body else None
+        place += len(line)
+    if block is not None:
+        yield block
+
+
+def _words(text: str, start: int, end: int) -> Iterator[_Word]:
+    part = text[start:end]
+    for pattern, name in ((_CODE, "code"), (_QUOTE, "quote")):
+        part = pattern.sub(lambda found, name=name: name.ljust(len(found.group()), "\0"), part)  # type: ignore[misc]
+    for found in _TOKEN.finditer(part.replace("\0", " ")):
+        first, last = start + found.start(), start + found.end()
+        for word in _plain(found.group().lower().replace("’", "'")):
+            yield _Word(word, first, last)
+
+
+def _plain(word: str) -> tuple[str, ...]:
+    known = _grammar()
+    if word in known.forms:
+        return known.forms[word]
+    for ending, full in known.endings.items():
+        if word.endswith(ending) and len(word) > len(ending):
+            return (word[: -len(ending)], *full)
+    if len(word) >= _SHORTEST_TYPO and word.isalpha():
+        for cue in known.cues:
+            # The first and the last letter of a misspelt word are mostly right, those of an inflected one are not.
+            is_like = word[0] == cue[0] and (word[-1] == cue[-1] or sorted(word) == sorted(cue))
+            if is_like and OSA.distance(word, cue, score_cutoff=1) == 1:
+                return (cue,)
+    return (word,)
+
+
+def _split(words: list[_Word], is_item: bool) -> Iterator[tuple[tuple[_Word, ...], bool]]:
+    begin = 0
+    for i, word in enumerate(words):
+        is_last = i + 1 == len(words)
+        if word.text[0] in _ENDS:
+            is_abbreviation = word.text == "." and i > begin and _is("abbreviations", words[i - 1].text)
+            if not is_last and (is_abbreviation or words[i + 1].text[0] in _ENDS):
+                continue
+            if i > begin:
+                yield tuple(words[begin : i + 1]), is_item
+            begin = i + 1
+        elif is_last or i + 1 - begin >= _LONGEST_SENTENCE:
+            yield tuple(words[begin : i + 1]), is_item
+            begin = i + 1
+
+
 class _Part(NamedTuple):
     """One part of a sentence."""
 
     connector: str
     """The mark or word before it."""
-    words: tuple[Word, ...]
+    words: tuple[_Word, ...]
 
     @property
     def texts(self) -> list[str]:
@@ -130,7 +239,7 @@ class ClauseRules:
 
     def read(self, text: str) -> GuidanceMatches:
         return GuidanceMatches(
-            tuple(_in_bytes(text, found) for sentence in sentences(text) for found in _Reading(sentence).findings())
+            tuple(_in_bytes(text, found) for said in _sentences(text) for found in _Reading(*said).findings())
         )
 
 
@@ -151,9 +260,9 @@ def _in_bytes(text: str, finding: RuleMatch) -> RuleMatch:
 class _Reading:
     """A sentence, and what is known of it while its parts are read from left to right."""
 
-    def __init__(self, sentence: Sentence) -> None:
-        self.is_item = sentence.is_item
-        self.whole = _Part("", _without_asides(sentence.words))
+    def __init__(self, words: tuple[_Word, ...], is_item: bool) -> None:
+        self.is_item = is_item
+        self.whole = _Part("", _without_asides(words))
         self.text = self.whole.text
         self.is_strong = _in("strong", self.text)
         self.is_once = _in("one_off", self.text) and not self.is_strong
@@ -363,7 +472,7 @@ def _is_command(rest: list[str]) -> bool:
     return True
 
 
-def _without_asides(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _without_asides(words: tuple[_Word, ...]) -> tuple[_Word, ...]:
     """Words without what stands between two commas and says nothing of its own ("as a rule")."""
     words = tuple(
         word
@@ -378,7 +487,7 @@ def _without_asides(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return words
 
 
-def _parts(words: tuple[Word, ...]) -> list[_Part]:
+def _parts(words: tuple[_Word, ...]) -> list[_Part]:
     """The parts of a sentence, in order, without the marks between them."""
     parts: list[_Part] = []
     connector, begin = "", 0
@@ -392,7 +501,7 @@ def _parts(words: tuple[Word, ...]) -> list[_Part]:
     return parts
 
 
-def _connects(words: Sequence[Word], i: int) -> bool:
+def _connects(words: Sequence[_Word], i: int) -> bool:
     """Whether a word joins two clauses: "so" does, in "say so" and "so that" it does not."""
     if words[i].text not in _CONNECTORS or i + 1 == len(words) or words[i + 1].text in _BREAKS:
         return False

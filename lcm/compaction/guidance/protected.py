@@ -16,10 +16,11 @@ import yaml
 
 from lcm.checks import check_range
 from lcm.errors import LcmError
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
 from lcm.records.conversation import Message
 from lcm.records.summary import GuidanceShard
-from lcm.transcript.recorded_metadata import recorded
+from lcm.transcript.parts import recorded
 
 Modality = Literal["obligation", "forbidden", "permitted"]
 
@@ -75,7 +76,7 @@ class PhraseRules(Protocol):
 class NoGuidance:
     """No message is protected: compaction folds whatever was said."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def shards(
         self, messages: Sequence[Message], conversation_id: str, now: datetime, *, incidents: Counter[str]

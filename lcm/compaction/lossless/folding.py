@@ -43,10 +43,11 @@ from lcm.compaction.work import CompactionProgress
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
 from lcm.javascript import first_units, trim, utf16_length
+from lcm.protocols.contract import contract_of
 from lcm.records.conversation import Message
 from lcm.records.summary import DIRECTIVE_MARK, Level, Summary, SummaryRequest, SummaryResult
 from lcm.token_estimator import first_tokens
-from lcm.transcript.rendering.shown_form import stored_content, summary_text
+from lcm.transcript.rendering import stored_content, summary_text
 
 Going = Generator[SummaryRequest, SummaryResult, None]
 Made = Generator[SummaryRequest, SummaryResult, Summary | None]
@@ -346,7 +347,7 @@ class Folding(CompactionProgress):
         window, guidance = self.window, self.settings.guidance
         ids = [entry.item_id for entry in self.totals[start:stop]]
         ids = ids[: next((place for place, one in enumerate(ids) if one in self.hot), None)]
-        if getattr(guidance, "is_off", False):
+        if contract_of(guidance).is_off:
             return start + len(ids)
         if unread := [one for one in ids if not {f"rule {one}", f"no rule {one}"} & window.attempted]:
             found = guidance.shards(window.messages(unread), window.conversation_id, self.now, incidents=self.incidents)

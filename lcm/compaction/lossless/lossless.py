@@ -149,7 +149,6 @@ class Lossless(LosslessSettings):
     """
 
     breaker: CircuitBreaker = field(init=False, repr=False, compare=False)
-    is_off = False
     reads_admission = False
     unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "fresh_tail_novelty": {"fresh_tail_max_count": None},

@@ -23,8 +23,8 @@ from lcm.protocols.compaction import ContextWindow, Guidance, Summarizer
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import ContextEntry
-from lcm.retrieval.text_index.words import split_words, windows
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.text import words_in
+from lcm.transcript.rendering import stored_content
 
 SHRINKABLE_TOKENS = 16
 """From here on a text cut to its length less one token still has room for the note that says it was cut."""
@@ -260,8 +260,7 @@ def chosen_count(messages: Iterator[Words], count: int, novelty: float) -> int:
 
 def words_of(text: str) -> Words:
     """The words of a text, without case and accents, and the pairs of its CJK characters."""
-    words, runs = split_words(text)
-    return Counter([*words, *(pair for run in runs for pair in windows(run, 2))])
+    return Counter(words_in(text))
 
 
 def _newest_turn(window: ContextWindow, totals: ContextTotals) -> int | None:

@@ -19,8 +19,8 @@ from lcm.javascript import first_units, trim
 from lcm.records.conversation import Message, Part
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.transcript.file_references import file_ids_in
-from lcm.transcript.rendering.shown_form import stored_content
+from lcm.transcript.large_files import file_ids_in
+from lcm.transcript.rendering import stored_content
 
 _OUTCOME_UNITS = 240
 _ARGUMENT_UNITS = 200

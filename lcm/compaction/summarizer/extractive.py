@@ -111,7 +111,7 @@ class Extractive:
         sources = [
             replace(source, sentences=with_changes(source.sentences, previous))
             for request, previous in zip(requests, before, strict=True)
-            for source in [read_source(request.text, request.previous or "")]
+            for source in [read_source(request.text, previous)]
         ]
         read = [
             [sentence.text[:_READ_CHARACTERS] for sentence in (*source.sentences, *previous)]

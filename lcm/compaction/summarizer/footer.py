@@ -1,6 +1,5 @@
 """The last line of a summary: what it left out, as a cue to expand it."""
 
-import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -9,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.reading import Kind
 from lcm.protocols.models import TokenEstimator
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.text import load_stop_words, pairs, split_words, words_in
 
 FOOTER = "Expand for details about: "
 NOTHING_NAMED = "exact wording"
@@ -82,10 +81,10 @@ def footer(
         *(name.casefold() for name in sorted(named, key=lambda name: (-named[name], len(name)))),
     ]
     terms = sorted(weights, key=lambda key: -weights[key])[:_MOST_TRIED]
-    line, used = FOOTER + NOTHING_NAMED, set(_keys(kept))
+    line, used = FOOTER + NOTHING_NAMED, set(words_in(kept))
     chosen: list[str] = []
     for place, key in enumerate([*exact, *terms]):
-        words = _keys(key)
+        words = words_in(key)
         is_word = place >= len(exact)
         if not words or used.issuperset(words) or (is_word and chosen and weights[key] <= least):
             continue
@@ -143,7 +142,7 @@ def _terms(sentence: str) -> Iterator[tuple[str, str, float]]:
     for match in _TERM.finditer(sentence):
         word, key = match[0], match[0].casefold()
         runs = split_words(word)[1]
-        yield from ((pair, pair, 1.0) for run in runs for pair in windows(run, 2))
+        yield from ((pair, pair, 1.0) for pair in pairs(runs))
         if runs or len(word) < _SHORTEST_WORD or key in stop_words or key in _FILLERS or _DULL.search(word):
             before = None
             continue
@@ -153,8 +152,3 @@ def _terms(sentence: str) -> Iterator[tuple[str, str, float]]:
         if before and sentence[before_end : match.start()] == " ":
             yield f"{before[0]} {key}", f"{before[1]} {name}", _PAIR_WEIGHT
         before, before_end = (key, name), match.end()
-
-
-def _keys(text: str) -> list[str]:
-    words, runs = split_words(text)
-    return [*words, *itertools.chain.from_iterable(windows(run, 2) for run in runs)]

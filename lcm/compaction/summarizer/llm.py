@@ -34,6 +34,15 @@ _TEMPLATES = ImmutableSandboxedEnvironment(
 )
 
 
+_CONFIDENCE = 0.5
+"""Of every reply: a chat API tells no probabilities, so that nothing is known of it."""
+_CUT = "truncate"
+_LEAST_CUT_UNITS = 256
+_UNITS_PER_TOKEN = 4
+
+_log = logging.getLogger(__name__)
+
+
 def variant(depth: int, is_aggressive: bool) -> Variant:
     """The prompt of a summary; there is one of each condensed depth, pressed or not."""
     if depth <= 0:
@@ -46,31 +55,13 @@ def system_prompt() -> str:
 
 
 def prompt(request: SummaryRequest, custom_instructions: str) -> str:
-    """The prompt of a request; the texts inside it cannot close the tags that they stand in.
-
-    Args:
-        request: what is to be summarised.
-        custom_instructions: the operator's wishes, told as they are.
-    """
+    """The prompt of a request with the operator's wishes; the texts in it cannot close the tags that they stand in."""
     return _TEMPLATES.get_template(f"{variant(request.depth, request.is_aggressive)}.jinja").render(
-        text=_harmless(request.text),
-        previous=_harmless(request.previous or ""),
+        text=_TAG.sub("&lt;", request.text.strip()),
+        previous=_TAG.sub("&lt;", (request.previous or "").strip()),
         instructions=custom_instructions.strip() or "(none)",
         target_tokens=request.target_tokens,
     )
-
-
-def _harmless(text: str) -> str:
-    return _TAG.sub("&lt;", text.strip())
-
-
-_CONFIDENCE = 0.5
-"""Of every reply: a chat API tells no probabilities, so that nothing is known of it."""
-_CUT = "truncate"
-_LEAST_CUT_UNITS = 256
-_UNITS_PER_TOKEN = 4
-
-_log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -113,11 +104,8 @@ class Llm:
         Raises:
             UnrecordedReplyError: if a replay lacks a reply, in whose place nothing may stand.
         """
-        if len(requests) <= 1 or self.workers == 1:
-            results = [self._result(request) for request in requests]
-        else:
-            with ThreadPoolExecutor(min(self.workers, len(requests)), thread_name_prefix="summarize") as threads:
-                results = list(threads.map(self._result, requests))
+        with ThreadPoolExecutor(max(1, min(self.workers, len(requests))), thread_name_prefix="summarize") as threads:
+            results = list(threads.map(self._result, requests))
         if cuts := sum(result.method == _CUT for result in results):
             incidents["llm gave no words: the beginning of the text stood in"] += cuts
         return results
@@ -126,25 +114,26 @@ class Llm:
         if not trim(request.text):
             return self._failed(LcmError(NOTHING_TO_SUMMARISE))
         try:
-            text = trim(within(lambda: self._reply(request), self.timeout_seconds))
+            text = within(lambda: self._reply(request), self.timeout_seconds)
         except UnrecordedReplyError:
             raise
         except UnansweredError as error:
             return self._unanswered(request, error)
         except ModelError as error:
             return self._failed(error)
-        if not text:
-            return self._unanswered(request, UnansweredError("the language model replied without words"))
         return SummaryResult(text, _CONFIDENCE, "llm", self._model)
 
     def _reply(self, request: SummaryRequest) -> str:
-        return self.language_model.reply(
+        reply = self.language_model.reply(
             system_prompt(),
             prompt(request, self.custom_instructions),
-            _has_words,
+            lambda reply: bool(trim(reply)),
             temperature=self.aggressive_temperature if request.is_aggressive else self.normal_temperature,
             max_tokens=request.target_tokens,
         )
+        if not (text := trim(reply)):
+            raise UnansweredError("the language model replied without words")
+        return text
 
     def _unanswered(self, request: SummaryRequest, error: LcmError) -> SummaryResult:
         if not self.cuts_unanswered:
@@ -160,10 +149,6 @@ class Llm:
     def _model(self) -> str:
         named = self.language_model.identity if isinstance(self.language_model, _Named) else {}
         return str(named.get("model", "unknown"))
-
-
-def _has_words(reply: str) -> bool:
-    return bool(trim(reply))
 
 
 def within(ask: Callable[[], str], seconds: float | None) -> str:

@@ -5,13 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lcm.compaction.facts.done import BEFORE, FILES
 from lcm.compaction.guidance.clauses import modalities
-from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.footer import FOOTER
-from lcm.retrieval.text_index.words import load_stop_words, split_words, windows
+from lcm.text import is_cjk, load_stop_words, sentences, words_in
 
 Kind = Literal["rule", "instruction", "decision", "open question", "error", "change", "look", "plain", "filler"]
 
@@ -297,22 +296,20 @@ class Passages:
         return [sentence.text for sentence in self.sentences if sentence.kind == "rule"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a source that has words."""
+class _Message(NamedTuple):
+    """The lines of what somebody said, or of one step of a tool, as sentences that nobody has parted yet."""
 
-    text: str
-    """Without time and speaker; indented as it was."""
-    turn: int
-    place: int
-    speaker: str
-    time: str
-    begins: bool
-    """It is the first of somebody's words."""
-    is_step: bool
+    lines: list[Sentence]
+    """Indented as they were."""
+    is_begun: bool
+    """Its first line is the first of somebody's words."""
+
+    @property
+    def is_step(self) -> bool:
+        return self.lines[0].speaker == TOOL
 
 
-def read_source(text: str, previous: str = "") -> Passages:
+def read_source(text: str, previous: Sequence[Sentence] = ()) -> Passages:
     """Read a source.
 
     A time is `[2026-01-01 00:05 UTC]` or `[undated]`, or a range of two, at the beginning of a line: it holds until the
@@ -329,24 +326,17 @@ def read_source(text: str, previous: str = "") -> Passages:
 
     Args:
         text: of messages or summaries.
-        previous: the summary before it.
+        previous: the sentences of the summary before it.
     """
-    lines, footers = _read_lines(text)
-    found: list[Sentence] = []
-    start = 0
-    while start < len(lines):
-        stop = start + 1
-        while stop < len(lines) and not lines[stop].begins and not lines[stop].is_step:
-            stop += 1
-        found += _message(lines[start:stop])
-        start = stop
-    before = read_source(previous).sentences if previous else ()
-    told = (_action(sentence.text) for sentence in before if sentence.speaker == TOOL)
+    messages, footers = _messages(text)
+    found = [sentence for message in messages for sentence in _parted(message)]
+    told = (_action(sentence.text) for sentence in previous if sentence.speaker == TOOL)
     earlier = {action: outcome.split(BEFORE)[0] for action, outcome, _ in told if outcome}
     return Passages(tuple(_last_outcomes(found, earlier)), tuple(footers))
 
 
-def _read_lines(text: str) -> tuple[list[_Line], list[str]]:
+def _messages(text: str) -> tuple[list[_Message], list[str]]:
+    """Who says what, and what the summaries among it left out."""
     lines = text.splitlines()
     times = [_TIME.match(line) for line in lines]
     rests = [line[time.end() :] if time else line for line, time in zip(lines, times, strict=True)]
@@ -355,7 +345,7 @@ def _read_lines(text: str) -> tuple[list[_Line], list[str]]:
     shared = sum(count for count in uses.values() if count > 1)
     is_dialogue = shared >= _LABELLED_SHARE * sum(1 for rest in rests if rest.strip() and not _FURTHER.match(rest))
     is_session = any(t and label and _SPEAKER.fullmatch(label[1]) for t, label in zip(times, labels, strict=True))
-    found: list[_Line] = []
+    found: list[_Message] = []
     footers: list[str] = []
     now, owner, last, place, turn, is_first = "", "", "", 0, 0, False
     for rest, time, label in zip(rests, times, labels, strict=True):
@@ -379,43 +369,47 @@ def _read_lines(text: str) -> tuple[list[_Line], list[str]]:
             own = label[1] if label and is_named else ""
             words = rest[label.end() :] if label and own else bare if owner == TOOL or is_first else rest
             speaker = own or owner or (last if is_further else "")
-            found.append(_Line(words, turn, place, speaker, now, bool(own) or is_first, speaker == TOOL))
+            if not found or own or is_first or speaker == TOOL:
+                found.append(_Message([], bool(own) or is_first))
+            found[-1].lines.append(Sentence(words, turn, place, speaker=speaker, time=now))
             is_first, last = False, speaker if own or is_further else ""
             place += 1
     return found, footers
 
 
-def _message(lines: Sequence[_Line]) -> Iterator[Sentence]:
-    """The sentences of the lines of what somebody said, or of one step."""
-    parts = list(_blocks(lines))
+def _parted(message: _Message) -> Iterator[Sentence]:
+    """The sentences of a message; lines of code as one that names them."""
+    parts = list(_blocks(message))
     pasted = in_code([line.text for line, _ in parts])
-    is_output = parts[0][1] is not None or (len(parts) > 1 and _is_code(lines[0].text) and not lines[0].is_step)
+    is_output = len(parts) > 1 and _is_code(message.lines[0].text) and not message.is_step
+    is_output |= bool(parts) and parts[0][1] is not None
     for number, (line, block) in enumerate(parts):
-        speaker = "" if is_output and is_user(line.speaker) else line.speaker
-        is_within = len(lines) >= _PASTED_LINES and _ENDS <= number < len(parts) - _ENDS
         if block is not None:
             yield from _named(line, *block)
             continue
-        is_indented = not line.begins and _CODE_INDENT.match(line.text) is not None
+        speaker = "" if is_output and is_user(line.speaker) else line.speaker
+        is_within = len(message.lines) >= _PASTED_LINES and _ENDS <= number < len(parts) - _ENDS
+        is_first = line is message.lines[0]
+        is_step = is_first and message.is_step
+        is_indented = not (is_first and message.is_begun) and _CODE_INDENT.match(line.text) is not None
         bare = line.text.strip()
-        if not line.is_step and (marker := _MARKER.match(bare)):
+        if not is_step and (marker := _MARKER.match(bare)):
             bare = bare[marker.end() :]
-        for piece in [bare] if line.is_step else [piece.strip() for piece in sentences(bare)]:
+        for piece in [bare] if is_step else map(str.strip, sentences(bare)):
             kind = kind_of(piece, speaker)
             if (is_within and kind == "instruction") or pasted[number]:
                 kind = "plain"
-            yield Sentence(
-                piece, line.turn, line.place, line.is_step or (not is_indented and _is_prose(piece)), line.speaker,
-                line.time, kind,
-            )  # fmt: skip
+            yield replace(line, text=piece, is_prose=is_step or (not is_indented and _is_prose(piece)), kind=kind)
 
 
-def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[_Line, tuple[list[str], str] | None]]:
+def _blocks(message: _Message) -> Iterator[tuple[Sentence, tuple[list[str], str] | None]]:
     """Each line by itself, or the first of a block with all lines of the block and its language."""
+    lines = message.lines
     place = 0
     while place < len(lines):
         line = lines[place]
-        fence = None if line.is_step else _FENCE.fullmatch(line.text)
+        is_own = place == 0 and (message.is_begun or message.is_step)
+        fence = None if place == 0 and message.is_step else _FENCE.fullmatch(line.text)
         if fence:
             stop = next((i for i in range(place + 1, len(lines)) if _FENCE.fullmatch(lines[i].text)), len(lines))
             inner = lines[place + 1 : stop]
@@ -426,7 +420,7 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[_Line, tuple[list[str], st
             place = stop + 1
             continue
         stop = place
-        while stop < len(lines) and not lines[stop].begins and not lines[stop].is_step and _is_code(lines[stop].text):
+        while not is_own and stop < len(lines) and _is_code(lines[stop].text):
             stop += 1
         if stop - place >= _LEAST_RUN:
             yield line, ([each.text for each in lines[place:stop]], "")
@@ -436,9 +430,9 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[_Line, tuple[list[str], st
             place += 1
 
 
-def _named(line: _Line, block: list[str], language: str) -> Iterator[Sentence]:
+def _named(line: Sentence, block: list[str], language: str) -> Iterator[Sentence]:
     """A block's name, and the lines of it that tell of errors."""
-    told = Sentence(f"({named_block(block, language)})", line.turn, line.place, False, line.speaker, line.time)
+    told = replace(line, text=f"({named_block(block, language)})", is_prose=False)
     yield told
     if not language:
         errors = [each.strip() for each in block if ERROR.search(each) and not NO_ERROR.search(each)]
@@ -512,7 +506,6 @@ def content_words(text: str) -> tuple[int, list[str]]:
     Neighbouring CJK characters count as a word two by two.
     """
     stop_words = load_stop_words("english")
-    words, runs = split_words(text)
-    pairs = [pair for run in runs for pair in windows(run, 2)]
-    told = [word for word in words if len(word) > 1 and word not in stop_words]
-    return len(words) + len(pairs), list(dict.fromkeys([*told, *pairs]))
+    found = words_in(text)
+    told = [word for word in found if is_cjk(word) or (len(word) > 1 and word not in stop_words)]
+    return len(found), list(dict.fromkeys(told))

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Self, cast
 from tokenizers import Encoding, Tokenizer
 
 from lcm.checks import check_choice, check_range
-from lcm.compaction.sentences import sentences
 from lcm.compaction.summarizer.chain import NOTHING_TO_SUMMARISE, has_words, summaries_of
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder, read_json
 from lcm.encoding import well_formed
@@ -23,6 +22,7 @@ from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.export import Precision
 from lcm.retrieval.embedder.onnx import Lazy, cut, open_graph, open_tokenizer, processors
+from lcm.text import sentences
 
 _log = logging.getLogger(__name__)
 

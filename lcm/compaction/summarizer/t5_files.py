@@ -82,12 +82,11 @@ class Checkpoint:
 def checkpoints() -> Mapping[str, Checkpoint]:
     """All that are known, by name."""
     text = resources.files("lcm.compaction.summarizer").joinpath("checkpoints.yaml").read_text("utf-8")
-    return {name: _read(name, fields) for name, fields in yaml.safe_load(text).items()}
-
-
-def _read(name: str, fields: dict) -> Checkpoint:  # type: ignore[type-arg]
-    files = tuple(CheckpointFile(file, **known) for file, known in fields["files"].items())
-    return Checkpoint(name=name, **fields | {"files": files})
+    return {
+        name: Checkpoint(name, files=tuple(CheckpointFile(file, **known) for file, known in files.items()), **told)
+        for name, told in yaml.safe_load(text).items()
+        for files in [told.pop("files")]
+    }
 
 
 def checkpoint_folder(name: str) -> Path:
@@ -122,8 +121,12 @@ class T5Files(NamedTuple):
         folder = find_folder(model)
         graphs = _graphs(folder, precision)
         if graphs is None:
-            converted = _converted(folder, precision)
-            graphs, folder = _graphs(converted, precision), converted
+            told = "".join(f"{path.name}:{file_sha256(path)}\n" for path in _sources(folder, precision))
+            digest = hashlib.sha256(told.encode()).hexdigest()
+            # An int8 model is made from the graphs, so that an earlier export spares torch the work.
+            source = (find_export(digest, "fp32") if precision == "int8" else None) or folder
+            folder = find_export(digest, precision) or export(source, digest, precision, program=_PROGRAM)
+            graphs = _graphs(folder, precision)
             assert graphs is not None
         if not (folder / "tokenizer.json").is_file():
             raise ModelError(f"{folder} holds no tokenizer.json; save the model's fast tokenizer there")
@@ -196,15 +199,10 @@ def _hub_snapshot(model: str) -> Path:
 def _graphs(folder: Path, precision: Precision) -> tuple[Path, Path, Path] | None:
     """The three of a folder laid out flat or as on the hub, in a folder `onnx`."""
     for place in (folder, folder / "onnx"):
-        graphs = _named(place, precision)
-        if all(graph.is_file() for graph in graphs):
-            return graphs
+        encoder, decoder, with_past = (place / f"{graph}{_SUFFIXES[precision]}.onnx" for graph in _GRAPHS)
+        if encoder.is_file() and decoder.is_file() and with_past.is_file():
+            return encoder, decoder, with_past
     return None
-
-
-def _named(place: Path, precision: Precision) -> tuple[Path, Path, Path]:
-    encoder, decoder, with_past = (place / f"{graph}{_SUFFIXES[precision]}.onnx" for graph in _GRAPHS)
-    return encoder, decoder, with_past
 
 
 def _sources(folder: Path, precision: Precision) -> list[Path]:
@@ -243,22 +241,9 @@ def _shards(index: Path) -> list[Path]:
     return [index.parent / name for name in shards]
 
 
-def _converted(folder: Path, precision: Precision) -> Path:
-    digest = _digest(_sources(folder, precision))
-    if found := find_export(digest, precision):
-        return found
-    # An int8 model is made from the graphs, so that an earlier export spares torch the work.
-    source = (find_export(digest, "fp32") if precision == "int8" else None) or folder
-    return export(source, digest, precision, program=_PROGRAM)
-
-
 def _with_data(graph: Path) -> list[Path]:
     """A graph, and the weights that lie beside it because it is too large: encoder_model.onnx_data, ….onnx.data."""
     return [graph, *sorted(graph.parent.glob(f"{graph.name}[._]*"))]
-
-
-def _digest(paths: list[Path]) -> str:
-    return hashlib.sha256("".join(f"{path.name}:{file_sha256(path)}\n" for path in paths).encode()).hexdigest()
 
 
 def _convert(source: Path, target: Path, precision: Precision) -> None:
@@ -267,7 +252,8 @@ def _convert(source: Path, target: Path, precision: Precision) -> None:
         graphs = _graphs(source, "fp32") if precision == "int8" else None
         if graphs is None:
             graphs_of(weights_alone(source, scratch), scratch, "text2text-generation-with-past")
-            graphs = _named(scratch, "fp32")
+            graphs = _graphs(scratch, "fp32")
+            assert graphs is not None
         for graph in graphs:
             if precision == "int8":
                 size_bytes = sum(path.stat().st_size for path in _with_data(graph))

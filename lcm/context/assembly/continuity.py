@@ -36,12 +36,11 @@ from lcm.records.query import Recalled
 from lcm.records.rules import VersionedRules
 from lcm.records.summary import Summary
 from lcm.retrieval.recovery.fetch import NoRecovery
-from lcm.store.context import item_ids, messages_in
+from lcm.store.summaries import item_ids, messages_in
 from lcm.transcript.message_tokens import message_tokens
+from lcm.transcript.parts import recorded_bundle
 from lcm.transcript.passages import utterance
-from lcm.transcript.recorded_metadata import recorded_bundle
-from lcm.transcript.rendering.agent_form import turn_of
-from lcm.transcript.rendering.shown_form import RuntimeMessage, rendered
+from lcm.transcript.rendering import RuntimeMessage, rendered, turn_of
 from lcm.writing.dream import asks_for_dreams
 
 

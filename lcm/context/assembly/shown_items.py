@@ -15,11 +15,10 @@ from lcm.protocols.models import TakesRecorded, TokenEstimator
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.context import item_ids
-from lcm.transcript.file_references import shortened_result
-from lcm.transcript.images import without_images
-from lcm.transcript.rendering.agent_form import turn_of
-from lcm.transcript.rendering.shown_form import (
+from lcm.store.summaries import item_ids
+from lcm.transcript.large_files import shortened_result
+from lcm.transcript.message_tokens import Reply, replies, without_images
+from lcm.transcript.rendering import (
     AGENT_CALL_TYPES,
     RuntimeMessage,
     blocks_in,
@@ -30,9 +29,9 @@ from lcm.transcript.rendering.shown_form import (
     result_id_of,
     runtime_messages,
     summary_text,
+    turn_of,
     with_usage,
 )
-from lcm.transcript.usage import Reply, replies
 
 REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 
@@ -316,16 +315,14 @@ class ShownItems:
                     break
 
     def words(self, place: int) -> str:
-        """What the item says: the text of a summary, the readable text of a message."""
-        item = self.items[place]
+        """What the item says: the text of a summary, and of a message what can be read, or by the originals' rules
+        its blocks as JSON."""
+        item, shown = self.items[place], self[place]
         if isinstance(item, Summary):
             return item.content
-        return "\n".join(readable_text(placed.message) for placed in self[place].messages)
-
-    def costed_words(self, place: int) -> str:
-        """What the item says, a message with its blocks as JSON."""
-        item = self.items[place]
-        return item.content if isinstance(item, Summary) else self[place].costed
+        if self._rules != "corrected":
+            return shown.costed
+        return "\n".join(readable_text(placed.message) for placed in shown.messages)
 
     def _show(self, places: Sequence[int]) -> None:
         messages = [self._placed(place) for place in places]

@@ -13,21 +13,16 @@ from lcm.javascript import first_units, utf16_length
 from lcm.protocols.models import TokenEstimator
 from lcm.records.rules import LosslessRules
 from lcm.records.summary import Summary
-from lcm.store.messages import messages_by_key
-from lcm.store.search import SearchBounds
-from lcm.store.summaries import (
+from lcm.store.messages import (
     SourceMessage,
     StoredFile,
-    beneath,
-    conversations_of,
-    depth_first,
-    leaves_of,
+    messages_by_key,
     messages_by_number,
     source_messages,
     stored_files,
-    summaries_by_id,
-    walk,
 )
+from lcm.store.search import SearchBounds
+from lcm.store.summaries import beneath, conversations_of, depth_first, leaves_of, summaries_by_id, walk
 from lcm.transcript.passages import passages
 
 _NUMBERED = re.compile(r"msg#(\d{1,18})")
@@ -59,24 +54,23 @@ class ReadBounds:
         covered = None if self.roots is None else beneath(connection, self.roots)
         return [one for one in summary_ids if one in of and self.holds(of[one]) and (covered is None or one in covered)]
 
-    def sees_message(self, connection: sqlite3.Connection, number: int, conversation: int) -> bool:
-        """Say whether a message may be seen: of what conversation it is, and, where roots count, beneath which."""
-        if not self.holds(conversation):
-            return False
+    def sees(self, connection: sqlite3.Connection, item: "NamedItem") -> bool:
+        """Say whether an item may be seen: of what conversation it is, and, where roots count, beneath which."""
+        if item.kind == "summary":
+            return bool(self.seen(connection, [item.item_id]))
+        number = item.file.message if item.file else item.number
+        if not self.holds(item.conversation) or self.roots is None or number is None:
+            return self.holds(item.conversation) and self.roots is None
         leaf = leaves_of(connection, [number]).get(number)
-        return self.roots is None or (leaf is not None and bool(self.seen(connection, [leaf])))
-
-    def sees_file(self, connection: sqlite3.Connection, stored: StoredFile) -> bool:
-        if self.roots is None or stored.message is None:
-            return self.holds(stored.conversation) and self.roots is None
-        return self.sees_message(connection, stored.message, stored.conversation)
+        return leaf is not None and bool(self.seen(connection, [leaf]))
 
     def files(self, connection: sqlite3.Connection, file_ids: Sequence[str]) -> tuple[str, ...]:
         """Those of some large files that may be seen; of an unknown one only a reader without bounds is told."""
         if self == EVERYTHING:
             return tuple(file_ids)
         known = stored_files(connection, file_ids)
-        return tuple(one for one in file_ids if one in known and self.sees_file(connection, known[one]))
+        items = [_file(known[one]) for one in file_ids if one in known]
+        return tuple(item.item_id for item in items if self.sees(connection, item))
 
     def bounds(self, connection: sqlite3.Connection) -> SearchBounds:
         """The same for a search."""
@@ -106,13 +100,17 @@ def named_item(connection: sqlite3.Connection, item_id: str) -> NamedItem | None
     if (row := conversations_of(connection, [item_id]).get(item_id)) is not None:
         return NamedItem("summary", row, item_id)
     if (stored := stored_files(connection, [item_id]).get(item_id)) is not None:
-        return NamedItem("file", stored.conversation, item_id, file=stored)
+        return _file(stored)
     numbered = _NUMBERED.fullmatch(item_id)
     found = connection.execute(
         "SELECT message_id, conversation_id FROM messages WHERE message_key = ?1 OR message_id = ?2 ORDER BY 1 LIMIT 1",
         (item_id, int(numbered[1]) if numbered else None),
     ).fetchone()
     return NamedItem("message", found[1], item_id, found[0]) if found else None
+
+
+def _file(stored: StoredFile) -> NamedItem:
+    return NamedItem("file", stored.conversation, stored.file.file_id, file=stored)
 
 
 def clipped(texts: Sequence[str], cap: int, tokens: TokenEstimator) -> str:
@@ -126,7 +124,8 @@ def clipped(texts: Sequence[str], cap: int, tokens: TokenEstimator) -> str:
         return whole
     share = _share(counts, cap)
     while share >= 1:
-        told = "\n".join(_beginning(*one, share, tokens) for one in zip(texts, counts, strict=True))
+        cut = [one if n <= share else _beginning(one, n, share, tokens) for one, n in zip(texts, counts, strict=True)]
+        told = "\n".join(cut)
         if tokens.count([told])[0] <= cap:
             return told
         share = int(share * _SHRINK)
@@ -145,10 +144,13 @@ def _share(counts: Sequence[int], cap: int) -> int:
 
 
 def _beginning(text: str, count: int, share: int, tokens: TokenEstimator) -> str:
-    """A text that takes no more than its share, else its beginning and the mark."""
-    if count <= share:
-        return text
-    return _marked(text, most_units(text, share, lambda n: _marked(text, n, count, tokens), tokens), count, tokens)
+    """The beginning of a text that takes more than its share, and the mark."""
+
+    def marked(units: int) -> str:
+        kept = text[:units]
+        return f"{kept} [... {count - tokens.count([kept])[0]:,} of {count:,} tokens left out]".lstrip()
+
+    return marked(most_units(text, share, marked, tokens))
 
 
 def most_units(text: str, cap: int, shown: Callable[[int], str], tokens: TokenEstimator) -> int:
@@ -159,11 +161,6 @@ def most_units(text: str, cap: int, shown: Callable[[int], str], tokens: TokenEs
         fits = tokens.count([shown(middle)])[0] <= cap
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
-
-
-def _marked(text: str, units: int, count: int, tokens: TokenEstimator) -> str:
-    kept = text[:units]
-    return f"{kept} [... {count - tokens.count([kept])[0]:,} of {count:,} tokens left out]".lstrip()
 
 
 class ChildSummary(NamedTuple):
@@ -258,15 +255,12 @@ def expand(
         found: list[ChildSummary | ReachedMessage] = []
         read = _named_message(connection, item_id, tokens, bounds)
         for one in read if summary is None else _beneath(connection, summary, depth, tokens, bounds, has_messages):
-            if used + one.tokens > token_cap:
-                is_truncated = True
-                if not clips or isinstance(one, ChildSummary):
-                    break
+            is_truncated = used + one.tokens > token_cap
+            if is_truncated and clips and isinstance(one, ReachedMessage):
                 one = clipped_message(connection, one, int(token_cap) - used, tokens)
-                if not one.tokens:
-                    break
-            used += one.tokens
-            found.append(one)
+            if not is_truncated or (clips and isinstance(one, ReachedMessage) and one.tokens):
+                used += one.tokens
+                found.append(one)
             if is_truncated:
                 break
         children = tuple(one for one in found if isinstance(one, ChildSummary))
@@ -281,11 +275,10 @@ def _named_message(
 ) -> list[ReachedMessage]:
     """The message that an id names, by itself or by a large file in it, where it may be seen."""
     item = named_item(connection, item_id)
-    if item is None or item.kind == "summary":
+    if item is None or item.kind == "summary" or not bounds.sees(connection, item):
         return []
     number = item.file.message if item.file else item.number
-    found = read_messages(connection, [] if number is None else [number], tokens).values()
-    return [one for said, one in found if bounds.sees_message(connection, said.number, said.conversation)]
+    return [one for _, one in read_messages(connection, [] if number is None else [number], tokens).values()]
 
 
 def _beneath(

@@ -26,19 +26,10 @@ from lcm.errors import GrantError, StoreError
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import Summary
 from lcm.store.conversations import conversation_names, conversation_rows, number_of
+from lcm.store.messages import StoredFile, files_of, messages_by_number, source_messages
 from lcm.store.search import excerpt, message_hits, summary_hits
 from lcm.store.store import Store
-from lcm.store.summaries import (
-    Direction,
-    LineagePlace,
-    StoredFile,
-    derived_ids,
-    files_of,
-    messages_by_number,
-    source_messages,
-    summaries_by_id,
-    walk,
-)
+from lcm.store.summaries import Direction, LineagePlace, derived_ids, summaries_by_id, walk
 from lcm.transcript.large_files import file_text
 
 
@@ -101,57 +92,37 @@ class DescribedMessage:
     """The large files that it holds."""
 
 
-def described_summary(
-    connection: sqlite3.Connection,
-    summary_id: str,
-    conversation: int,
-    direction: Direction,
-    bounds: ReadBounds,
-    budget_tokens: int,
-) -> DescribedSummary:
-    """Describe a summary that is stored and may be seen; what lies outside is not named."""
-    places = walk(connection, [summary_id], direction, lambda ids: bounds.seen(connection, ids))
-    known = summaries_by_id(connection, [place.summary_id for place in places])
-    summary = known[summary_id]
-    messages = [said for said in source_messages(connection, summary_id) if bounds.holds(said.conversation)]
-    sources = [said.message_id for said in messages] or bounds.seen(connection, summary.source_ids)
-    return DescribedSummary(
-        replace(summary, source_ids=tuple(sources), file_ids=bounds.files(connection, summary.file_ids)),
-        conversation,
-        tuple(bounds.seen(connection, derived_ids(connection, summary_id))),
-        tuple(said.number for said in messages),
-        tuple(Node(place, known[place.summary_id]) for place in places),
-        budget_tokens,
-    )
-
-
 def described_text(described: DescribedSummary | DescribedMessage | DescribedFile, *, is_bare: bool = False) -> str:
     """What is known of something as the tools tell it; `is_bare`: of a message, or of a file that was read, its words
     alone."""
     if isinstance(described, DescribedSummary):
-        return summary_text(described)
-    if isinstance(described, DescribedMessage):
-        return described.said.text if is_bare else message_text(described)
-    return described.text if is_bare and described.text is not None else file_description(described)
+        return "\n".join(_summary_lines(described))
+    words = described.said.text if isinstance(described, DescribedMessage) else described.text
+    if is_bare and words is not None:
+        return words
+    lines = _message_lines(described) if isinstance(described, DescribedMessage) else _file_lines(described.stored)
+    return "\n".join([*lines, *([] if words is None else ["content", words])])
 
 
-def summary_text(described: DescribedSummary) -> str:
-    """A summary as the tool tells it."""
-    summary = described.summary
-    meta = (
-        f"meta conv={described.conversation} kind={summary.kind} depth={summary.depth} tok={summary.token_count} "
-        f"descTok={summary.descendant_token_count} srcTok={summary.source_message_token_count} "
-        f"desc={summary.descendant_count} range={_range(summary)} budgetCap={described.budget_tokens}"
-    )
-    lines = [f"LCM_SUMMARY {summary.summary_id}", meta]
+def _summary_lines(described: DescribedSummary) -> list[str]:
+    summary, most = described.summary, described.budget_tokens
+    meta = f"meta conv={described.conversation} kind={summary.kind} depth={summary.depth} {_counts(summary)}"
+    lines = [f"LCM_SUMMARY {summary.summary_id}", f"{meta} range={_range(summary)} budgetCap={most}"]
     lines += [f"parents {' '.join(described.source_summary_ids)}"] if described.source_summary_ids else []
     lines += [f"children {' '.join(described.derived_ids)}"] if described.derived_ids else []
-    lines += ["manifest", *(_node_line(node, described.budget_tokens) for node in described.subtree)]
-    return "\n".join([*lines, "content", summary.content])
+    lines.append("manifest")
+    for node in described.subtree:
+        of, place = node.summary, node.place
+        costs = node.summaries_tokens, node.messages_tokens
+        fits = ["in" if cost <= most else "over" for cost in costs]
+        lines.append(
+            f"d{place.steps} {of.summary_id} k={of.kind} {_counts(of)} child={len(place.next_ids)} range={_range(of)} "
+            f"cost[s={costs[0]},m={costs[1]}] budget[s={fits[0]},m={fits[1]}]"
+        )
+    return [*lines, "content", summary.content]
 
 
-def message_text(described: DescribedMessage) -> str:
-    """A message as the tool tells it."""
+def _message_lines(described: DescribedMessage) -> list[str]:
     said = described.said
     lines = [
         f"LCM_MESSAGE msg#{said.number}",
@@ -159,14 +130,11 @@ def message_text(described: DescribedMessage) -> str:
         f"meta conv={described.conversation} role={said.role} tok={described.tokens} at={minute(described.created_at)}",
     ]
     lines += [f"summary {said.leaf_id}"] if said.leaf_id else []
-    lines += [f"files {' '.join(described.file_ids)}"] if described.file_ids else []
-    return "\n".join([*lines, "content", said.text])
+    return lines + ([f"files {' '.join(described.file_ids)}"] if described.file_ids else [])
 
 
-def file_description(described: DescribedFile) -> str:
-    """A large file as the tool tells it."""
-    stored = described.stored
-    lines = [
+def _file_lines(stored: StoredFile) -> list[str]:
+    return [
         f"LCM_FILE {stored.file.file_id}",
         f"conversation {stored.conversation}",
         f"name {stored.file.name or 'unknown'}",
@@ -176,27 +144,17 @@ def file_description(described: DescribedFile) -> str:
         "exploration summary",
         stored.file.exploration_summary or "(none)",
     ]
-    lines += [] if described.text is None else ["content", described.text]
-    return "\n".join(lines)
 
 
-def _node_line(node: Node, budget_tokens: int) -> str:
-    summary, place = node.summary, node.place
-    fits = ["in" if cost <= budget_tokens else "over" for cost in (node.summaries_tokens, node.messages_tokens)]
+def _counts(summary: Summary) -> str:
     return (
-        f"d{place.steps} {summary.summary_id} k={summary.kind} tok={summary.token_count} "
-        f"descTok={summary.descendant_token_count} srcTok={summary.source_message_token_count} "
-        f"desc={summary.descendant_count} child={len(place.next_ids)} range={_range(summary)} "
-        f"cost[s={node.summaries_tokens},m={node.messages_tokens}] budget[s={fits[0]},m={fits[1]}]"
+        f"tok={summary.token_count} descTok={summary.descendant_token_count} "
+        f"srcTok={summary.source_message_token_count} desc={summary.descendant_count}"
     )
 
 
 def _range(summary: Summary) -> str:
-    return f"{_at(summary.earliest_at)}..{_at(summary.latest_at)}"
-
-
-def _at(instant: datetime | None) -> str:
-    return "?" if instant is None else minute(instant)
+    return "..".join(minute(at) if at else "?" for at in (summary.earliest_at, summary.latest_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +255,7 @@ class Reader:
                 if self.grant is not None:
                     cap = min(self.grant.left, token_cap or self.grant.left)
                     self._charge(summaries_by_id(connection, [item.item_id])[item.item_id].content)
-                direction: Direction = "sources" if self.reading.rules == "corrected" else "derived"
-                return described_summary(connection, item.item_id, item.conversation, direction, bounds, cap)
+                return self._described_summary(connection, item, bounds, cap)
             if item.file is None:
                 if self.grant is not None:
                     cap = min(self.grant.left, cap)
@@ -368,9 +325,10 @@ class Reader:
         with self.store.reading() as connection:
             known = read_messages(connection, numbers, self.token_estimator)
             for number in numbers:
-                if number not in known or not bounds.sees_message(connection, number, known[number][0].conversation):
+                said, one = known.get(number, (None, None))
+                item = said and NamedItem("message", said.conversation, said.message_id, number)
+                if one is None or item is None or not bounds.sees(connection, item):
                     raise self._unknown(f"msg#{number}", None)
-                _, one = known[number]
                 if left is not None:
                     one = clipped_message(connection, one, left, self.token_estimator)
                     left = 0 if one.is_clipped else left - one.tokens
@@ -385,7 +343,7 @@ class Reader:
     ) -> Grep:
         """What was found, behind the message or summary that the pattern is the id of."""
         item = named_item(connection, pattern)
-        if item is None or not self._sees(connection, item, bounds):
+        if item is None or not bounds.sees(connection, item):
             return found
         if item.kind == "summary":
             begins = summaries_by_id(connection, [item.item_id])[item.item_id].content
@@ -396,6 +354,26 @@ class Reader:
         said = messages_by_number(connection, [number]) if number is not None and scope != "summaries" else []
         hits = message_hits(connection, [(one.number, excerpt(one.text, [])) for one in said])
         return replace(found, messages=(*hits, *(hit for hit in found.messages if hit.number != number)))
+
+    def _described_summary(
+        self, connection: sqlite3.Connection, item: NamedItem, bounds: ReadBounds, budget_tokens: int
+    ) -> DescribedSummary:
+        """Describe a summary that may be seen; what lies outside is not named."""
+        summary_id = item.item_id
+        direction: Direction = "sources" if self.reading.rules == "corrected" else "derived"
+        places = walk(connection, [summary_id], direction, lambda ids: bounds.seen(connection, ids))
+        known = summaries_by_id(connection, [place.summary_id for place in places])
+        summary = known[summary_id]
+        messages = [said for said in source_messages(connection, summary_id) if bounds.holds(said.conversation)]
+        sources = [said.message_id for said in messages] or bounds.seen(connection, summary.source_ids)
+        return DescribedSummary(
+            replace(summary, source_ids=tuple(sources), file_ids=bounds.files(connection, summary.file_ids)),
+            item.conversation,
+            tuple(bounds.seen(connection, derived_ids(connection, summary_id))),
+            tuple(said.number for said in messages),
+            tuple(Node(place, known[place.summary_id]) for place in places),
+            budget_tokens,
+        )
 
     def _described_message(self, connection: sqlite3.Connection, number: int, cap: int | None) -> DescribedMessage:
         [(said, whole)] = read_messages(connection, [number], self.token_estimator).values()
@@ -424,16 +402,9 @@ class Reader:
         self, connection: sqlite3.Connection, item_id: str, bounds: ReadBounds, conversation: str | int | None
     ) -> NamedItem:
         item = named_item(connection, item_id)
-        if item is None or not self._sees(connection, item, bounds):
+        if item is None or not bounds.sees(connection, item):
             raise self._unknown(item_id, conversation)
         return item
-
-    def _sees(self, connection: sqlite3.Connection, item: NamedItem, bounds: ReadBounds) -> bool:
-        if item.kind == "summary":
-            return bool(bounds.seen(connection, [item.item_id]))
-        if item.file is not None:
-            return bounds.sees_file(connection, item.file)
-        return bounds.sees_message(connection, item.number, item.conversation)
 
     def conversation(self, named: str | None) -> str | int | None:
         """The conversation that is named by its id, or by the number that the tools print; None = all."""

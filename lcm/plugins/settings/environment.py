@@ -8,12 +8,12 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeGuard
+from typing import Any
 
 from lcm import limits
 from lcm.errors import LcmError
 from lcm.javascript import stringify, trim
-from lcm.plugins.settings.tables import ABSENT, VERSIONS, Row, Table, at
+from lcm.plugins.settings.tables import ABSENT, TABLES, VERSIONS, Row, Table, at
 
 _OURS = (
     "LCM_ALLOWED_COMMANDS",
@@ -227,56 +227,23 @@ _FROM_TEXT: Mapping[str, Callable[[str], Any]] = {
 """By what is read under `from_text`, else by the type of the schema."""
 
 
-_TEXTS = {
-    "dbPath": "DB_PATH",
-    "embeddingRuntimePath": "ONNX_RUNTIME",
-    "embeddingBackend": "EMBEDDING_BACKEND",
-    "embeddingProfile": "EMBEDDING_PROFILE",
-    "fallbackProfile": "FALLBACK_PROFILE",
-    "embeddingModelPath": "EMBEDDING_MODEL",
-    "embeddingTokenizerPath": "EMBEDDING_TOKENIZER",
-    "summarizerBackend": "SUMMARIZER_BACKEND",
-    "summarizerProfile": "SUMMARIZER_PROFILE",
-    "summarizerRuntimePath": "SUMMARIZER_RUNTIME",
-    "summarizerModelPath": "SUMMARIZER_MODEL_PATH",
-    "summarizerTokenizerPath": "SUMMARIZER_TOKENIZER",
-    "compactModel": "SUMMARIZER_MODEL",
-    "summarizerModel": "SUMMARIZER_MODEL",  # wins over the older name
-    "ollamaUrl": "SUMMARIZER_ENDPOINT",
-    "summarizerEndpoint": "SUMMARIZER_ENDPOINT",  # likewise
-}
-_NUMBERS = {
-    "embeddingDimensions": "EMBEDDING_DIMENSIONS",
-    "gatingTechNorm": "GATING_TECH_NORM",
-    "ingestionGateThreshold": "GATING_THRESHOLD",
-    "gatingCentroidK": "GATING_CENTROID_K",
-    "lifecycleJournalMaxEntries": "LIFECYCLE_JOURNAL_MAX_ENTRIES",
-}
-"""Above 0; the threshold may be 0."""
-_WEIGHTS = ("w1c", "w2c", "w3c", "w1t", "w2t", "w3t")
-
-
 def daemon_environment(config: Mapping[str, Any]) -> dict[str, str]:
-    """The variables, with their prefix `LIBRAVDB_`; what is blank, or a number that the daemon would not take, is left
-    out.
+    """A configuration of libravdb memory as the variables of its daemon, with their prefix `LIBRAVDB_`; what is blank,
+    or a number that the daemon would not take, is left out.
 
     Source: libravdb memory 1.4.4, whose own mapping nothing calls since the plugin only connects to a daemon.
     """
     found: dict[str, str] = {}
-    for key, name in _TEXTS.items():
-        if isinstance(value := config.get(key), str) and value.strip():
-            found[name] = value
-    if isinstance(is_normal := config.get("embeddingNormalize"), bool):
-        found["EMBEDDING_NORMALIZE"] = "true" if is_normal else "false"
-    for key, name in _NUMBERS.items():
-        if _is_number(value := config.get(key)) and (value > 0 or (value == 0 and name == "GATING_THRESHOLD")):
-            found[name] = stringify(value)
-    if isinstance(weights := config.get("gatingWeights"), Mapping):
-        for key in _WEIGHTS:
-            if _is_number(value := weights.get(key)):
-                found[f"GATING_{key.upper()}"] = stringify(value)
-    return {f"LIBRAVDB_{name}": value for name, value in found.items()}
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    for row in (row for row in TABLES["libravdb"].rows if row.daemon):  # the newer of two names stands first
+        value, kind = at(config, row.path), row.schema["type"]
+        if kind == "string":
+            is_taken = isinstance(value, str) and bool(value.strip())
+        elif kind == "boolean":
+            is_taken = isinstance(value, bool)
+        else:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            has_zero = row.schema.get("minimum") == 0 and value == 0
+            is_taken = is_number and (value > 0 or has_zero or row.path.startswith("gatingWeights."))
+        if is_taken:
+            found.setdefault(f"LIBRAVDB_{row.daemon}", value if kind == "string" else stringify(value))
+    return found

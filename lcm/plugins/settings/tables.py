@@ -86,6 +86,8 @@ class Row:
     """The variable that sets it, above the plugin's configuration."""
     older_environment: str = ""
     """One that counts where the other is not set or cannot be used."""
+    daemon: str = ""
+    """The variable of the plugin's daemon that says the same."""
     from_text: Literal["", "providers", "unless_blank", "unless_false", "whole_number"] = ""
     """How a variable's text is read where the schema does not say it."""
     outside: Literal["", "raised", "missing"] = ""

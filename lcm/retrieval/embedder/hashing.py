@@ -21,10 +21,12 @@ _UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U
 _NGRAM_LENGTH = 3
 _WORD_WEIGHT = 1.0
 _NGRAM_WEIGHT = 0.5  # below whole words: n-grams only bridge inflections and typing errors
+_AT_ONCE = 256  # texts: as many as 8 bits tell apart
 _MOST_RUNS = 1 << 16  # that are remembered
 
 _NOTHING = np.empty(0, np.uint64)
 
+_Numbers = npt.NDArray[np.int64]
 _SPACED = re.compile("[^\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 """White space as Unicode has it, which does not count the separators U+001C to U+001F."""
 
@@ -53,22 +55,28 @@ class Hashing:
         return [[text] for text in texts]
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
-        return np.array([self._row(text) for text in texts], np.float32).reshape(len(texts), self.dim)
+        rows = [self._rows(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
+        return np.concatenate(rows) if rows else np.empty((0, self.dim), np.float32)
 
-    def _row(self, text: str) -> npt.NDArray[np.float64]:
-        found = [_hashed(run, self.seed) for run in _WORD.findall(unicodedata.normalize("NFKC", text).casefold())]
+    def _rows(self, texts: Sequence[str]) -> Vectors:
+        said = [_WORD.findall(unicodedata.normalize("NFKC", text).casefold()) for text in texts]
+        found = [_hashed(run, self.seed) for run in itertools.chain.from_iterable(said)]
+        of_runs = np.repeat(np.arange(len(texts)), list(map(len, said)))
+        rows = np.repeat(of_runs, [len(numbers) for numbers, _ in found])
         numbers = np.concatenate([_NOTHING, *(numbers for numbers, _ in found)])
         weights = np.concatenate([np.empty(0), *(weights for _, weights in found)])
-        numbers, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
-        weights = weights[firsts]
-        order = np.lexsort((firsts, weights < _WORD_WEIGHT))  # a sum of floats depends on its order: words first
-        places = ((numbers >> np.uint64(1)) % np.uint64(self.dim)).astype(np.int64)
+        firsts, counts = _distinct(rows, numbers)
+        rows, numbers, weights = rows[firsts], numbers[firsts], weights[firsts]
+        places = ((numbers >> np.uint64(1)) % np.uint64(self.dim)).astype(np.int64) + rows * self.dim
         values = np.where(numbers & np.uint64(1), 1.0, -1.0) * (weights * np.sqrt(counts))
-        summed = np.bincount(places[order], values[order], self.dim).astype(np.float64, copy=False)
-        length = math.sqrt(np.square(summed).sum())
-        if length == 0:
-            summed[0] = length = 1.0
-        return summed / length
+        order = np.argsort(weights < _WORD_WEIGHT, kind="stable")  # a sum of floats depends on its order: words first
+        places, values = places[order], values[order]
+        sums = np.bincount(places, values, len(texts) * self.dim).astype(np.float64, copy=False)
+        summed = sums.reshape(len(texts), self.dim)
+        lengths = np.sqrt(np.square(summed).sum(axis=1))
+        summed[lengths == 0, 0] = lengths[lengths == 0] = 1.0
+        vectors: Vectors = (summed / lengths[:, np.newaxis]).astype(np.float32)
+        return vectors
 
 
 @functools.lru_cache(maxsize=_MOST_RUNS)
@@ -77,6 +85,17 @@ def _hashed(run: str, seed: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np
     words, ngrams = _features(run)
     numbers = [_number("word", word, seed) for word in words] + [_number("ngram", ngram, seed) for ngram in ngrams]
     return np.array(numbers, np.uint64), np.repeat([_WORD_WEIGHT, _NGRAM_WEIGHT], [len(words), len(ngrams)])
+
+
+def _distinct(rows: _Numbers, numbers: npt.NDArray[np.uint64]) -> tuple[_Numbers, _Numbers]:
+    """Pairs of row and number, each once: where it appears first, in that order, and how often it is there."""
+    cells = numbers << np.uint64(8) | rows.astype(np.uint64)  # 56 bits tell a feature, 8 the row
+    order = np.argsort(cells, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(cells[order]) != 0])[: len(cells)])
+    counts = np.zeros(len(rows), np.int64)
+    counts[order[starts]] = np.diff(starts, append=len(rows))
+    firsts = np.flatnonzero(counts)
+    return firsts, counts[firsts]
 
 
 def _features(run: str) -> tuple[list[str], list[str]]:

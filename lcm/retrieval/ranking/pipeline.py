@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Source, Stage, TellsReasons
 from lcm.retrieval.frames import best_first, places
-from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, asked, describe, found_by, read_by
+from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, describe, found_by, read_by
 
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""
@@ -71,22 +72,17 @@ class Ranking:
             raise ValueError(f"order names a stage twice: {list(self.order)!r}")
 
     @property
-    def needs_vectors(self) -> bool:
-        """Whether the source, or a step that says so of itself, reads the queries' vectors."""
-        return self.source.needs_vectors or any(getattr(step, "needs_vectors", False) for _, step in self._steps())
-
-    @property
-    def compares_vectors(self) -> bool:
-        """Whether the source, or a step beside a recovery, compares vectors of queries or documents."""
-        steps = [step for name, step in self._steps() if name != "recovery"]
-        return self.source.needs_vectors or any(
-            getattr(step, name, False) for step in steps for name in ("needs_vectors", "compares_vectors", "embedder")
+    def contract(self) -> Contract:
+        """What the source asks, and what it or any step does with vectors; a recovery's comparing is its own."""
+        source, steps = contract_of(self.source), self._steps()
+        told = {name: contract_of(step) for name, step in steps}
+        return Contract(
+            asks=source.asks,
+            needs_vectors=source.needs_vectors or any(step.needs_vectors for step in told.values()),
+            compares_vectors=source.needs_vectors
+            or any(hasattr(step, "embedder") for name, step in steps if name != "recovery")
+            or any(one.needs_vectors or one.compares_vectors for name, one in told.items() if name != "recovery"),
         )
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """Which of the memory's indexes the source asks."""
-        return asked(self.source)
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
@@ -109,7 +105,7 @@ class Ranking:
 
     def readers(self, columns: Collection[str]) -> list[str]:
         """The names of the steps that read one of some columns, as far as they say so."""
-        return [name for name, step in self._steps() if not set(getattr(step, "reads", ())).isdisjoint(columns)]
+        return [name for name, step in self._steps() if not set(contract_of(step).reads or ()).isdisjoint(columns)]
 
     def trace(self, batch: Batch) -> pl.DataFrame:
         """Every step's outcome: rows of `TRACE_SCHEMA`.
@@ -176,7 +172,7 @@ class Ranking:
 def _carried(frame: pl.DataFrame, steps: Sequence[tuple[str, Stage | Expansion]]) -> pl.DataFrame:
     """The rows without what documents are described by and none of the steps reads: each step that
     brings rows into another order moves every column."""
-    reads = [read_by(step) for _, step in steps if not getattr(step, "is_off", False)]
+    reads = [read_by(step) for _, step in steps if not contract_of(step).is_off]
     return frame.drop(set(DESCRIBED_BY).difference(*reads), strict=False)
 
 
@@ -239,7 +235,7 @@ def _is_same_answer(one: pl.DataFrame, other: pl.DataFrame) -> bool:
 def is_null(stage: object) -> bool:
     """Whether a stage is its group's null choice, or holds the null choice of what it works with."""
     held = getattr(stage, "recovery", None) or getattr(stage, "decay", None) or stage
-    return bool(getattr(held, "is_off", False))
+    return contract_of(held).is_off
 
 
 def _ranked(frame: pl.DataFrame) -> pl.DataFrame:

@@ -7,10 +7,11 @@ from typing import Literal
 import polars as pl
 
 from lcm.checks import check_choice, check_range
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Source, Stage
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.selection import Limit
-from lcm.retrieval.source.tagged import TagPrefixes
+from lcm.retrieval.source.indexes import TagPrefixes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +93,9 @@ class RoutedRanking:
         return Ranking(source, self.stages, order)
 
     @property
-    def needs_vectors(self) -> bool:
-        return self.ranking(self.mode).needs_vectors
-
-    @property
-    def compares_vectors(self) -> bool:
-        """`Ranking.compares_vectors` of the path of queries without a tag."""
-        return self.ranking(self.mode).compares_vectors
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """`Ranking.asks` of the path of queries without a tag."""
-        return self.ranking(self.mode).asks
+    def contract(self) -> Contract:
+        """`Ranking.contract` of the path of queries without a tag."""
+        return self.ranking(self.mode).contract
 
     def filled_slots(self) -> list[str]:
         """`Ranking.filled_slots` of the path of queries without a tag."""

@@ -2,22 +2,26 @@
 
 import logging
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
+import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.columns import Columns, Truths
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Recovery, Signals
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
-from lcm.retrieval.frames import beside, best_first, with_rows
+from lcm.retrieval.frames import beside, best_first, taken, with_rows
 from lcm.retrieval.recovery.question import TemporalQueries
 from lcm.retrieval.recovery.turns import RawUserRanking, SemanticSlots, TemporalOrder, TemporalRanking
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.source.indexes import dense_branch
 from lcm.retrieval.terms import Terms
 
 _MARKS = ("deferred", "is_recovered")
@@ -28,7 +32,7 @@ _log = logging.getLogger(__name__)
 class NoRecovery:
     """No answer has ever failed."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
         return Signals(False, False, False, False)
@@ -144,7 +148,6 @@ class RawTurnRecovery:
     puts_chosen_first: bool = False
     """The turns that `temporal` chose, its pair among them, come first in the order of choosing. False: as in the
     original they stand where their scores put them, and choosing them changes nothing."""
-    is_off = False
 
     def signals(self, answer: Sequence[Recalled], has_session: bool) -> Signals:
         return self.failure.signals(answer, has_session, self.embedder.dim)
@@ -203,17 +206,13 @@ class Fetch:
         check_range(self, "session_k", "user_k", ge=1)
 
     @property
-    def is_off(self) -> bool:
-        """Whether nothing is ever fetched."""
-        return self.recovery.is_off
-
-    @property
-    def needs_vectors(self) -> bool:
-        return not self.is_off
+    def contract(self) -> Contract:
+        is_off = contract_of(self.recovery).is_off
+        return Contract(is_off=is_off, needs_vectors=not is_off)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Add what was recovered; nothing, with a warning that is counted, where the queries could not be embedded."""
-        if self.is_off:
+        if self.contract.is_off:
             return frame
         names = frame.columns
         marked = beside(
@@ -225,21 +224,26 @@ class Fetch:
             return marked
         answers, ids = _answers(marked), batch.queries["query_id"].to_list()
         held = [{one.document_id for one in answers.get(query_id, ())} for query_id in ids]
-        said = _turns(batch)
         found: list[pl.DataFrame] = []
         for asker, queries in _askers(batch).items():
-            has_session = batch.is_in_session or not _where(batch.documents, asker).is_empty()
+            has_session = batch.is_in_session or bool(_are_of(asker, Columns(batch.documents)).any())
             signals = {at: self.recovery.signals(answers.get(ids[at], ()), has_session) for at in queries}
-            if failed := [at for at in queries if signals[at].has_failed]:
-                found.append(_nearest(batch, failed, _where(said, asker), self.session_k, held))
-            if elsewhere := [at for at in queries if signals[at].is_elsewhere]:
-                is_of_user = (pl.col("role") == "user") | (pl.col("kind") == "exchange")
-                found.append(_nearest(batch, elsewhere, said.filter(is_of_user), self.user_k, held))
+            failed = [at for at in queries if signals[at].has_failed]
+            elsewhere = [at for at in queries if signals[at].is_elsewhere]
+            for some, are_meant, k in (
+                (failed, partial(_are_of, asker), self.session_k),
+                (elsewhere, _are_of_users, self.user_k),
+            ):
+                if some and (turns := _turns(batch, are_meant)):
+                    found.append(_nearest(batch, some, turns, k, held))
         if not found:
             return marked
-        turns = pl.concat(found).unique(["query_id", "document_id"], keep="first", maintain_order=True)
-        added = turns.with_columns(pl.lit(True).alias(name) for name in _MARKS).with_columns(score="cosine")
-        return with_rows(marked, describe(added, batch), batch.queries["query_id"])
+        rows = found[0]
+        if len(found) > 1:
+            rows = pl.concat(found).unique(["query_id", "document_id"], keep="first", maintain_order=True)
+        marks = [pl.Series(name, [True] * len(rows), pl.Boolean) for name in _MARKS]
+        added = describe(beside(rows, [*marks, rows["cosine"].alias("score")]), batch)
+        return with_rows(marked, added, batch.queries["query_id"])
 
 
 _Asker = tuple[str | None, str | None]
@@ -254,19 +258,28 @@ def _askers(batch: Batch) -> dict[_Asker, list[int]]:
     return groups
 
 
-def _turns(batch: Batch) -> pl.DataFrame:
-    """The turns that a batch knows, whether it sees them or not."""
-    columns = ("document_id", "kind", "role", "session_id", "conversation_id")
-    known = [frame.select(columns) for frame in (batch.documents, batch.turns) if frame is not None]
-    return pl.concat(known).filter(pl.col("kind").is_in(TURN_KINDS))
+def _turns(batch: Batch, are_meant: Callable[[Columns], Truths]) -> tuple[str, ...]:
+    """Some of the turns that a batch knows, whether it sees them or not."""
+    ids: list[str] = []
+    for frame in (batch.documents, batch.turns):
+        if frame is not None:
+            columns = Columns(frame)
+            ids += (
+                frame["document_id"].filter(pl.Series(columns.are("kind", *TURN_KINDS) & are_meant(columns))).to_list()
+            )
+    return tuple(ids)
 
 
-def _where(documents: pl.DataFrame, asker: _Asker) -> pl.DataFrame:
-    """What is of where somebody asks: of the conversation where no session is named, of nowhere without either."""
+def _are_of(asker: _Asker, columns: Columns) -> Truths:
+    """Which are of where somebody asks: of the conversation where no session is named, of nowhere without either."""
     session_id, conversation_id = asker
     if session_id is not None:
-        return documents.filter(pl.col("session_id") == session_id)
-    return documents.clear() if conversation_id is None else documents.filter(conversation_id=conversation_id)
+        return columns.are("session_id", session_id)
+    return columns.are("conversation_id", *([] if conversation_id is None else [conversation_id]))
+
+
+def _are_of_users(columns: Columns) -> Truths:
+    return columns.are("role", "user") | columns.are("kind", "exchange")
 
 
 def _answers(frame: pl.DataFrame) -> dict[str, list[Recalled]]:
@@ -275,27 +288,32 @@ def _answers(frame: pl.DataFrame) -> dict[str, list[Recalled]]:
         "query_id", "document_id", "kind", "created_at", "score", "cosine", "scope_class", "confidence", "index_tier",
     )  # fmt: skip
     answers: dict[str, list[Recalled]] = {}
-    for query_id, document_id, kind, created_at, score, cosine, *row in best_first(frame)[columns].iter_rows():
-        told = Recalled(document_id, "", kind, (), created_at, score or 0.0, cosine or 0.0)
-        scope_class, confidence, tier = row
-        told = replace(told, scope_class=scope_class, confidence=confidence or 0.0, index_tier=tier)
+    rows = best_first(frame)[columns].iter_rows()
+    for query_id, document_id, kind, created_at, score, cosine, scope_class, confidence, tier in rows:
+        told = Recalled(
+            document_id, "", kind, (), created_at, score or 0.0, cosine or 0.0, "", scope_class, confidence or 0.0, tier
+        )
         answers.setdefault(query_id, []).append(told)
     return answers
 
 
 def _nearest(
-    batch: Batch, queries: Sequence[int], turns: pl.DataFrame, k: int, held: Sequence[Collection[str]]
+    batch: Batch, queries: Sequence[int], turns: tuple[str, ...], k: int, held: Sequence[Collection[str]]
 ) -> pl.DataFrame:
     """The turns nearest to some queries of the batch, of those that their answers do not hold: so many as asked for,
     and as many more as the answer holds documents."""
-    allowed = tuple(turns["document_id"])
-    asked = replace(batch, queries=batch.queries[queries], vectors=batch.vectors[queries], allowed=allowed)
+    asked = replace(
+        batch, queries=taken(batch.queries, np.array(queries)), vectors=batch.vectors[queries], allowed=turns
+    )
     rows = dense_branch(asked, min(len(turns), 2 * (k + max(len(held[at]) for at in queries))))
     kept, counts = [], [0] * len(queries)
-    for row, (query, document_id) in enumerate(rows.select("query", "document_id").iter_rows()):
+    for row, (query, document_id) in enumerate(
+        zip(rows["query"].to_list(), rows["document_id"].to_list(), strict=True)
+    ):
         answer = held[queries[query]]
         if document_id not in answer and counts[query] < k + len(answer):
             counts[query] += 1
             kept.append(row)
-    found = rows[kept]
-    return asked.queries["query_id", "asked_at"][found["query"]].hstack(found.drop("query"))
+    found = taken(rows, np.array(kept, np.int64))
+    columns = [column for column in found if column.name != "query"]
+    return beside(asked.queries["query_id", "asked_at"][found["query"]], columns)

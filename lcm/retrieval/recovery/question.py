@@ -34,15 +34,11 @@ def words(name: str) -> frozenset[str]:
 
 
 @cache
-def patterns(name: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of the list `name`, in order."""
-    return tuple(_compiled(pattern) for pattern in _content()[name])
-
-
-@cache
-def named_patterns(name: str) -> Mapping[str, re.Pattern[str]]:
-    """The patterns of the map `name`, in order."""
-    return {key: _compiled(pattern) for key, pattern in _content()[name].items()}
+def patterns(name: str) -> Mapping[str, re.Pattern[str]]:
+    """The patterns of the map or list `name`, in order, by their names or by themselves."""
+    content = _content()[name]
+    named = content if isinstance(content, dict) else dict(zip(content, content, strict=True))
+    return {key: re.compile(text, re.ASCII | re.IGNORECASE) for key, text in named.items()}
 
 
 @cache
@@ -51,15 +47,10 @@ def pattern(name: str) -> re.Pattern[str]:
     return re.compile(_content()[name], re.ASCII | re.IGNORECASE | re.VERBOSE)
 
 
-def _compiled(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.ASCII | re.IGNORECASE)
-
-
 @cache
 def _content() -> Mapping[str, Any]:
-    content: Mapping[str, Any] = yaml.safe_load(
-        resources.files("lcm.retrieval.recovery").joinpath("vocabulary.yaml").read_text("utf-8")
-    )
+    file = resources.files("lcm.retrieval.recovery").joinpath("vocabulary.yaml")
+    content: Mapping[str, Any] = yaml.safe_load(file.read_text("utf-8"))
     return content
 
 
@@ -69,7 +60,7 @@ def anchor_density(text: str) -> float:
 
     Anchors are counted in lower case. Source: libravdb memory 1.4.4.
     """
-    found = {match.lower() for one in patterns("anchor_patterns") for match in one.findall(text)}
+    found = {match.lower() for one in patterns("anchor_patterns").values() for match in one.findall(text)}
     return min(1.0, len(found) / FULL_ANCHORS)
 
 
@@ -145,13 +136,13 @@ class TemporalQueries:
     threshold: float = 0.3
 
     def __post_init__(self) -> None:
-        check_keys(self, weights=named_patterns("query_patterns"))
+        check_keys(self, weights=patterns("query_patterns"))
         check_range(self, "weights", ge=0)
         check_range(self, "full_weight", gt=0)
         check_range(self, "threshold", ge=0, le=1)
 
     def read(self, question: str, terms: Terms) -> TemporalQuery:
-        known = named_patterns("query_patterns")
+        known = patterns("query_patterns")
         shown = tuple(name for name, pattern in known.items() if pattern.search(question))
         indicator = min(1.0, sum(self.weights[name] for name in shown) / self.full_weight)
         is_active = indicator >= self.threshold

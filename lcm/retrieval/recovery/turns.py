@@ -216,7 +216,7 @@ def _content(said: Sequence[str]) -> list[str]:
 
 def _pastness(text: str) -> float:
     ahead = len(pattern("prospective").findall(text))
-    markers = sum(len(marker.findall(text)) for marker in patterns("first_person"))
+    markers = sum(len(marker.findall(text)) for marker in patterns("first_person").values())
     return clamp01(1 - ahead / max(1, markers))
 
 

@@ -7,17 +7,20 @@ from typing import ClassVar
 import polars as pl
 
 from lcm.checks import check_range
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Raw
 from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import KeptBeside
 from lcm.retrieval.source.candidates import branch, merge
-from lcm.retrieval.source.dense import dense_branch
+from lcm.retrieval.source.indexes import dense_branch
 from lcm.writing.dream import asks_for_dreams
 
 _POOLS = ("session", "guidance", "durable", "global", "authored", "dream")
 _POOLED_BY_KIND = ("guidance", "authored", "dream")
 """Kinds of documents that are no part of the pools of scope classes."""
 _KEYS = ["query", "document_id"]
+_Asker = tuple[bool, str | None, str | None, bool]
+"""Whether it asks for dreams, and there are some; its session and conversation; whether nobody reads by scopes."""
 _MOST_ASKERS = 16
 """Whose pools are kept: live queries come from the same session, one after another."""
 
@@ -39,9 +42,8 @@ class ByScope:
     global_pool_size: int | None = 1000
     authored_pool_size: int | None = 1000
     dream_pool_size: int | None = 1000
-    needs_vectors = True
     gives: ClassVar[Raw] = "cosine"
-    asks = ("vector_index",)
+    contract = Contract(asks=("vector_index",), needs_vectors=True)
 
     def __post_init__(self) -> None:
         sizes = [getattr(self, f"{name}_pool_size") for name in _POOLS]
@@ -52,12 +54,14 @@ class ByScope:
     def candidates(self, batch: Batch) -> pl.DataFrame:
         if batch.embedding_error is not None:
             raise batch.embedding_error
-        pools = [
-            _nearest(batch, asker.positions, document_ids, getattr(self, f"{name}_pool_size"))
-            for asker in _askers(batch)
-            for name, document_ids in _pools_of(batch, asker).items()
-        ]
-        return merge(pooled([pool for pool in pools if pool is not None]), branch([], "bm25", "lexical_rank"), batch)
+        found = []
+        for asker, positions in _askers(batch):
+            for name, document_ids in _pools_of(batch, asker).items():
+                size = getattr(self, f"{name}_pool_size")
+                size = len(document_ids) if size is None else min(size, len(document_ids))
+                if size:
+                    found.append(_nearest(batch, positions, document_ids, size))
+        return merge(batch, pooled(found))
 
 
 def pooled(pools: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -74,76 +78,56 @@ def pooled(pools: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return rows.with_columns(dense_rank=place.cast(pl.Int64))
 
 
-@dataclass(frozen=True, slots=True)
-class _QueryGroup:
-    """Queries that see the same pools."""
-
-    positions: pl.Series
-    """Of the queries in their batch."""
-    dreams: bool
-    """They ask for dreams, and there are some."""
-    session_id: str | None
-    conversation_id: str | None
-
-
-def _askers(batch: Batch) -> Iterator[_QueryGroup]:
+def _askers(batch: Batch) -> Iterator[tuple[_Asker, pl.Series]]:
+    """Who sees the same pools, and the positions of their queries in the batch."""
     has_dreams = bool((batch.documents["kind"] == "dream").any())
-    groups: dict[tuple[bool, str | None, str | None], list[int]] = {}
+    groups: dict[_Asker, list[int]] = {}
     asked = batch.queries.select("text", "session_id", "conversation_id").iter_rows()
     for position, (text, session_id, conversation_id) in enumerate(asked):
-        dreams = has_dreams and asks_for_dreams(text)
-        groups.setdefault((dreams, session_id, conversation_id), []).append(position)
-    for (dreams, session_id, conversation_id), positions in groups.items():
-        yield _QueryGroup(pl.Series(positions, dtype=pl.UInt32), dreams, session_id, conversation_id)
+        asker = has_dreams and asks_for_dreams(text), session_id, conversation_id, batch.scopes is None
+        groups.setdefault(asker, []).append(position)
+    for asker, positions in groups.items():
+        yield asker, pl.Series(positions, dtype=pl.UInt32)
 
 
-def _pools_of(batch: Batch, asker: _QueryGroup) -> dict[str, tuple[str, ...]]:
+def _pools_of(batch: Batch, asker: _Asker) -> dict[str, tuple[str, ...]]:
     """Pool -> the ids in it, of those that the asker may see; found once for who sees the same documents."""
     known = _known_pools(batch.documents)
-    key = asker.dreams, asker.session_id, asker.conversation_id, batch.scopes is None
-    if key not in known:
+    if asker not in known:
         if len(known) >= _MOST_ASKERS:
             known.clear()
-        known[key] = {name: tuple(ids) for name, ids in _pools(batch, asker)}
-    return known[key]
+        known[asker] = {name: tuple(_ids(batch, is_in)) for name, is_in in _pools(batch, asker)}
+    return known[asker]
 
 
-_Asker = tuple[bool, str | None, str | None, bool]
 _known_pools: KeptBeside[pl.DataFrame, dict[_Asker, dict[str, tuple[str, ...]]]] = KeptBeside(lambda _: {}, 4)
 
 
-def _pools(batch: Batch, asker: _QueryGroup) -> Iterator[tuple[str, list[str]]]:
-    """The name of each pool that the asker may see, and the ids in it."""
-    kind = pl.col("kind")
-    if asker.dreams:
-        yield "dream", _ids(batch, kind == "dream")
+def _pools(batch: Batch, asker: _Asker) -> Iterator[tuple[str, pl.Expr]]:
+    """The name of each pool that the asker may see, and which documents are in it."""
+    asks_for_a_dream, session_id, conversation_id, _ = asker
+    kind, is_own = pl.col("kind"), pl.lit(value=False)
+    if asks_for_a_dream:
+        yield "dream", kind == "dream"
         return
-    if asker.session_id is not None:
-        is_own = pl.col("session_id") == asker.session_id
-    elif asker.conversation_id is not None:
-        is_own = pl.col("conversation_id") == asker.conversation_id
-    else:
-        is_own = pl.lit(False)
-    is_shared = batch.is_shared
+    if session_id is not None:
+        is_own = pl.col("session_id") == session_id
+    elif conversation_id is not None:
+        is_own = pl.col("conversation_id") == conversation_id
     is_ordinary = ~kind.is_in(_POOLED_BY_KIND)
-    yield "session", _ids(batch, is_ordinary & is_own)
-    yield "guidance", _ids(batch, kind == "guidance")
-    yield "durable", _ids(batch, is_ordinary & ~is_own & ~is_shared)
-    yield "global", _ids(batch, is_ordinary & ~is_own & is_shared)
-    yield "authored", _ids(batch, kind == "authored")
+    yield "session", is_ordinary & is_own
+    yield "guidance", kind == "guidance"
+    yield "durable", is_ordinary & ~is_own & ~batch.is_shared
+    yield "global", is_ordinary & ~is_own & batch.is_shared
+    yield "authored", kind == "authored"
 
 
 def _ids(batch: Batch, is_in: pl.Expr) -> list[str]:
     return batch.documents.filter(is_in)["document_id"].to_list()
 
 
-def _nearest(
-    batch: Batch, positions: pl.Series, document_ids: tuple[str, ...], size: int | None
-) -> pl.DataFrame | None:
-    """The nearest of some documents to some queries of the batch, as `dense_branch` gives them; None of nothing."""
-    size = len(document_ids) if size is None else min(size, len(document_ids))
-    if not size:
-        return None
+def _nearest(batch: Batch, positions: pl.Series, document_ids: tuple[str, ...], size: int) -> pl.DataFrame:
+    """The nearest of some documents to some queries of the batch, as `dense_branch` gives them."""
     everything = len(document_ids) == len(batch.documents)
     part = replace(
         batch, vectors=batch.vectors[positions.to_numpy()], allowed=batch.allowed if everything else document_ids

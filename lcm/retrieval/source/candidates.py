@@ -1,14 +1,15 @@
 """The candidate frame: how the answers of the indexes become rows."""
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from lcm.protocols.columns import Columns, Truths
-from lcm.protocols.retrieval import INDEXES, Batch, Branch, Source
+from lcm.protocols.contract import contract_of
+from lcm.protocols.retrieval import Batch, Branch, Source
 from lcm.records.document import GLOBAL_SCOPE, SCOPE_CLASSES
 from lcm.retrieval.frames import beside
 from lcm.retrieval.lookup import documents_of, queries_of
@@ -85,7 +86,8 @@ def scored_columns(frame: pl.DataFrame, raw: Literal["cosine", "bm25"]) -> dict[
 
 def read_by(part: object) -> tuple[str, ...]:
     """The columns of documents that a stage or a decay says it reads; all, of one that does not say."""
-    return tuple(getattr(part, "reads", DESCRIBED_BY))
+    reads = contract_of(part).reads
+    return tuple(DESCRIBED_BY) if reads is None else reads
 
 
 def found_by(candidates: pl.DataFrame) -> pl.DataFrame:
@@ -127,17 +129,14 @@ def branch(answers: Sequence[tuple[Sequence[str], Sequence[float]]], score: str,
     return frame
 
 
-def merge(dense: pl.DataFrame, lexical: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-    """Join two branches into candidate rows, the queries in the order of the batch.
+def merge(batch: Batch, *branches: pl.DataFrame) -> pl.DataFrame:
+    """Join branches into candidate rows, the queries in the order of the batch.
 
-    Within a query: dense rows in their order, then those that only the lexical branch found, in theirs.
+    Within a query: the rows of the first branch in their order, then those that only the next one found, in theirs.
     """
-    if lexical.is_empty():  # nothing to join
-        rows = dense
-    elif len(batch.queries) == 1:
-        rows = _side_by_side(dense, lexical)
-    else:
-        rows = dense.join(lexical, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
+    rows = branches[0]
+    for further in branches[1:]:
+        rows = rows.join(further, on=_KEYS, how="full", coalesce=True, maintain_order="left_right")
         rows = rows.sort("query", maintain_order=True)
     asked = [batch.queries[name][rows["query"]] for name in _ASKED]  # a frame would go to Polars' threads
     return laid_out(beside(rows, asked), CANDIDATE_SCHEMA)
@@ -149,33 +148,6 @@ def laid_out(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFr
     return pl.DataFrame(
         [rows[name] if name in names else _nothing(name, dtype, len(rows)) for name, dtype in schema.items()]
     )
-
-
-def _side_by_side(dense: pl.DataFrame, lexical: pl.DataFrame) -> pl.DataFrame:
-    """The same join for one query: a table of forty ids is read sooner than a join is planned."""
-    near, worded = dense["document_id"].to_list(), lexical["document_id"].to_list()
-    places = {document_id: place for place, document_id in enumerate(worded)}
-    both: list[int | None] = list(map(places.pop, near, repeat(None)))
-    alone = list(places.values())
-    ids = pl.Series("document_id", near + [worded[place] for place in alone], pl.String)
-    return pl.DataFrame(
-        [
-            pl.Series("query", np.zeros(len(ids), np.uint32)),
-            ids,
-            *gathered(dense, [*range(len(near)), *repeat(None, len(alone))]),
-            *gathered(lexical, [*both, *alone]),
-        ]
-    )
-
-
-def gathered(frame: pl.DataFrame, rows: Sequence[int | None], but: Collection[str] = _KEYS) -> list[pl.Series]:
-    """The columns of a frame at some rows, nothing where no row is named; one by one, which wakes no threads.
-
-    Args:
-        but: columns that are left out.
-    """
-    places = pl.Series(rows, dtype=pl.UInt32)
-    return [column[places] for column in frame.get_columns() if column.name not in but]
 
 
 def _nothing(name: str, dtype: pl.DataType, rows: int) -> pl.Series:
@@ -217,14 +189,9 @@ def _are_own(rows: pl.DataFrame, batch: Batch) -> Truths:
     return np.asarray(told.to_numpy() == True)  # noqa: E712  # where nothing is known it is not the same
 
 
-def asked(source: Source) -> tuple[str, ...]:
-    """Which of a memory's indexes a source asks."""
-    return tuple(getattr(source, "asks", INDEXES))
-
-
 def filled(source: Source) -> tuple[str, ...]:
     """Which of cosine and bm25 a source has."""
-    return (source.gives,) if isinstance(source, Branch) else tuple(getattr(source, "fills", ("cosine", "bm25")))
+    return (source.gives,) if isinstance(source, Branch) else contract_of(source).fills
 
 
 def check_branch(key: str, value: object) -> None:

@@ -26,10 +26,12 @@ from lcm.clock import EPOCH, format_instant
 from lcm.encoding import well_formed
 from lcm.javascript import clamp01, is_finite_number, last_units, to_number, trim, utf16_length
 from lcm.language_model.replies import Answer, asked
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import LanguageModel, Vectors
 from lcm.protocols.writing import Assessment, Neighbour, Neighbours
 from lcm.records.conversation import Message
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
+from lcm.text import words_in
 from lcm.writing.new_document import shown_words
 
 
@@ -37,7 +39,7 @@ from lcm.writing.new_document import shown_words
 class AdmitAll:
     """Every candidate passes, and no score is given."""
 
-    is_off = True
+    contract = Contract(is_off=True)
 
     def assess(
         self,
@@ -55,14 +57,6 @@ class AdmitAll:
 MIN_SENTENCE_LENGTH = 4
 """UTF-16 units of a sentence that counts as a span of its own."""
 
-# Unicode's script Han: each of its characters is a word.
-_HAN = (
-    "\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufa6d"
-    "\ufa70-\ufad9\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U00020000-\U0002a6df\U0002a700-\U0002ebe0\U0002ebf0-\U0002ee5d"
-    "\U0002f800-\U0002fa1d\U00030000-\U0003134a\U00031350-\U000323af"
-)
-_TOKEN = re.compile(rf"[{_HAN}]|(?:(?![{_HAN}])[^\W_])+")
-_ASCII_TOKEN = re.compile(r"[a-z0-9]+")
 _SENTENCE_ENDS = re.compile("[。！？!?]")
 
 
@@ -74,12 +68,6 @@ class ConversationSupport(NamedTuple):
     """The highest F1 with one span."""
     coverage: float
     """The share of the candidate's distinct words that the conversation has."""
-
-
-def tokens(text: str) -> list[str]:
-    """The words: runs of letters and digits in lower case; each Han character is one."""
-    lowered = text.lower()
-    return (_ASCII_TOKEN if lowered.isascii() else _TOKEN).findall(lowered)
 
 
 def spans(text: str) -> list[str]:
@@ -114,7 +102,7 @@ def support(candidate: Candidate, texts: Sequence[str]) -> ConversationSupport:
         candidate: what is judged; one without words has no support at all.
         texts: the conversation, a message a text.
     """
-    words = tokens(f"{candidate.text}\n{candidate.content}")
+    words = words_in(f"{candidate.text}\n{candidate.content}", "han")
     if not words:
         return ConversationSupport(0.0, 0.0, 0.0)
     missing, best = set(words), 0.0
@@ -135,7 +123,7 @@ def support(candidate: Candidate, texts: Sequence[str]) -> ConversationSupport:
 @lru_cache(maxsize=4096)
 def _words_of(text: str) -> tuple[frozenset[str], list[list[str]]]:
     """The words of a message, and those of each of its spans: one message is compared with many candidates."""
-    return frozenset(tokens(text)), [tokens(span) for span in spans(text)]
+    return frozenset(words_in(text, "han")), [words_in(span, "han") for span in spans(text)]
 
 
 UNKNOWN_UTILITY = 0.5
@@ -350,8 +338,7 @@ class Amac:
     conversation_chars: int = 8000
     """UTF-16 units from the end of the conversation that confidence looks at."""
     utility: Utility = field(default_factory=FixedUtility)
-    is_off = False
-    reads = ("category",)
+    contract = Contract(reads=("category",))
 
     def __post_init__(self) -> None:
         check_keys(self, weights=FEATURES, type_priors=MEMORY_CATEGORIES)

@@ -215,7 +215,6 @@ class Gating:
     """Of a promoted document the stability is that of its role, or G if that is more; it stands in the audit."""
     token_estimator: TokenEstimator = field(default_factory=CodePoints)
     """By it specificity is counted."""
-    is_off = False
 
     def __post_init__(self) -> None:
         check_choice(self, promotion=("gated", "always"))

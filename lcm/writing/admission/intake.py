@@ -18,6 +18,7 @@ import numpy as np
 from lcm.checks import check_range
 from lcm.clock import EPOCH
 from lcm.errors import LcmError, UnrecordedReplyError
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import (
     Admission,
@@ -231,7 +232,7 @@ class Intake:
         embed: Callable[[Sequence[str]], Vectors],
     ) -> list[int | None]:
         """Twins are told by their texts alone, without the contents."""
-        if self.deduplication.is_off:
+        if contract_of(self.deduplication).is_off:
             return [None] * len(candidates)
         rows = list(vectors)
         longer = [i for i, candidate in enumerate(candidates) if candidate.content]
@@ -255,7 +256,7 @@ class Intake:
         if one.candidate.supersedes:
             neighbours = _Others(neighbours, frozenset(one.candidate.supersedes))
         assessment = None
-        if not self.admission.is_off:
+        if not contract_of(self.admission).is_off:
             assessment = self.admission.assess(
                 one.candidate, one.vector, neighbours, one.conversation, one.now, incidents=one.incidents
             )

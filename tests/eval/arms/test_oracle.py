@@ -13,14 +13,14 @@ from eval.dataset.dataset import SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.retrieval import Retrieval
 from lcm.memory.memory import Memory
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Batch
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.source.branches import Recent, Shuffled
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
-from lcm.retrieval.source.recent import Recent
-from lcm.retrieval.source.shuffled import Shuffled
 from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript
@@ -112,7 +112,7 @@ def test_the_oracle_keeps_the_laws_of_a_source(memory: Memory) -> None:
     data = dataset({"q2": ["1"], "q0": ["6", "0"]}, {"q1": ["session 0"]})
     source = Oracle().ranking(data).source
     assert isinstance(source, EvidenceSource)
-    assert not source.needs_vectors
+    assert not contract_of(source).needs_vectors
     (batch,) = memory.batches(queries(), Ranking(source), None)
     frame = source.candidates(batch)
     assert dict(frame.schema) == CANDIDATE_SCHEMA

@@ -22,8 +22,7 @@ from lcm.protocols.retrieval import Batch
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.embedder.onnx import Onnx
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Bm25s, Fts5
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.token_estimator import Utf16Units
 from tests.support.models import BuildModel

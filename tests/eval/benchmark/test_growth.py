@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from eval.benchmark.growth import Curve, Growth
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Bm25s, Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.token_estimator import Utf16Units

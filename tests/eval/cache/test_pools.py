@@ -17,7 +17,7 @@ from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking import pipeline
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import DecayBoost, InverseDistance, Sigmoid
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from tests.support import kinds
 
 

@@ -17,9 +17,8 @@ from eval.measures.retrieval import Retrieval
 from lcm.errors import DatasetError
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import RawScore
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.recent import Recent
-from lcm.retrieval.source.shuffled import Shuffled
+from lcm.retrieval.source.branches import Recent, Shuffled
+from lcm.retrieval.source.indexes import Dense
 from tests.support.experiments import outcome
 from tests.support.small_collection import HOUSEHOLD, collection, write_small_beir
 from tests.support.workspaces import system, transcript

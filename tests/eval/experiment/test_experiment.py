@@ -24,7 +24,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import DecayBoost
 from lcm.retrieval.ranking.stages.selection import MinScore
 from lcm.retrieval.reinforcement import DecayTiers, NoReinforcement, Recall
-from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.branches import Recent
 from pipelines.config import composition
 from tests.eval.tiny import tiny
 from tests.support import experiments

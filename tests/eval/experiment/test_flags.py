@@ -23,6 +23,7 @@ from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.memory import Memory
 from lcm.memory.session import SessionRules, live_message
 from lcm.protocols.compaction import Compaction
+from lcm.protocols.contract import Contract, contract_of
 from lcm.records.conversation import Transcript
 from lcm.records.summary import ContextReading
 from lcm.retrieval.decay import Exponential, NoDecay
@@ -31,9 +32,7 @@ from lcm.retrieval.fusion import HybridScore
 from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.repetition import Diversity
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
 from lcm.token_estimator import Recorded, Utf16Units
 from tests.eval.tiny import tiny
 from tests.lcm.compaction.contexts import NOW, message
@@ -174,7 +173,7 @@ class Filled(Ranking):
     """A ranking of which some slots are filled."""
 
     slots = ("decay", "summary_expansion")
-    compares_vectors = True
+    contract = Contract(compares_vectors=True)
 
     def filled_slots(self) -> list[str]:
         return list(self.slots)
@@ -213,7 +212,7 @@ def test_an_embedder_that_only_idle_parts_would_ask_is_named(nothing: Outcome) -
     ):
 
         class Words(Filled):
-            compares_vectors, slots = compares, filled
+            contract, slots = Contract(compares_vectors=compares), filled
 
         words = replace(system(), ranking=Words(ranking().source))
         told = flags_of_parts(words, acted, ANSWERS, nothing.documents, nothing.decisions)
@@ -221,9 +220,9 @@ def test_an_embedder_that_only_idle_parts_would_ask_is_named(nothing: Outcome) -
 
 
 def test_a_ranking_says_whether_it_compares_vectors() -> None:
-    assert not Ranking(Lexical()).compares_vectors
-    assert Ranking(Lexical(), {"diversity": Diversity()}).compares_vectors
-    assert Ranking(Dense()).compares_vectors
+    assert not contract_of(Ranking(Lexical())).compares_vectors
+    assert contract_of(Ranking(Lexical(), {"diversity": Diversity()})).compares_vectors
+    assert contract_of(Ranking(Dense())).compares_vectors
 
 
 def test_where_sessions_are_taken_in_it_is_told_why_nothing_was_folded_and_nothing_of_the_replay() -> None:

@@ -14,7 +14,7 @@ from eval.tracking.mlflow_log import Mlflow
 from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.branches import Recent
 from pipelines.config import building
 from tests.eval.tiny import tiny
 from tests.support import experiments

@@ -37,7 +37,7 @@ from lcm.records.conversation import Message, Part
 from lcm.records.query import Query
 from lcm.redaction import REDACTED
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.branches import Recent
 from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import LINES, minute, system, transcript

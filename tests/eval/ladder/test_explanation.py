@@ -23,7 +23,7 @@ from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.repetition import Crowding, Diversity, NearDuplicates
 from lcm.retrieval.ranking.stages.scores import TimeDecay
 from lcm.retrieval.ranking.stages.selection import Limit, MinScore
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building
 from tests.eval.ladder.test_losses import ASKED, dataset, ranked

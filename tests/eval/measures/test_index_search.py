@@ -15,7 +15,7 @@ from eval.measures.latency import Latency
 from eval.replay.bulk import Bulk
 from lcm.protocols.retrieval import VectorIndexChoice
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.source.dense import Dense
+from lcm.retrieval.source.indexes import Dense
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw, HnswIndex
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers

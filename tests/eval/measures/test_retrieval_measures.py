@@ -22,7 +22,7 @@ from eval.significance import bootstrap_means
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.recent import Recent
+from lcm.retrieval.source.branches import Recent
 from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, system, transcript

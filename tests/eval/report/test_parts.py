@@ -112,7 +112,7 @@ def test_what_is_off_is_not_drawn() -> None:
         {"_target_": f"lcm.retrieval.{name}"} for name in ("ranking.stages.limit.Limit", "decay.none.NoDecay")
     )
     stages = {"limit": {**limit, "n": 20}, "further": None, "decay": {"_target_": "a.DecayBoost", "decay": off}}
-    source = {"_target_": "lcm.retrieval.source.hybrid.Hybrid", "dense_pool_size": 20}
+    source = {"_target_": "lcm.retrieval.source.indexes.Hybrid", "dense_pool_size": 20}
     config = {
         "extraction": {"_target_": "lcm.writing.extraction.said.Steps", "roles": ["user"], "annotation": None},
         "admission": {"_target_": "lcm.writing.admission.amac.AdmitAll"},

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.contract import Contract
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,7 @@ class MyDecay:
     """multiplier = strength = 1 for documents of at most `fresh_days` days, else 1/2."""
 
     fresh_days: float = 30
-    reads = ("created_at",)
+    contract = Contract(reads=("created_at",))
 
     def __post_init__(self) -> None:
         if self.fresh_days < 0:

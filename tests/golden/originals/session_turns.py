@@ -12,10 +12,10 @@ from lcm.javascript import trim
 from lcm.memory.session import MessagePreparer, heartbeat_ids, live_message
 from lcm.memory.session_bootstrap import append_named, identity
 from lcm.records.conversation import Message
-from lcm.store.context import hidden_ids, hide
 from lcm.store.conversations import open_session
 from lcm.store.messages import read_messages
 from lcm.store.store import Store
+from lcm.store.summaries import hidden_ids, hide
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,6 @@ class UsersAlone:
     """Scores what users say, nothing else, as a gate for users does."""
 
     score: float
-    is_off = False
 
     def assess(self, candidate: Any, vector: Any, neighbours: Any, messages: Any, now: Any, *, incidents: Any) -> Any:
         return Assessment(True, "said", self.score if messages[-1].role == "user" else None)

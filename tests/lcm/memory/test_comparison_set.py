@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.memory import live_documents
+from lcm.memory import live_documents as live_documents
 from lcm.memory.live_documents import ComparisonSet
 from lcm.protocols.models import Vectors
 from lcm.protocols.writing import DocumentSort

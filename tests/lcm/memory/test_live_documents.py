@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from lcm.errors import StoreError
-from lcm.memory.live_documents import DocumentChange, LiveDocuments
+from lcm.memory.live_documents import DocumentChange, LiveDocuments, query_batches
 from lcm.memory.memory import Memory
-from lcm.memory.query_batches import query_batches
 from lcm.memory.scopes import Scopes
 from lcm.records.document import Document
 from lcm.records.query import Query
@@ -155,7 +154,7 @@ def test_documents_that_grew_step_by_step_and_their_views_are_those_of_the_store
 def assert_view_is_the_stores(memory: Memory, readable: ScopeSet, instant: datetime) -> None:
     """What stands then, what was folded, and the words to search, are those that the store answers with."""
     live, known = memory.live, memory.store.documents()
-    visible = live.visible(instant, readable)
+    visible = live.timeline.visible(instant, readable)
     assert_frame_equal(visible, standing_documents(memory.store, readable, instant))
     replaced = {row["supersedes"] for row in known.to_dicts() if row["valid_from"] <= instant}
     folded = [
@@ -168,7 +167,7 @@ def assert_view_is_the_stores(memory: Memory, readable: ScopeSet, instant: datet
         and row["document_id"] not in replaced
         and (readable is None or row["scope"] in readable)
     ]
-    assert live.folded(instant, readable)["document_id"].to_list() == folded
+    assert live.timeline.folded(instant, readable)["document_id"].to_list() == folded
     everything = visible.height == known.height
     is_of_all = everything or readable is None or set(known["scope"]) <= set(readable)
     words = live.text_index(None if is_of_all else readable)

@@ -17,9 +17,7 @@ from lcm.records.conversation import Message, Transcript
 from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.filtered import Filtered
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Bm25s, Filtered, Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw
 from lcm.store.store import Store

@@ -9,7 +9,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.ranking.stages.selection import Limit, Related
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Lexical
 from lcm.token_estimator import Utf16Units
 from tests.support.workspaces import minute, system, transcript
 

@@ -10,8 +10,8 @@ from lcm.context.assembly.lossless import Lossless
 from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Message
 from lcm.records.summary import ContextEntry, Summary
-from lcm.store.context import ContextRecords, item_ids, messages_in, summaries_in
 from lcm.store.store import Store
+from lcm.store.summaries import ContextRecords, item_ids, messages_in, summaries_in
 from lcm.token_estimator import Utf16Units
 from tests.lcm.compaction.contexts import NOW, conversation, message, window
 
@@ -65,7 +65,7 @@ def test_a_context_reads_what_it_shows_and_its_records_are_its_messages_and_summ
         lazy = store.context_records("c")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "lcm.store.context.messages_by_key",
+                "lcm.store.summaries.messages_by_key",
                 lambda connection, keys: read.extend(keys) or by_id(store, keys),
             )
             (context,) = Lossless(Utf16Units()).assemble(lazy, [ContextRequest(3000)])

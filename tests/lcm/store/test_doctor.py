@@ -15,7 +15,6 @@ from lcm.errors import StoreError
 from lcm.memory.session import live_message
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import FALLBACK_MARK, Summary
-from lcm.store.context import hide
 from lcm.store.doctor import (
     FULL_TEXT,
     DoctorCheck,
@@ -28,6 +27,7 @@ from lcm.store.doctor import (
 )
 from lcm.store.messages import write_parts_texts
 from lcm.store.store import Store, run_script
+from lcm.store.summaries import hide
 from lcm.transcript.large_files import intercepted
 from lcm.transcript.reading import read_transcripts
 from tests.lcm.store.contents import TOKENS, dump, talk

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.transcript.chatgpt import ChatGptReader
+from lcm.transcript.exports import ChatGptReader
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.store.contents import json_values

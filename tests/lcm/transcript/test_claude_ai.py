@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lcm.transcript.claude_ai import ClaudeAiReader
+from lcm.transcript.exports import ClaudeAiReader
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.transcript.recordings import columns, heard, read_one, rebuilt, write

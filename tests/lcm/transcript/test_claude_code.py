@@ -13,7 +13,7 @@ from lcm.records.conversation import Transcript
 from lcm.transcript.claude_code import ClaudeCodeReader
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.rendering.agent_form import agent_messages
+from lcm.transcript.rendering import agent_messages
 from lcm.transcript.session_folder import beside
 from tests.lcm.transcript.recordings import columns, rebuilt, write
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lcm.records.conversation import Transcript
-from lcm.transcript.cline import ClineReader, beside
+from lcm.transcript.editors import ClineReader, beside_cline
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from tests.conftest import ROOT
@@ -91,7 +91,7 @@ def test_a_task_is_one_conversation_whichever_path_is_named(tmp_path: Path) -> N
         assert (talk.conversation_id, talk.title, talk.messages[0].content) == ("17", "Mend", "a")
         assert [event.kind for event in talk.events] == ["history_item", "task_metadata", "ui_messages"]
         assert file.read_along == [path.with_name(f"{event.kind}.json") for event in talk.events]
-    assert beside(path.with_name("ui_messages.json")) == []
+    assert beside_cline(path.with_name("ui_messages.json")) == []
 
 
 def test_a_message_without_an_instant_has_that_of_the_last_shown_before_it(tmp_path: Path) -> None:
@@ -144,4 +144,4 @@ def test_notes_that_are_linked_from_elsewhere_are_not_read_along(tmp_path: Path)
     secret = write(tmp_path / "secret.json", {"task": "secret"})
     path = task(tmp_path / "17", [said("user", "<task>a</task>")], [])
     path.with_name("history_item.json").symlink_to(secret)
-    assert [one.name for one in beside(path)] == ["ui_messages.json"]
+    assert [one.name for one in beside_cline(path)] == ["ui_messages.json"]

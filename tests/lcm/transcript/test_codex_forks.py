@@ -7,10 +7,9 @@ import pytest
 
 from lcm.records.conversation import Transcript
 from lcm.transcript.codex import CodexReader
-from lcm.transcript.copies import Copies
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.parts import rebuild_record
-from lcm.transcript.reading import joined, read_pieces
+from lcm.transcript.reading import Copies, joined, read_pieces
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.transcript.recordings import write
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from lcm.records.conversation import Transcript
 from lcm.store.store import Store
 from lcm.transcript.claude_code import ClaudeCodeReader
-from lcm.transcript.copies import Copies
 from lcm.transcript.parts import rebuild_record
-from lcm.transcript.reading import joined, read_pieces
+from lcm.transcript.reading import Copies, joined, read_pieces
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.store.contents import TOKENS
 from tests.lcm.transcript.recordings import write

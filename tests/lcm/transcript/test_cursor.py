@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lcm.transcript.cursor import CursorReader, beside
+from lcm.transcript.editors import CursorReader, beside_cursor
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.reading import joined, read_pieces
 from lcm.transcript.recorded_file import RecordedFile
@@ -86,7 +86,7 @@ def test_sub_agents_are_read_with_their_session_whichever_is_named(tmp_path: Pat
         said = {one.conversation_id: [m.content for m in one.messages] for one in joined(read_pieces(file, READER))}
         assert said == {name: ["a"], f"{name}/agent-b": ["b"]}
         assert [one.name for one in file.read_along] == ["b.jsonl"]
-    assert beside(write(folder / "s2.jsonl", user("a"))) == []
+    assert beside_cursor(write(folder / "s2.jsonl", user("a"))) == []
     file = RecordedFile(folder / "s1.jsonl")
     write(folder / "subagents" / "b.jsonl", "{", user("b"))
     assert len(joined(read_pieces(file, READER))) == 2

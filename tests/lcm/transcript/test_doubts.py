@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lcm.transcript.doubts import in_few_lines
-from lcm.transcript.reading import read_pieces, reader_of
+from lcm.transcript.reading import in_few_lines, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
 from tests.lcm.transcript.recordings import write
 

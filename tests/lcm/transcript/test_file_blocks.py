@@ -1,6 +1,6 @@
 """Files that are written out in a message."""
 
-from lcm.transcript.file_blocks import file_blocks
+from lcm.transcript.large_files import file_blocks
 
 NAMES = {
     '<file name="a">': "a",

@@ -1,7 +1,7 @@
 import pytest
 
 from lcm.records.conversation import LargeFile
-from lcm.transcript.file_references import file_reference, tool_output_reference
+from lcm.transcript.large_files import file_reference, tool_output_reference
 
 
 def large_file(name: str | None, mime_type: str | None, explored: str) -> LargeFile:

@@ -14,7 +14,7 @@ from lcm.transcript.goose import GooseReader
 from lcm.transcript.parts import rebuild_record
 from lcm.transcript.reading import reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.rendering.agent_form import agent_messages
+from lcm.transcript.rendering import agent_messages
 from tests.lcm.transcript.recordings import columns, read, read_message, read_one, write
 
 HEADER = {"working_dir": "/home/ada", "description": "Files", "message_count": 4}

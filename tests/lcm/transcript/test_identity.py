@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.errors import TranscriptError
-from lcm.transcript import identity
-from lcm.transcript.identity import UniqueIds, native_id, said_at
+from lcm.transcript import fields as identity
+from lcm.transcript.fields import UniqueIds, native_id, said_at
 
 recorded = st.lists(
     st.tuples(st.sampled_from("ab"), st.sampled_from(["", "", "x", "x#2", "1", "2", "3", "01", "9" * 5000])),

@@ -12,11 +12,10 @@ from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Message
 from lcm.store.store import Store
 from lcm.token_estimator import ScriptAware
-from lcm.transcript.images import without_images
-from lcm.transcript.message_tokens import message_tokens
+from lcm.transcript.message_tokens import message_tokens, without_images
 from lcm.transcript.parts import decompose, rebuild_record
 from lcm.transcript.reading import read_transcripts
-from lcm.transcript.rendering.shown_form import rendered, runtime_messages
+from lcm.transcript.rendering import rendered, runtime_messages
 
 TOKENS = ScriptAware()
 WORDS = "The gauge on the tank."

@@ -11,8 +11,7 @@ from lcm.memory.session import Exploration, live_message
 from lcm.records.conversation import LargeFile, Message
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.transcript.file_references import file_ids_in
-from lcm.transcript.large_files import compacted, file_text, intercepted
+from lcm.transcript.large_files import compacted, file_ids_in, file_text, intercepted
 from lcm.transcript.parts import rebuild
 from tests.lcm.memory.session.session_files import NOW
 

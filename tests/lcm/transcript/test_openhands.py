@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lcm.transcript.folders import recorded_files
-from lcm.transcript.openhands import OpenHandsReader
 from lcm.transcript.reading import joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
+from lcm.transcript.runs import OpenHandsReader
 from tests.lcm.transcript.recordings import columns, heard, read, read_message, read_one, write
 
 READER = OpenHandsReader()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lcm.transcript.plain_text import plain_text
+from lcm.transcript.parts import plain_text
 
 IMAGE = {"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}
 CALL = {"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"path": "/"}}

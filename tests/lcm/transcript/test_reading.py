@@ -8,7 +8,7 @@ import pytest
 
 from lcm.errors import TranscriptError
 from lcm.records.conversation import Message, Transcript
-from lcm.transcript import reading
+from lcm.transcript import reading as reading
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.reader import RecordedItem
 from lcm.transcript.reading import joined, read_pieces, read_transcripts

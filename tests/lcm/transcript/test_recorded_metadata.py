@@ -11,8 +11,8 @@ from lcm.compaction.guidance.protected import ProtectedGuidance
 from lcm.context.assembly.continuity import TailTurns
 from lcm.records.conversation import Message
 from lcm.token_estimator import Utf16Units
+from lcm.transcript.parts import recorded
 from lcm.transcript.reading import read_transcripts
-from lcm.transcript.recorded_metadata import recorded
 from tests.lcm.transcript.recordings import write
 from tests.support.workspaces import START
 

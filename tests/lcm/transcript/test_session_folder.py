@@ -10,13 +10,12 @@ from lcm.errors import TranscriptError
 from lcm.store.doctor import scan
 from lcm.store.store import Store
 from lcm.transcript.claude_code import ClaudeCodeReader
-from lcm.transcript.copies import Copies
 from lcm.transcript.folders import recorded_files
 from lcm.transcript.large_files import file_text, intercepted
 from lcm.transcript.parts import rebuild_record
-from lcm.transcript.reading import joined, read_pieces, reader_of
+from lcm.transcript.reading import Copies, joined, read_pieces, reader_of
 from lcm.transcript.recorded_file import RecordedFile
-from lcm.transcript.rendering.agent_form import agent_messages
+from lcm.transcript.rendering import agent_messages
 from lcm.transcript.session_folder import beside
 from tests.lcm.store.contents import TOKENS
 from tests.lcm.transcript.recordings import rebuilt, write

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lcm.records.conversation import Event, Message
-from lcm.transcript.sharegpt import ROLES, ShareGptReader
+from lcm.transcript.chat import ROLES, ShareGptReader
 from tests.lcm.transcript.recordings import read, read_message, read_one, rebuilt, write
 
 READER = ShareGptReader()

@@ -7,7 +7,7 @@ from typing import Any
 
 from lcm.records.conversation import Event, Transcript
 from lcm.transcript.parts import rebuild_record
-from lcm.transcript.swe_agent import SweAgentReader
+from lcm.transcript.runs import SweAgentReader
 from tests.lcm.transcript import recordings
 from tests.lcm.transcript.recordings import columns, read, rebuilt, write
 

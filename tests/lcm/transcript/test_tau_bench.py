@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from lcm.records.conversation import Event
-from lcm.transcript.tau_bench import TauBenchReader
+from lcm.transcript.runs import TauBenchReader
 from tests.lcm.transcript.recordings import columns, read, read_one, rebuilt, write
 
 READER = TauBenchReader()

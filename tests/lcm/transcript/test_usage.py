@@ -11,10 +11,9 @@ from lcm.protocols.context import ContextRequest
 from lcm.records.conversation import Event, Message
 from lcm.store.store import Store
 from lcm.token_estimator import Recorded, ScriptAware
-from lcm.transcript.message_tokens import Usage, message_tokens, usage_of
+from lcm.transcript.message_tokens import Reply, Usage, message_tokens, replies, usage_of
 from lcm.transcript.reading import read_transcripts
-from lcm.transcript.rendering.shown_form import rendered
-from lcm.transcript.usage import Reply, replies
+from lcm.transcript.rendering import rendered
 from tests.lcm.context.assembly.recorded import message
 
 AT = "2026-09-10T08:00:00.000Z"

@@ -8,6 +8,7 @@ import pytest
 
 from lcm.errors import LcmError
 from lcm.memory.session import SessionRules
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.frames import best_first
 from pipelines.config import building
@@ -26,7 +27,7 @@ LINES = (Path(__file__).parent / "idle.txt").read_text().splitlines()
 class ByUse:
     """A stage of a user: what was used most comes first."""
 
-    reads = ("access_count",)
+    contract = Contract(reads=("access_count",))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return best_first(frame.with_columns(score=pl.col("access_count").cast(pl.Float64)))
@@ -36,7 +37,7 @@ class ByUse:
 class Lengths:
     """A stage of evidence of a user."""
 
-    makes = ("length_share",)
+    contract = Contract(makes=("length_share",))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return frame.with_columns(length_share=pl.col("tokens") / pl.col("tokens").max())
@@ -46,8 +47,7 @@ class Lengths:
 class Newest:
     """A source of a user that asks no index."""
 
-    asks = ()
-    needs_vectors = False
+    contract = Contract(asks=())
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         raise AssertionError("a note asks nothing")
@@ -58,8 +58,8 @@ class QuietRules(SessionRules):
     """Session rules of a user that wait for something else."""
 
     @property
-    def idle_because(self) -> str | None:
-        return "it waits for a session named quiet"
+    def contract(self) -> Contract:
+        return Contract(idle_because="it waits for a session named quiet")
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line and not line.startswith("#")])

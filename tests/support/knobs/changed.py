@@ -324,7 +324,7 @@ CHANGED: Mapping[str, Any] = {
         for path in ("dense:", "branches:branches.dense.", "branches:branches.speaker.branch.")
     },
     **{
-        f"source/{path}text_index": {"_target_": "lcm.retrieval.text_index.bm25s.Bm25s"}
+        f"source/{path}text_index": {"_target_": "lcm.retrieval.text_index.Bm25s"}
         for path in ("lexical:", "branches:branches.lexical.", "branches:branches.session.branch.")
     },
     **{f"source/{name}:pool_size": 7 for name in ("dense", "lexical", "recent", "shuffled")},

@@ -14,7 +14,7 @@ WEIGHTED = ("plain_sum", "reciprocal_rank", "weighted_sum", "lancedb_pro_tuned")
 """Fusions that weigh any number of branches."""
 
 FURTHER_VECTORS = {
-    "_target_": "lcm.retrieval.ranking.evidence.further_vector_evidence.FurtherVectorEvidence",
+    "_target_": "lcm.retrieval.ranking.evidence.vector_evidence.FurtherVectorEvidence",
     "embedder": {"_target_": "lcm.retrieval.embedder.hashing.TokenSum", "dim": 64},
 }
 RANKINGS = ("hybrid", "lancedb_pro", "libravdb", "neighbours", "unified")

@@ -88,7 +88,7 @@ class Knob:
             case None if self.path.endswith("seconds_a_turn"):
                 return 0.0
             case None if self.path.endswith("expansion"):
-                return {"_target_": "lcm.retrieval.source.query_expansion.QueryExpansion"}
+                return {"_target_": "lcm.retrieval.source.indexes.QueryExpansion"}
             case None if self.path.endswith("further_vectors"):
                 return FURTHER_VECTORS
             case str() if "_prefix" in self.path or self.path == "experiment":

@@ -13,7 +13,7 @@ from eval.questions.making.talk import Talk, units
 from lcm.checks import check_range
 from lcm.clock import EPOCH
 from lcm.retrieval.ranking.evidence.text_facts import content_words
-from lcm.retrieval.text_index.words import split_words
+from lcm.text import split_words
 
 _INSTANT = timedelta(milliseconds=1)
 _PATH = re.compile(r"(?:[\w.~-]+/)+[\w.-]*\w|\b\w[\w-]*\.[a-z]{1,5}\b(?=[\s`'\",;:)]|$)")

@@ -9,7 +9,8 @@ from eval.questions.making.talk import Talk
 from lcm.checks import check_range
 from lcm.language_model.replies import names, object_in
 from lcm.protocols.models import LanguageModel
-from lcm.retrieval.ranking.evidence.text_facts import content_words, stem_of
+from lcm.retrieval.ranking.evidence.text_facts import content_words
+from lcm.text import stem
 
 _SYSTEM = (
     "You write questions that test whether a memory finds again what was said. Reply with one JSON object, "
@@ -67,7 +68,7 @@ class Written:
     def worded(self, draft: Draft, talk: Talk) -> str | None:
         message = talk.turns[draft.place].message
         held = list(dict.fromkeys(content_words(message.content)))
-        stems = {stem_of(word) for word in held}
+        stems = {stem(word) for word in held}
         prompt = _PROMPT.format(
             speaker=message.author or ("The user" if message.role == "user" else "The assistant"),
             text=message.content,
@@ -80,7 +81,7 @@ class Written:
             question = (object_in(reply, "question") or {}).get("question")
             if not isinstance(question, str) or not content_words(question):
                 continue
-            shared = [word for word in dict.fromkeys(content_words(question)) if stem_of(word) in stems]
+            shared = [word for word in dict.fromkeys(content_words(question)) if stem(word) in stems]
             if not shared:
                 return " ".join(question.split())
             again += _AGAIN.format(shared=", ".join(shared), question=" ".join(question.split()))

@@ -1,6 +1,6 @@
 """Where much is seen, a pool: the documents that are worth a closer look, for evidence of these alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
@@ -8,17 +8,16 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.columns import numbers_of
+from lcm.protocols.columns import Places, numbers_of
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Source
-from lcm.retrieval.frames import places, query_runs
-from lcm.retrieval.ranking.evidence.kept_rows import Places
-from lcm.retrieval.ranking.evidence.speaker_evidence import says_i
+from lcm.retrieval.frames import beside, places, query_runs, taken
 from lcm.retrieval.ranking.evidence.talk import Talk, talk_of, told_apart
-from lcm.retrieval.ranking.evidence.time_evidence import spans
-from lcm.retrieval.source.candidates import POOLED, asked, filled, gathered
+from lcm.retrieval.ranking.evidence.text_evidence import says_i, spans
+from lcm.retrieval.source.candidates import POOLED, filled
 
 _UNRANKED = 2**31
-_ASKED = ("query_id", "asked_at")
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,42 +44,30 @@ class Pool:
         check_range(self, "whole_documents", "speakers", "times", "neighbours", ge=0)
 
     @property
-    def needs_vectors(self) -> bool:
-        return self.source.needs_vectors
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        return asked(self.source)
-
-    @property
-    def fills(self) -> tuple[str, ...]:
-        return filled(self.source)
+    def contract(self) -> Contract:
+        return replace(contract_of(self.source), fills=filled(self.source))
 
     def candidates(self, batch: Batch) -> pl.DataFrame:
         found = self.source.candidates(batch)
         if len(batch.documents) <= self.whole_documents:
             return found
-        talk, ids, found_ids = talk_of(batch), batch.documents["document_id"], found["document_id"].to_list()
-        numbers = talk.rows_of(batch.documents, found["document_id"])
-        ranks = _best_ranks(found)
+        talk, ids = talk_of(batch), batch.documents.select("document_id")
+        numbers, ranks = talk.rows_of(batch.documents, found["document_id"]), _best_ranks(found)
         rows = {query_id: row for row, query_id in enumerate(batch.queries["query_id"].to_list())}
-        taken: list[int | None] = []  # rows that stay, and none for each that stands beside them
-        lenders: list[int] = []
-        pooled: list[str] = []
+        kept, near, firsts = [_NONE], [_NONE], []
         first = 0
         for length, query_id in query_runs(found):
             here = slice(first, first + length)
-            chosen, near = self._pooled(batch, rows[query_id], talk, numbers[here], ranks[here])
-            kept = (first + chosen).tolist()
-            taken += kept + [None] * len(near)
-            lenders += kept + [first] * len(near)
-            pooled += [found_ids[row] for row in kept] + ids[pl.Series(near.astype(np.uint32))].to_list()
+            chosen, others = self._pooled(batch, rows[query_id], talk, numbers[here], ranks[here])
+            kept.append(first + chosen)
+            near.append(others)
+            firsts.append(first)
             first += length
-        of_query = pl.Series(np.array(lenders, np.uint32))
-        asked = [found[name][of_query] for name in _ASKED]
-        is_pooled = pl.Series(POOLED, np.ones(len(taken), np.bool_))
-        names = pl.Series("document_id", pooled, pl.String)
-        return pl.DataFrame([*asked, names, *gathered(found, taken, (*_ASKED, "document_id")), is_pooled])
+        queries = [np.repeat(firsts, list(map(len, parts[1:]))).astype(np.int64) for parts in (kept, near)]
+        around = beside(taken(found.select("query_id", "asked_at"), queries[1]), taken(ids, np.concatenate(near)))
+        pool = pl.concat([taken(found, np.concatenate(kept)), around], how="diagonal")
+        pool = taken(pool, np.argsort(np.concatenate(queries), kind="stable"))
+        return beside(pool, [pl.Series(POOLED, np.ones(len(pool), np.bool_))])
 
     def _pooled(self, batch: Batch, row: int, talk: Talk, numbers: Places, ranks: Places) -> tuple[Places, Places]:
         """Which rows of a query are in its pool, and the numbers of the documents beside them.

@@ -14,19 +14,19 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
+from lcm.protocols.columns import Numbers, Places
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import EXCHANGE_SPEAKER
 from lcm.retrieval.frames import CUT_KINDS, beside, columns_of, query_runs
 from lcm.retrieval.lookup import KeptBeside, places_of
-from lcm.retrieval.ranking.evidence.kept_rows import Numbers, Places
-from lcm.retrieval.ranking.evidence.text_facts import FORM, Speakers, author_of, is_cyrillic, read_text, stem_of
+from lcm.retrieval.ranking.evidence.text_facts import FORM, Speakers, author_of, read_text
 from lcm.retrieval.source.candidates import POOLED
+from lcm.text import is_cyrillic, stem
 
 USERS = ("user", "exchange")
 """Roles of turns in which the user speaks; an exchange has no other role."""
 _READ = ("document_id", "text", "conversation_id", "session_id", "seq", "kind", "role", "created_at")
 _KEPT = 4  # talks of a memory: what is asked live is one that grows, or a few by who asks
-_MOST_HELD = 1 << 22  # numbers of the documents that hold the terms which were asked for
 _FLAT = 1e-9  # spread below which nothing stands out
 _NEVER = np.iinfo(np.int64).min
 _DAY_MS = 86_400_000
@@ -50,14 +50,27 @@ class _Numbered(dict[_Key, int]):
         return number
 
 
-class Talks:
+class _Keeping:
+    """Keeps what stages have computed of it, by their own keys."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self.lock, self._made = lock, dict[Hashable, Any]()
+
+    def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """What `make` has made, once."""
+        with self.lock:
+            if key not in self._made:
+                self._made[key] = make()
+            made: _Made = self._made[key]
+            return made
+
+
+class Talks(_Keeping):
     """What was read in the documents of one memory, each once, and the talks that queries see of them; safe to use
     from several threads."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.kept: dict[Hashable, Any] = {}
-        """What stages keep of documents and words by their numbers, under keys of their own."""
+        super().__init__(threading.RLock())
         self.documents: _Numbered[str] = _Numbered()
         self.words: _Numbered[str] = _Numbered()
         self.stems: _Numbered[str] = _Numbered()
@@ -133,7 +146,7 @@ class Talks:
 
     def _learn_stems(self) -> None:
         new = self.words.names[len(self.stem_of) :]
-        self.stem_of = np.append(self.stem_of, np.array([self.stems[stem_of(word)] for word in new], np.int32))
+        self.stem_of = np.append(self.stem_of, np.array([self.stems[stem(word)] for word in new], np.int32))
 
 
 def talk_of(batch: Batch) -> "Talk":
@@ -153,7 +166,7 @@ class _Said(NamedTuple):
     """Of each word."""
 
 
-class Talk:
+class Talk(_Keeping):
     """Documents at one moment: arrays of an entry a turn, in the order in which turns came, unless they say otherwise.
 
     What is not asked for is not laid out.
@@ -164,9 +177,8 @@ class Talk:
         Args:
             numbers: of the documents, in their order, among all that were read.
         """
+        super().__init__(talks.lock)
         self.talks, self.numbers = talks, numbers
-        self.cache: dict[Hashable, Any] = {}
-        """What stages have computed of this talk, by their own keys."""
         turns, sessions, roles, authors, seqs, created = talks.places[:, numbers]
         place_of = np.empty(int(turns.max(initial=-1)) + 1, np.int64)
         place_of[turns[::-1]] = np.arange(len(numbers))[::-1]  # of equal ones the first stays
@@ -189,7 +201,6 @@ class Talk:
         self.days: Numbers = np.where(self._created == _NEVER, 0.0, self._created / _DAY_MS)
         """Since the Unix epoch."""
         self._held: dict[str, tuple[Places, Numbers]] = {}
-        self._held_numbers = 0
         self._near: dict[int, Places] = {}
         self._excerpts: dict[int, tuple[Places, Excerpt]] = {}
         self._rows: tuple[pl.Series, Places] | None = None
@@ -275,17 +286,13 @@ class Talk:
             words, owners = words[is_word], owners[is_word]
         return _Said(words, talks.stem_of[words], owners)
 
-    def firsts(self, terms: npt.NDArray[np.int32]) -> Places:
-        """Which of the words, or stems, of `said` are the first such of their turns."""
-        turns = self.turns[self.said.documents]
-        begun = np.searchsorted(turns, np.arange(len(self) + 1))
-        count = int(terms.max(initial=-1)) + 1
-        held = csr_array((np.arange(len(terms)), terms, begun), (len(self), count)).tocsc()  # counted, not sorted
-        is_first = np.diff(turns[held.data], prepend=-1) != 0
-        is_first[held.indptr[:-1][np.diff(held.indptr) > 0]] = True
-        found = np.zeros(len(terms), np.bool_)
-        found[held.data[is_first]] = True
-        return np.flatnonzero(found)
+    def counted(self, terms: npt.NDArray[np.int32]) -> csr_array:
+        """How often each turn holds each of the words, or stems, of `said`: turns by terms."""
+        begun = np.searchsorted(self.turns[self.said.documents], np.arange(len(self) + 1))
+        shape = len(self), max(len(self.talks.words), len(self.talks.stems))
+        found = csr_array((np.ones(len(terms)), terms, begun), shape)
+        found.sum_duplicates()
+        return found
 
     @property
     def _is_named(self) -> Flags:
@@ -313,11 +320,8 @@ class Talk:
     def held(self, stem: str) -> tuple[Places, Numbers]:
         """The documents that hold a stem, ascending, and how often."""
         if stem not in self._held:
-            documents = self.said.documents[np.flatnonzero(self.said.stems == self.talks.stems.get(stem, -1))]
-            found, counts = np.unique(documents, return_counts=True)
-            self._held_numbers += len(found)
-            if self._held_numbers > _MOST_HELD:
-                self._held, self._held_numbers = {}, len(found)
+            is_it = self.said.stems == self.talks.stems.get(stem, -1)
+            found, counts = np.unique(self.said.documents[is_it], return_counts=True)
             self._held[stem] = found, counts.astype(np.float64)
         return self._held[stem]
 
@@ -348,14 +352,10 @@ class Talk:
         known = self._excerpts.get(radius)
         if known is None or not np.array_equal(known[0], documents):
             turns = told_apart(self.turns[documents], len(self))[0]
-            known = self._excerpts[radius] = documents, self.excerpt_of(turns, radius)
+            near = np.concatenate([self.near(distance)[turns] for distance in range(-radius, radius + 1)])
+            numbers = told_apart(near[near >= 0], len(self))[0]
+            known = self._excerpts[radius] = documents, Excerpt(self, numbers, np.searchsorted(numbers, turns))
         return known[1]
-
-    def excerpt_of(self, turns: Places, radius: int) -> "Excerpt":
-        """The same of turns, ascending."""
-        near = np.concatenate([self.near(distance)[turns] for distance in range(-radius, radius + 1)])
-        numbers = told_apart(near[near >= 0], len(self))[0]
-        return Excerpt(self, numbers, np.searchsorted(numbers, turns))
 
     def rows_of(self, documents: pl.DataFrame, ids: pl.Series) -> Places:
         """Of documents of this talk their places, -1 of what is not in it; those asked for last stay at hand."""
@@ -366,7 +366,7 @@ class Talk:
         return self._rows[1]
 
 
-class Excerpt:
+class Excerpt(_Keeping):
     """Turns that a query is ranked among, all of a talk or some: arrays of an entry a turn unless they say otherwise.
 
     Standard scores are among the turns asked for; how often words are, and what vectors are compared with, is counted
@@ -379,16 +379,13 @@ class Excerpt:
             numbers: of the turns in the talk, ascending.
             asked: places of those that were asked for; the others stand around them.
         """
+        super().__init__(talk.lock)
         self.talk, self.numbers, self.asked = talk, numbers, asked
-        self.cache: dict[Hashable, Any] = {}
-        """What stages have computed of this excerpt, by their own keys."""
         self.is_everything = len(asked) == len(talk)
         self.sessions, self.sections = talk.sessions[numbers], talk.sections[numbers]
-        if self.is_everything:
-            self.documents, self.turns = np.arange(len(talk.numbers)), talk.turns
-        else:
-            self.documents, sizes = talk.documents_of(numbers)
-            self.turns = np.repeat(np.arange(len(numbers)), sizes)
+        self.documents, sizes = talk.documents_of(numbers)
+        self.turns = np.repeat(np.arange(len(numbers)), sizes)
+        """Of each document the place of its turn."""
         self._near: dict[int, Places] = {}
 
     def __len__(self) -> int:
@@ -401,8 +398,6 @@ class Excerpt:
 
     def near(self, distance: int) -> Places:
         """As `Talk.near`, by places."""
-        if self.is_everything:
-            return self.talk.near(distance)
         if distance not in self._near:
             near = self.talk.near(distance)[self.numbers]
             self._near[distance] = np.where(near >= 0, self._turn_place_of[near], -1)
@@ -427,9 +422,7 @@ class Excerpt:
     def standardised(self, values: Numbers) -> Numbers:
         """(x - mean) / standard deviation of turns, or of documents, among those of the turns that were asked for; 0
         where all are equal."""
-        counted = values
-        if not self.is_everything:
-            counted = values[self.asked if len(values) == len(self) else self._are_asked]
+        counted = values[self.asked if len(values) == len(self) else self._are_asked]
         spread = counted.std() if len(counted) else 0.0
         return (values - counted.mean()) / spread if spread > _FLAT else np.zeros_like(values)
 
@@ -439,13 +432,6 @@ class Excerpt:
         is_asked = np.zeros(len(self), np.bool_)
         is_asked[self.asked] = True
         return is_asked[self.turns]
-
-    def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """What `make` makes of this excerpt, once."""
-        if key not in self.cache:
-            self.cache[key] = make()
-        made: _Made = self.cache[key]
-        return made
 
 
 Evidence = Callable[[Excerpt, int], Sequence[Numbers]]

@@ -8,15 +8,11 @@ from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
-import Stemmer
-
-from lcm.retrieval.text_index.words import CJK, load_stop_words, split_words, windows
+from lcm.text import CJK, is_cjk, is_cyrillic, load_stop_words, pairs, split_words, stem
 
 READ_TEXTS = 50_000
 """Texts of which is kept what was read in each: questions are asked, and memories opened, again and again."""
 _AUTHOR = re.compile(r"([^\W\d_][^:\n]{0,39}): ")  # as extraction writes who speaks
-_CJK_WINDOW = 2
-_CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _HUMP = re.compile(r"[a-z][A-Z]")  # most texts have none, and are not searched for camels
 _CAMEL = re.compile(r"\b[A-Za-z]*[a-z][A-Z][A-Za-z]*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -58,7 +54,7 @@ def read_text(text: str) -> TextFacts:
     parts = [part.lower() for word in camels for part in _PART.findall(word)]
     kept = chain(
         [word for word in words if word not in stop_words],
-        [pair for run in runs for pair in windows(run, _CJK_WINDOW)],
+        pairs(runs),
         [part for part in parts if part not in stop_words],
     )
     said, caption, _ = text.partition(_CAPTION)
@@ -77,17 +73,6 @@ def content_words(text: str) -> tuple[str, ...]:
     """Words without stop words, in order, then runs of CJK characters as pairs of neighbours, then the parts of
     identifiers in camel case, which are one word before."""
     return read_text(text).words
-
-
-@lru_cache(maxsize=100_000)
-def stem_of(word: str) -> str:
-    """The word's stem, by Snowball: Russian of Cyrillic letters, else English."""
-    stem: str = Stemmer.Stemmer("russian" if is_cyrillic(word) else "english").stemWord(word)
-    return stem
-
-
-def is_cyrillic(word: str) -> bool:
-    return _CYRILLIC.search(word) is not None
 
 
 def author_of(text: str) -> str | None:
@@ -120,7 +105,7 @@ class Speakers:
         if not self.names:
             return text
         rest = _MAYBE_NAME.sub(lambda found: " " if _name_words(found["word"]) & self.names else found[0], text)
-        for name in filter(_is_cjk, self.names):
+        for name in filter(is_cjk, self.names):
             rest = rest.replace(name, " ")
         rest = re.sub(r"\s+", " ", rest).strip()
         return rest if split_words(rest) != ([], []) else text
@@ -145,8 +130,4 @@ def _name_words(text: str) -> frozenset[str]:
 
 def _uninflected(word: str) -> str:
     """Names of Cyrillic letters are inflected as other words are."""
-    return stem_of(word) if is_cyrillic(word) else word
-
-
-def _is_cjk(name: str) -> bool:
-    return re.match(f"[{CJK}]", name) is not None
+    return stem(word) if is_cyrillic(word) else word

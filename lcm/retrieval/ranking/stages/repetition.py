@@ -11,7 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range
-from lcm.protocols.columns import numbers_of
+from lcm.protocols.columns import Places, numbers_of
+from lcm.protocols.contract import Contract
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.frames import (
@@ -27,7 +28,6 @@ from lcm.retrieval.frames import (
 )
 from lcm.retrieval.lookup import rows_of, vectors_of
 
-Places = npt.NDArray[np.int64]
 _GATHERED_FLOATS = 2_000_000
 """How many components of vectors are laid out at once: 8 MB, which caches hold."""
 _Said = frozenset[tuple[str, str]]
@@ -118,7 +118,7 @@ class Diversity:
 
     similarity_threshold: float = 0.85
 
-    compares_vectors: ClassVar[bool] = True
+    contract: ClassVar[Contract] = Contract(compares_vectors=True)
 
     def __post_init__(self) -> None:
         check_range(self, "similarity_threshold", ge=-1, le=1)

@@ -10,6 +10,7 @@ import polars as pl
 
 from lcm.checks import check_choice, check_range
 from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Decay, Expansion, Stage
 from lcm.records.document import DEFAULT_RATING
 from lcm.retrieval.frames import beside, best_first, of_queries, query_numbers
@@ -157,11 +158,11 @@ class MinMax:
     Source: ours; as search engines bring scores of several branches together.
     """
 
-    reads = ()
+    contract = Contract(reads=())
 
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
-        is_unit = all(getattr(stage, "gives_unit_scores", True) for stage in before)
-        return is_unit or not any(getattr(stage, "reads_unit_scores", False) for stage in behind)
+        is_unit = all(contract_of(stage).gives_unit_scores for stage in before)
+        return is_unit or not any(contract_of(stage).reads_unit_scores for stage in behind)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return beside(frame, [pl.Series("score", _scaled(frame), nan_to_null=True)])
@@ -188,7 +189,7 @@ class Neighbours:
 
     dense_weight: float = 0.3
     lexical_weight: float = 0.3
-    makes = ("dense_score", "lexical_score")
+    contract = Contract(makes=("dense_score", "lexical_score"))
 
     def __post_init__(self) -> None:
         check_range(self, "dense_weight", "lexical_weight", ge=0)
@@ -231,15 +232,12 @@ class DecayBoost:
     """Kinds of documents that keep their score."""
 
     @property
-    def reads_unit_scores(self) -> bool:
-        return not getattr(self.decay, "is_off", False)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (*read_by(self.decay), *(["kind"] if self.spared_kinds else []))
+    def contract(self) -> Contract:
+        reads = (*read_by(self.decay), *(["kind"] if self.spared_kinds else []))
+        return Contract(reads=reads, reads_unit_scores=not contract_of(self.decay).is_off)
 
     def is_idle(self, before: Sequence[Stage | Expansion], behind: Sequence[Stage | Expansion]) -> bool:
-        return getattr(self.decay, "is_off", False) or any(hasattr(stage, "recency") for stage in before)
+        return contract_of(self.decay).is_off or any(hasattr(stage, "recency") for stage in before)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return rescored(frame, self._boosted, FALLBACK_RATIO, self.spared_kinds)
@@ -259,7 +257,7 @@ class ImportanceWeight:
 
     base_weight: float = 0.7
     importance_weight: float = 0.3
-    reads = ("importance",)
+    contract = Contract(reads=("importance",))
 
     def __post_init__(self) -> None:
         check_range(self, "base_weight", "importance_weight", ge=0)
@@ -358,7 +356,7 @@ class TimeDecay:
     """What lies in the future is 0 days old. The original gives it a negative age, and so a factor above 1."""
     spared_kinds: Sequence[str] = ()
     """Kinds of documents that keep their score."""
-    reads = ("access_count", "created_at", "kind", "last_accessed_at", "temporal_type")
+    contract = Contract(reads=("access_count", "created_at", "kind", "last_accessed_at", "temporal_type"))
 
     def __post_init__(self) -> None:
         check_range(self, "half_life_days", "reinforcement_factor", ge=0)

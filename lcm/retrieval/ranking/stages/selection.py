@@ -9,13 +9,13 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.protocols.columns import Columns
+from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Expansion, Stage
 from lcm.retrieval.frames import beside, best, best_first, kept_rows, told_of, with_rank, with_rows
 from lcm.retrieval.lookup import documents_of, texts_of
 from lcm.retrieval.ranking.pipeline import RELATED, passed
 from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.hybrid import tried
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Lexical, tried
 from lcm.writing.noise import are_noise
 
 _KEYS = ["query_id", "document_id"]
@@ -26,7 +26,7 @@ class Limit:
     """The first `n` candidates of each query."""
 
     n: int = 20
-    reads = ()
+    contract = Contract(reads=())
 
     def __post_init__(self) -> None:
         check_range(self, "n", ge=1)
@@ -45,7 +45,7 @@ class MinScore:
     """Keep candidates whose score is at least `threshold`; a query may be left with none."""
 
     threshold: float = 0.3
-    reads_unit_scores = True
+    contract = Contract(reads_unit_scores=True)
 
     def __post_init__(self) -> None:
         check_range(self, "threshold")
@@ -67,7 +67,7 @@ class NotExpired:
     Source: memory-lancedb-pro, which leaves expired rows out of what it ranks.
     """
 
-    reads = ("valid_until",)
+    contract = Contract(reads=("valid_until",))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         columns = Columns(frame)
@@ -128,16 +128,17 @@ class Hops:
 
     eta: float = 0.5
     theta_hop: float = 0.15
-    follows = ("authored",)
+    contract = Contract(follows=("authored",))
 
     def __post_init__(self) -> None:
         check_range(self, "eta", gt=0, lt=1)
         check_range(self, "theta_hop", ge=0, le=1)
 
     def expand(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        pointing = batch.documents.select("document_id", "hop_targets").filter(pl.col("hop_targets").list.len() > 0)
-        if pointing.is_empty():
+        points = batch.documents["hop_targets"].list.len() > 0
+        if not points.any():
             return best_first(frame)
+        pointing = batch.documents["document_id", "hop_targets"].filter(points)
         authored = batch.documents.select("document_id").filter(batch.documents["kind"] == "authored")
         score = self.eta * pl.col("score").fill_nan(None).fill_null(0.0).clip(0.0, 1.0)
         found = (
@@ -175,7 +176,7 @@ class Related:
     """Documents that a lookup finds at most; fewer where few are wanted."""
     containment: bool = True
     """Where no word is found, look for the whole text inside the others."""
-    reads = ()
+    contract = Contract(reads=())
 
     def __post_init__(self) -> None:
         check_range(self, "per_result", ge=0, le=5, is_whole=True)

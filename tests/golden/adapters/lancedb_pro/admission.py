@@ -15,6 +15,7 @@ from lcm.protocols.models import Vectors
 from lcm.protocols.writing import Assessment, Neighbour
 from lcm.records.conversation import Message
 from lcm.records.document import Candidate, Document
+from lcm.text import words_in
 from lcm.writing.admission.amac import (
     Amac,
     Utility,
@@ -24,7 +25,6 @@ from lcm.writing.admission.amac import (
     recency_gap,
     spans,
     support,
-    tokens,
 )
 from tests.golden.components import component, fields_of, milliseconds
 from tests.golden.originals.admission_settings import PluginAdmission, normalised
@@ -39,7 +39,7 @@ CHOICE_OF_PRESET = {"balanced": "balanced", "conservative": "conservative", "hig
 
 
 def admission_tokenize(case: dict[str, Any]) -> dict[str, Any]:
-    return {"tokens": tokens(case["text"]), "spans": spans(case["text"])}
+    return {"tokens": words_in(case["text"], "han"), "spans": spans(case["text"])}
 
 
 def admission_rouge(case: dict[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,9 @@ def fuse_results(case: dict[str, Any]) -> list[dict[str, Any]]:
     missing = set(case["missing_ids"]) - set(case["has_id_fails"]) - set(dense_ids)
     batch = documents_batch([i for i in dict.fromkeys(dense_ids + lexical_ids) if i not in missing])
     rows = merge(
+        batch,
         branch([(dense_ids, [number(r["score"]) for r in case["vector_results"]])], "cosine", "dense_rank"),
         branch([(lexical_ids, [number(r["score"]) for r in case["bm25_results"]])], "bm25", "lexical_rank"),
-        batch,
     )
     # These vectors begin after the score mappings.
     rows = describe(rows, batch)

@@ -12,9 +12,8 @@ from lcm.protocols.retrieval import Batch
 from lcm.retrieval.decay import Weibull
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
-from lcm.retrieval.reranker import RerankItem, first, with_replies
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.query_expansion import QueryExpansion
+from lcm.retrieval.reranker import Cosine, RerankItem, with_replies
+from lcm.retrieval.source.indexes import Hybrid, QueryExpansion
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.lancedb_pro.decay import configured, life, memories
 from tests.golden.adapters.lancedb_pro.ranking import parsed, unit_vectors
@@ -200,7 +199,7 @@ def reranker(case: dict[str, Any], window: int) -> Any:
 
     def by_cosine(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Our index holds vectors of one width; where the plugin's rows differ it leaves the list as it is."""
-        kept = first(frame, window, batch)
+        kept = Cosine(window).first(frame, batch)
         if {widths[document_id] for document_id in kept["document_id"]} <= {len(case["query_vector"])}:
             return replace(cosine, window=window)(frame, batch)
         return kept.with_columns(reranker_score=pl.lit(None, pl.Float64))
@@ -209,7 +208,7 @@ def reranker(case: dict[str, Any], window: int) -> Any:
         return by_cosine
 
     def replied(frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        kept = first(frame, window, batch)
+        kept = Cosine(window).first(frame, batch)
         items = [
             RerankItem(index, scores[document_id])
             for index, document_id in enumerate(kept["document_id"])

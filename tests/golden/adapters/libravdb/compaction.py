@@ -12,7 +12,7 @@ import numpy as np
 from lcm.compaction.clustering import Clustering, partition
 from lcm.compaction.clustering import summary_record_id as id_of
 from lcm.compaction.quality import summary_quality as quality_of
-from lcm.compaction.recent_tail import RecentTail, Turn
+from lcm.compaction.recent_tail import Turn
 from lcm.compaction.summarizer.t5 import T5Model, Window
 from lcm.compaction.window import StoredWindow
 from lcm.errors import ModelError
@@ -198,8 +198,7 @@ def tail_selection_compaction(case: dict[str, Any]) -> dict[str, Any]:
         Turn(count, turn["metadata"].get("role", ""), turn["metadata"].get("continuity_bundle_id", ""))
         for count, turn in zip(tokens, turns, strict=True)
     ]
-    tail = RecentTail(compaction.min_turns, compaction.tail_budget_tokens, None)
-    chosen = tail.select(seen, compaction.tail_budget_tokens, rules=compaction.rules)
+    chosen = compaction.tail.select(seen, compaction.tail_budget_tokens, rules=compaction.rules)
     ids = [turn["id"] for turn in turns]
     return {"older": ids[: chosen.recent], "base": ids[chosen.base :], "recent": ids[chosen.recent :]}
 

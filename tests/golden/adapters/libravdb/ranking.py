@@ -123,7 +123,7 @@ def workspace(case: dict[str, Any], authored: Sequence[str] | set[str] = ()) -> 
 def candidates(items: list[dict[str, Any]], batch: Batch) -> pl.DataFrame:
     """Rows in the order in which the searches found them."""
     pools = [branch([([key(item)], [float(item["score"])])], "cosine", "dense_rank") for item in items]
-    return describe(merge(pooled(pools), branch([], "bm25", "lexical_rank"), batch), batch)
+    return describe(merge(batch, pooled(pools)), batch)
 
 
 def key(item: dict[str, Any]) -> str:

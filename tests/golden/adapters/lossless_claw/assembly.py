@@ -12,7 +12,7 @@ from lcm.records.context import Context
 from lcm.records.conversation import Message
 from lcm.records.summary import Summary
 from lcm.transcript.parts import decompose
-from lcm.transcript.rendering.shown_form import rendered, runtime_messages, stored_content, stored_parts
+from lcm.transcript.rendering import rendered, runtime_messages, stored_content, stored_parts
 from tests.golden.components import component, fields_of
 
 ORIGINAL_NOTICE = (

@@ -31,7 +31,7 @@ from lcm.records.conversation import Message
 from lcm.records.summary import Summary, SummaryRequest, SummaryResult
 from lcm.store.store import Store
 from lcm.transcript.parts import decompose
-from lcm.transcript.rendering.shown_form import rendered
+from lcm.transcript.rendering import rendered
 from tests.golden.adapters.lossless_claw.tokens import cut, digest, text_of
 from tests.golden.components import component, fields_of
 from tests.lcm.compaction.contexts import BEGIN, CONVERSATION, NOW, lay_out

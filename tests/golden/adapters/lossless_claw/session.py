@@ -22,15 +22,20 @@ from lcm.memory.session import (
 from lcm.memory.session_bootstrap import bootstrap
 from lcm.records.conversation import LargeFile, Message
 from lcm.records.summary import Summary
-from lcm.store.context import read_context
 from lcm.store.conversations import open_session
 from lcm.store.store import Store
-from lcm.store.summaries import insert_summary
-from lcm.transcript.file_blocks import extension, file_blocks
-from lcm.transcript.file_references import file_ids_in, file_reference, tool_output_reference
-from lcm.transcript.large_files import compacted, file_text
+from lcm.store.summaries import insert_summary, read_context
+from lcm.transcript.large_files import (
+    compacted,
+    extension,
+    file_blocks,
+    file_ids_in,
+    file_reference,
+    file_text,
+    tool_output_reference,
+)
 from lcm.transcript.parts import rebuild
-from lcm.transcript.rendering.shown_form import rendered, stored_content, stored_parts
+from lcm.transcript.rendering import rendered, stored_content, stored_parts
 from tests.golden.components import component, fields_of
 from tests.golden.originals.lossless_claw_settings import resolve
 from tests.golden.originals.session_turns import ingest, ingest_turn

@@ -25,7 +25,7 @@ def assembly(case: dict[str, Any]) -> dict[str, Any]:
     if used.large_results == "in_tail":
         shown.refer_before(tail.start)
     summaries = sum(isinstance(item, Summary) for item in items)
-    evictable = [shown.costed_words(place) for place in range(tail.start)]
+    evictable = [shown.words(place) for place in range(tail.start)]
     by_prompt = used.eviction == "relevance" and RelevanceIndex(evictable, used.rules).scores(ask.prompt) is not None
     before = range(tail.start if used.large_results == "in_tail" else 0)
     return {

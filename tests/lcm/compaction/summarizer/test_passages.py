@@ -108,9 +108,17 @@ def test_pasted_output_is_no_instruction_and_its_errors_are_told() -> None:
 def test_what_ended_otherwise_than_the_summary_before_told_is_told_with_it() -> None:
     before = "[2026-03-01 09:05 UTC] tool: ran `npm test`: exit code 1; 3 failed\ntool: read a.py: Python, 3 lines"
     now = "[2026-03-01 10:05 UTC] tool: ran `npm test`: 30 passed\ntool: read a.py: Python, 3 lines"
-    assert [(s.kind, s.text) for s in read_source(now, before).sentences] == [
+    assert [(s.kind, s.text) for s in read_source(now, read_source(before).sentences).sentences] == [
         ("change", "ran `npm test`: 30 passed (before: exit code 1)"),
         ("look", "read a.py: Python, 3 lines"),
     ]
-    again = read_source(before, now).sentences
+    again = read_source(before, read_source(now).sentences).sentences
     assert again[0].text == "ran `npm test`: exit code 1; 3 failed (before: 30 passed)"
+
+
+def test_a_message_of_an_empty_block_says_nothing() -> None:
+    for fence in ("```", "```\n```"):
+        found = read_source(
+            f"[2026-03-01 09:05 UTC] user:\n{fence}\n[2026-03-01 09:06 UTC] user:\nhello there, again"
+        ).sentences
+        assert [one.text for one in found] == ["hello there, again"]

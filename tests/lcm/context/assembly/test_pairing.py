@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lcm.context.assembly.shown_items import NO_RESULT, PairedMessage, paired
 from lcm.records.rules import LosslessRules
-from lcm.transcript.rendering.shown_form import calls_of, result_id_of
+from lcm.transcript.rendering import calls_of, result_id_of
 
 
 def said(*call_ids: str, **more: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from lcm.context.assembly.lossless import RelevanceIndex, terms
 
 TERMS = {
     "The a-10 x": ["the", "10"],
-    "naïve Ärger": ["naïve", "ärger"],
-    "東京都 is 水": ["東京", "京都", "is", "水"],
+    "naïve Ärger": ["naive", "arger"],
+    "東京都 is 水": ["is", "東京", "京都", "水"],
     "snake_case": ["snake", "case"],
     "한국어": ["한국", "국어"],
 }

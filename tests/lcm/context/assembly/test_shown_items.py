@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcm.clock import EPOCH
-from lcm.transcript.rendering.shown_form import summary_text
+from lcm.transcript.rendering import summary_text
 from tests.lcm.context.assembly.recorded import summary
 
 UTC = ZoneInfo("UTC")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.context.recall.reader import DescribedFile, DescribedSummary, file_description, summary_text
+from lcm.context.recall.reader import DescribedFile, DescribedSummary, described_text
 from lcm.errors import StoreError
 from lcm.store.store import Store
 from tests.lcm.context.recall.dags import TOKENS, fold, holding, recall, talk
@@ -30,7 +30,7 @@ def test_the_manifest_says_what_fits_the_budget(store: Store) -> None:
     store._connection.execute("UPDATE summaries SET source_message_token_count = 90")
     described = recall().on(store).describe(leaf, token_cap=50)
     assert isinstance(described, DescribedSummary)
-    assert "cost[s=7,m=97] budget[s=in,m=over]" in summary_text(described)
+    assert "cost[s=7,m=97] budget[s=in,m=over]" in described_text(described)
 
 
 def test_a_large_file_is_had_whole_by_its_id(store: Store) -> None:
@@ -43,7 +43,7 @@ def test_a_large_file_is_had_whole_by_its_id(store: Store) -> None:
     assert isinstance(whole, DescribedFile)
     assert isinstance(brief, DescribedFile)
     assert (whole.text, brief.text) == (text, None)
-    assert "1000 rows" in file_description(brief)
+    assert "1000 rows" in described_text(brief)
     with pytest.raises(StoreError, match="no 'file_none' in the store"):
         reader.describe("file_none")
     with pytest.raises(StoreError, match=f"no {file.file_id!r} in conversation 7"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lcm.context.recall.expansion import distilled_text, named_item
-from lcm.context.recall.reader import DescribedFile, DescribedMessage, DescribedSummary, Reader, message_text
+from lcm.context.recall.reader import DescribedFile, DescribedMessage, DescribedSummary, Reader, described_text
 from lcm.errors import GrantError, StoreError
 from lcm.records.conversation import Message, Part
 from lcm.store.store import Store
@@ -62,7 +62,7 @@ def test_a_long_call_without_words_is_clipped_and_had_whole(store: Store) -> Non
     assert whole.said.text == f"[tool write] path: kettle.py\ncontent: {LONG}"
     assert brief.said.text.startswith("[tool write] path: kettle.py\ncontent: row of a table\nrow")
     assert brief.said.tokens <= 4000 < brief.tokens == whole.said.tokens
-    told = message_text(brief)
+    told = described_text(brief)
     assert f"tok={brief.tokens}" in told
     assert told.endswith(f"of {brief.tokens:,} tokens left out]")
     assert message_of(reader, "msg#2", token_cap=1).said.text == f"[... {brief.tokens:,} tokens left out]"

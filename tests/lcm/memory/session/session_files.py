@@ -12,7 +12,7 @@ from lcm.memory.session import MessagePreparer, SessionRules
 from lcm.records.conversation import Message
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
-from lcm.transcript.rendering.shown_form import rendered
+from lcm.transcript.rendering import rendered
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 HEADER = {"type": "session", "version": 3, "id": "file-1", "timestamp": "2026-01-05T09:00:00.000Z", "cwd": "/w"}

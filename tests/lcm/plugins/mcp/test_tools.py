@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.server import Server
 
+from lcm.context.recall.grep import Mode, Scope
 from lcm.errors import LcmError, MigrationError
 from lcm.memory.memory import Memory
 from lcm.memory.scopes import Scopes, identified
@@ -72,6 +74,13 @@ def copy(path: Path, tmp_path: Path) -> Path:
     copied = tmp_path / "memory.db"
     copied.write_bytes(path.read_bytes())
     return copied
+
+
+def test_schemas_are_sound_and_take_what_recall_does() -> None:
+    for tool in TOOLS.values():
+        Draft202012Validator.check_schema(dict(tool.parameters))
+    asked = TOOLS["grep"].parameters["properties"]
+    assert (asked["mode"]["enum"], asked["scope"]["enum"]) == (list(get_args(Mode)), list(get_args(Scope)))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -11,23 +11,33 @@ import polars as pl
 import pytest
 
 from lcm.memory.memory import Memory
+from lcm.protocols.contract import contract_of
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.ranking.evidence.evidence_columns import EVIDENCE_COLUMNS
-from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
-from lcm.retrieval.ranking.evidence.kept_rows import BlockSums, Places, dot_products
-from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
+from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.evidence.talk import Talks
-from lcm.retrieval.ranking.evidence.text_facts import FORM, stem_of
-from lcm.retrieval.ranking.evidence.time_evidence import Span, TimeEvidence, spans
-from lcm.retrieval.ranking.evidence.vector_evidence import LaidVectors, VectorEvidence
-from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
-from lcm.retrieval.ranking.evidence.word_likeness import TalkWords, WordLikeness
+from lcm.retrieval.ranking.evidence.text_evidence import (
+    FormEvidence,
+    Span,
+    SpeakerEvidence,
+    TimeEvidence,
+    WordEvidence,
+    spans,
+)
+from lcm.retrieval.ranking.evidence.text_facts import FORM
+from lcm.retrieval.ranking.evidence.vector_evidence import (
+    BlockSums,
+    Places,
+    TalkVectors,
+    TalkWords,
+    VectorEvidence,
+    WordLikeness,
+)
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from lcm.writing.extraction.said import Steps
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system
@@ -198,11 +208,6 @@ def test_names_of_any_script_are_left_out_of_a_query() -> None:
     assert speakers.without_names("Zoës Tee, Zoe's tea") == "Zoës Tee, tea"
 
 
-def test_words_of_cyrillic_letters_have_russian_stems() -> None:
-    assert stem_of("кошки") == stem_of("кошками") == "кошк"
-    assert stem_of("running") == "run"
-
-
 def test_form_is_told_of_a_talk_between_two_named_people_alone_and_the_asker_of_any_other() -> None:
     stages = [FormEvidence(), SpeakerEvidence()]
     talk = ranked(stages, ["I"])
@@ -258,7 +263,7 @@ def test_every_column_is_finite_and_a_query_alone_gets_the_same(talk: Talk) -> N
     questions = ["", "台所", "what did A.B (x say in May 2023?", "?"]
     together = ranked(evidence(), questions, talk)
     new = sorted(EVIDENCE_COLUMNS & set(together.columns))
-    assert len(new) == sum(len(stage.makes) for stage in evidence())  # type: ignore[attr-defined]
+    assert len(new) == sum(len(contract_of(stage).makes) for stage in evidence())  # type: ignore[attr-defined]
     assert np.isfinite(together.select(new).to_numpy()).all()
     alone = pl.concat([ranked(evidence(), [q], talk) for q in questions])
     assert alone.select(new).equals(together.select(new))
@@ -301,16 +306,18 @@ def test_windows_are_as_near_as_the_sum_of_their_turns() -> None:
         return vectors[documents]
 
     seen = talk.everything
-    laid = LaidVectors(talk, BlockSums(), vectors_of).of(seen, vectors_of)
-    assert len(laid.passages) > len(talk) == len(messages)
-    query = laid.passages[0].astype(np.float64)
-    cosines = laid.of_turns(seen, dot_products(laid.passages, query))
-    turns = np.array([laid.passages[talk.turns == turn].sum(axis=0) for turn in range(len(talk))])
+    laid = TalkVectors(talk, BlockSums(), vectors_of)
+    rows = laid._lay_out(seen, vectors_of).passages
+    assert len(rows) > len(talk) == len(messages)
+    turns = np.array([rows[seen.turns == turn].sum(axis=0) for turn in range(len(talk))])
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
-    assert cosines == pytest.approx(turns @ query)
-    near = np.array([turns[[place for place in row if place >= 0]].sum(axis=0) for row in talk.around(1)])
-    window = cosines + seen.beside(cosines, 1) + seen.beside(cosines, -1)
-    assert window * laid.per_window == pytest.approx(near @ query / np.linalg.norm(near, axis=1))
+    query = vectors[0].astype(np.float64)
+    passages, window, wide_window = laid.cosines(seen, query, vectors_of)
+    asked = (query - laid._mean) / np.linalg.norm(query - laid._mean)
+    assert passages == pytest.approx(rows @ asked, abs=1e-5)
+    for radius, found in ((1, window), (2, wide_window)):
+        near = np.array([turns[[place for place in row if place >= 0]].sum(axis=0) for row in talk.around(radius)])
+        assert found == pytest.approx(near @ asked / np.linalg.norm(near, axis=1), abs=1e-5)
 
 
 def test_vectors_of_another_index_are_laid_out_anew() -> None:

@@ -14,11 +14,9 @@ from lcm.protocols.retrieval import Stage
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing, TokenSum
 from lcm.retrieval.embedder.onnx import Onnx
-from lcm.retrieval.ranking.evidence import further_vector_evidence
-from lcm.retrieval.ranking.evidence.further_vector_evidence import FurtherVectorEvidence
-from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
+from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from pipelines.config import building
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, system, transcript
@@ -56,7 +54,8 @@ def test_the_memorys_own_embedder_gives_the_same_evidence_once_more() -> None:
 
 def test_a_failing_embedder_is_counted_and_changes_no_order() -> None:
     frame, memory = evidence(FurtherVectorEvidence(Counting(fails=True)))
-    assert frame.select(further_vector_evidence.COLUMNS).sum().row(0) == (0.0,) * len(further_vector_evidence.COLUMNS)
+    made = FurtherVectorEvidence.contract.makes
+    assert frame.select(made).sum().row(0) == (0.0,) * len(made)
     assert memory.incidents["vector evidence failed"] == len(QUESTIONS)
 
 
@@ -113,6 +112,6 @@ def test_a_second_embedder_is_one_of_the_preset_and_its_evidence_counts() -> Non
     memory = building.build(composed(TWO_EMBEDDERS), "memory")
     assert memory.ranking.stages["further_vectors"].embedder.embedder == TokenSum()
     weights = memory.ranking.stages["fusion"].weights
-    assert {name for name in weights if name.startswith("further_")} <= set(further_vector_evidence.COLUMNS)
+    assert {name for name in weights if name.startswith("further_")} <= set(FurtherVectorEvidence.contract.makes)
     both, one = ranked(*TWO_EMBEDDERS), ranked(*TWO_EMBEDDERS, "ranking.stages.further_vectors=null")
     assert not both["score"].equals(one["score"])

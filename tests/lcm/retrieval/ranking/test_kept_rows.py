@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.retrieval.ranking.evidence import kept_rows
-from lcm.retrieval.ranking.evidence.kept_rows import BlockSums, KeptRows, Places, Rows, dot_products, units
+from lcm.retrieval.ranking.evidence import vector_evidence
+from lcm.retrieval.ranking.evidence.vector_evidence import BlockSums, KeptRows, Places, Rows, dot_products, units
 
 PLACES = st.sets(st.integers(0, 90), min_size=1)
 
@@ -35,7 +35,7 @@ def test_a_row_is_made_once(asked: list[set[int]], room: int) -> None:
 @settings(max_examples=30, deadline=None)
 def test_sums_are_those_of_all_rows_whatever_was_added_up_before(steps: list[list[tuple[int, int]]]) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(kept_rows, "_AT_ONCE", 4)
+        patched.setattr(vector_evidence, "_AT_ONCE", 4)
         sums = BlockSums()
         for step in steps:
             numbers, groups = np.array(step).T

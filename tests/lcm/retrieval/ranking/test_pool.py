@@ -11,7 +11,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.evidence.pool import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.candidates import POOLED
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system
 

@@ -10,9 +10,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.routed import LeastPools, RankingPath, RoutedRanking
 from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.ranking.stages.selection import Limit
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.tagged import Tagged, TagPrefixes
+from lcm.retrieval.source.indexes import Dense, Hybrid, Tagged, TagPrefixes
 from tests.support.workspaces import LINES, minute, system, transcript
 
 PATHS = RoutedRanking(

@@ -10,7 +10,7 @@ from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import InverseDistance, Neighbours, RawScore, Sigmoid, ZScore
 from lcm.retrieval.ranking.stages.selection import Limit, MinScore
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import queries, system, transcript

@@ -16,14 +16,9 @@ from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.embedder.hashing import Hashing
-from lcm.retrieval.ranking.evidence.form_evidence import FormEvidence
-from lcm.retrieval.ranking.evidence.further_vector_evidence import FurtherVectorEvidence
-from lcm.retrieval.ranking.evidence.speaker_evidence import SpeakerEvidence
 from lcm.retrieval.ranking.evidence.talk import Talks, talk_of
-from lcm.retrieval.ranking.evidence.time_evidence import TimeEvidence
-from lcm.retrieval.ranking.evidence.vector_evidence import VectorEvidence
-from lcm.retrieval.ranking.evidence.word_evidence import WordEvidence
-from lcm.retrieval.ranking.evidence.word_likeness import WordLikeness
+from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
+from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
 from lcm.retrieval.source.candidates import POOLED
 from lcm.writing.extraction.said import Steps
 from tests.support.workspaces import system

@@ -18,8 +18,7 @@ from lcm.retrieval.ranking.pipeline import RANKED_SCHEMA, Ranking
 from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.ranking.stages.selection import Limit
 from lcm.retrieval.recovery.fetch import FailureRule, Fetch, NoRecovery
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.lexical import Lexical
+from lcm.retrieval.source.indexes import Dense, Lexical
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from lcm.writing.extraction.said import Steps

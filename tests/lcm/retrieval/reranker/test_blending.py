@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.reranker import Blend, RerankItem, first, with_replies
+from lcm.retrieval.reranker import Blend, Cosine, RerankItem, with_replies
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, frame, scores
 
@@ -61,11 +61,11 @@ def test_a_row_never_loses_more_than_its_floor_says(score: float, lexical: float
 
 
 def test_a_window_keeps_the_best_of_each_query() -> None:
-    assert first(TWO_QUERIES, 2, batch())["document_id"].to_list() == ["kettle", "goats", "tea", "goats"]
-    assert first(TWO_QUERIES, None, batch()).equals(TWO_QUERIES)
-    assert first(TWO_QUERIES.clear(), 2, batch()).is_empty()
+    assert Cosine(2).first(TWO_QUERIES, batch())["document_id"].to_list() == ["kettle", "goats", "tea", "goats"]
+    assert Cosine(None).first(TWO_QUERIES, batch()).equals(TWO_QUERIES)
+    assert Cosine(2).first(TWO_QUERIES.clear(), batch()).is_empty()
     unordered = frame(("q0", "kettle", 0.1, None), ("q0", "goats", 0.5, None))
-    assert first(unordered, 1, batch())["document_id"].to_list() == ["goats"]
+    assert Cosine(1).first(unordered, batch())["document_id"].to_list() == ["goats"]
 
 
 def test_a_bad_number_is_refused() -> None:

@@ -13,16 +13,10 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion import Learnt, ReciprocalRank, WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import InverseDistance, Sigmoid
-from lcm.retrieval.source.branches import Branches
-from lcm.retrieval.source.by_session import BySession
-from lcm.retrieval.source.by_speaker import BySpeaker
+from lcm.retrieval.source.branches import Branches, BySession, BySpeaker, Recent
 from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
-from lcm.retrieval.source.dense import Dense
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.lexical import Lexical
-from lcm.retrieval.source.recent import Recent
-from lcm.retrieval.text_index.bm25s import Bm25s
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
+from lcm.retrieval.text_index import Bm25s, Fts5
 from tests.golden.components import documents_batch
 from tests.support import talk
 from tests.support.workspaces import LINES, lived_in, minute, queries, questions, system, transcript

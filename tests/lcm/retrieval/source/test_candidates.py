@@ -21,7 +21,8 @@ def batch(*query_ids: str) -> Batch:
 
 
 def merged(dense: WorkspaceResult, lexical: WorkspaceResult, *query_ids: str) -> list[tuple[object, ...]]:
-    frame = merge(branch(dense, "cosine", "dense_rank"), branch(lexical, "bm25", "lexical_rank"), batch(*query_ids))
+    branches = branch(dense, "cosine", "dense_rank"), branch(lexical, "bm25", "lexical_rank")
+    frame = merge(batch(*query_ids), *branches)
     return frame.select("query_id", "document_id", "cosine", "bm25", "dense_rank", "lexical_rank").rows()
 
 

@@ -12,10 +12,7 @@ from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.hybrid import Hybrid
-from lcm.retrieval.source.lexical import Lexical, with_containment
-from lcm.retrieval.source.query_expansion import QueryExpansion
-from lcm.retrieval.source.tagged import Tagged
+from lcm.retrieval.source.indexes import Hybrid, Lexical, QueryExpansion, Tagged, with_containment
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import minute, queries, system, transcript
 

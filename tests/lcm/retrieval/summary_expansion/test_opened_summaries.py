@@ -34,7 +34,7 @@ def workspace() -> Batch:
 def opened(scores: dict[str, float], policy: SummaryExpansion, batch: Batch | None = None) -> dict[str, float]:
     batch = batch or workspace()
     found = branch([(list(scores), list(scores.values()))], "cosine", "dense_rank")
-    rows = merge(found, branch([], "bm25", "lexical_rank"), batch).with_columns(score="cosine")
+    rows = merge(batch, found).with_columns(score="cosine")
     frame = describe(rows, batch)
     after = OpenedSummaries(policy).expand(frame, batch)
     assert after.schema == frame.schema
@@ -88,6 +88,6 @@ def test_each_query_opens_its_own_summaries_and_a_vague_one_stays_closed() -> No
     batch = replace(batch, queries=pl.concat([batch.queries, batch.queries.with_columns(query_id=pl.lit("again"))]))
     for name, beneath in (("low", ["low", "a", "b"]), ("vague", ["vague"])):
         found = branch([([name], [0.8])] * 2, "cosine", "dense_rank")
-        rows = merge(found, branch([], "bm25", "lexical_rank"), batch).with_columns(score="cosine")
+        rows = merge(batch, found).with_columns(score="cosine")
         after = OpenedSummaries(SummaryExpansion()).expand(describe(rows, batch), batch)
         assert after.select("query_id", "document_id").rows() == [(q, one) for q in ("q", "again") for one in beneath]

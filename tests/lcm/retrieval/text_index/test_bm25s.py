@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from lcm.retrieval.text_index.bm25s import Bm25s
+from lcm.retrieval.text_index import Bm25s
 from tests.lcm.refusals import assert_refused
 
 

@@ -6,7 +6,7 @@ these texts, `create_fts_index("text", use_tantivy=False)` without options, five
 
 import pytest
 
-from lcm.retrieval.text_index.filtered import Filtered
+from lcm.retrieval.text_index import Filtered
 from tests.lcm.refusals import assert_refused
 
 TEXTS = [

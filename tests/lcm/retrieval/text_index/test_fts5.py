@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Fts5
 
 K1, B = 1.2, 0.75
 

@@ -118,7 +118,6 @@ class Deciding:
     """Admission that assesses each candidate as a function does."""
 
     decide: Callable[[Candidate], Assessment]
-    is_off = False
 
     def assess(self, candidate: Candidate, *_: object, **__: object) -> Assessment:
         return self.decide(candidate)

@@ -208,7 +208,6 @@ class Hearing:
     """Admission that keeps what it heard."""
 
     heard: list[tuple[list[str], datetime]] = field(default_factory=list)
-    is_off = False
 
     def assess(
         self, candidate: Candidate, vector: Any, neighbours: Any, messages: Sequence[Message], now: datetime, **_: Any

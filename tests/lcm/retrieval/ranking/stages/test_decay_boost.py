@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.contract import Contract
 from lcm.retrieval.decay import NoDecay, Weibull
 from lcm.retrieval.ranking.stages.scores import DecayBoost
 from tests.golden.components import documents_batch
@@ -16,7 +17,7 @@ from tests.lcm.retrieval.decay.frames import rows, scored
 class Written:
     """Takes the multiplier from a column."""
 
-    reads = ("confidence",)
+    contract = Contract(reads=("confidence",))
 
     def multiplier(self, columns: Columns) -> Numbers:
         return columns.numbers("confidence")

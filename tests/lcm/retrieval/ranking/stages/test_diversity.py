@@ -78,8 +78,6 @@ def test_who_steps_back_stays_back_whatever_follows() -> None:
 
 def test_the_rank_is_the_order_that_diversity_leaves() -> None:
     class Given:
-        needs_vectors = False
-
         def candidates(self, batch: Batch) -> pl.DataFrame:
             rows = ranked(["a", "a2", "b"]).select("query_id", "asked_at", "document_id", "score")
             return rows.with_columns(cosine="score", index_tier=pl.lit(None, pl.Int64))

@@ -43,11 +43,8 @@ def workspace(graph: Mapping[str, Sequence[str]], authored: Sequence[str], queri
 
 
 def frame(around: Batch, **scores: Scores) -> pl.DataFrame:
-    rows = merge(
-        branch([(list(found), list(found.values())) for found in scores.values()], "cosine", "dense_rank"),
-        branch([], "bm25", "lexical_rank"),
-        around,
-    )
+    found = [(list(found), list(found.values())) for found in scores.values()]
+    rows = merge(around, branch(found, "cosine", "dense_rank"))
     return describe(rows, around).with_columns(score="cosine")
 
 

@@ -14,7 +14,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.repetition import NearDuplicates
 from lcm.retrieval.ranking.stages.selection import Limit
-from lcm.retrieval.source.hybrid import Hybrid
+from lcm.retrieval.source.indexes import Hybrid
 from pipelines.config import building
 from tests.lcm.refusals import assert_refused
 from tests.support import chat

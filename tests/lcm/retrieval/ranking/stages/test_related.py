@@ -13,7 +13,7 @@ from lcm.errors import StoreError
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.retrieval.ranking.stages.scores import RawScore
 from lcm.retrieval.ranking.stages.selection import NoiseFilter, Related
-from lcm.retrieval.text_index.fts5 import Fts5
+from lcm.retrieval.text_index import Fts5
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused

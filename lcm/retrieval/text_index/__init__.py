@@ -1,1 +1,0 @@
-"""Words to raw BM25: one module a choice."""
