@@ -15,7 +15,7 @@ from lcm.protocols.columns import Numbers, Places
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval import bm25
-from lcm.retrieval.ranking.evidence.talk import Excerpt, Flags, Talk, with_evidence
+from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, with_evidence
 from lcm.retrieval.ranking.evidence.text_facts import FORM
 from lcm.text import stem
 
@@ -193,12 +193,12 @@ def _rarity(talk: Talk) -> Numbers:
     return found
 
 
-def _is_between_two(talk: Talk) -> Flags:
-    """Of each turn whether one who is named says it, in a session where no more than two such people speak."""
+def _is_between_two(talk: Talk) -> Numbers:
+    """1 of each turn where one who is named says it, in a session where no more than two such people speak; else 0."""
     is_named = talk.authors >= 0
     pairs = np.unique(np.stack([talk.sessions[is_named], talk.authors[is_named]]), axis=1)
     speakers = np.bincount(pairs[0], minlength=int(talk.sessions.max(initial=-1)) + 1)
-    found: Flags = is_named & (speakers[talk.sessions] <= _MOST_SPEAKERS)
+    found: Numbers = (is_named & (speakers[talk.sessions] <= _MOST_SPEAKERS)).astype(np.float64)
     return found
 
 
