@@ -45,7 +45,7 @@ def asked(memory: Memory, query: Query) -> dict[str, float]:
     note("documents")
     frame = ranking._candidates(batch)  # noqa: SLF001
     note("source")
-    for name, stage in ranking._steps():  # noqa: SLF001
+    for name, stage in ranking.steps:
         frame = passed(name, stage, frame, batch)
         note(name)
     return taken

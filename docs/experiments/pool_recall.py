@@ -23,7 +23,7 @@ from eval.dataset.dataset import Dataset
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.query import Query
-from lcm.retrieval.ranking.evidence.pool import Pool
+from lcm.retrieval.ranking.evidence.text_evidence import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
 from pipelines.config import building, composition
 

@@ -42,7 +42,7 @@ from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.frames import best_first, places
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import merge
+from lcm.retrieval.source.indexes import merge
 from lcm.retrieval.source.indexes import dense_branch
 from lcm.writing.admission.amac import AdmitAll
 from pipelines.config import composition

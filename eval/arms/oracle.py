@@ -12,7 +12,7 @@ from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.indexes import CANDIDATE_SCHEMA
 
 _REACHABLE_SCHEMA = {"query_id": pl.String, "document_id": pl.String}
 

@@ -13,7 +13,7 @@ from lcm.errors import DatasetError
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.indexes import CANDIDATE_SCHEMA
 
 _log = logging.getLogger(__name__)
 UNSEEN = "documents of a recorded run that the memory does not hold, or not yet when asked"

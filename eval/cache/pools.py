@@ -13,7 +13,7 @@ from eval.cache.frame_cache import FrameCache
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Expansion, Ranker, Source, Stage
 from lcm.retrieval.ranking.pipeline import passed
-from lcm.retrieval.source.candidates import describe
+from lcm.retrieval.source.indexes import describe
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from lcm.memory.system import System
 from lcm.protocols.contract import NOTHING_SAID, contract_of
 from lcm.protocols.models import TakesRecorded
 from lcm.records.summary import ContextReading
-from lcm.retrieval.source.candidates import OF_USE
+from lcm.retrieval.source.indexes import OF_USE
 from lcm.transcript.message_tokens import replies
 
 

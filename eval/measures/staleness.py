@@ -11,8 +11,7 @@ import polars as pl
 
 from eval.measures.measure import MemoryReading
 from lcm.memory.system import System
-from lcm.protocols.columns import Columns, Numbers, Truths
-from lcm.protocols.retrieval import Decay
+from lcm.protocols.retrieval import Columns, Decay, Numbers, Truths
 
 STALENESS_SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),

@@ -21,7 +21,7 @@ from lcm.encoding import to_json
 from lcm.errors import ModelError
 from lcm.language_model.replies import names, object_in
 from lcm.protocols.models import LanguageModel, TokenEstimator
-from lcm.retrieval.bm25 import idf
+from lcm.retrieval.indexing import bm25_idf
 from lcm.text import load_stop_words, pairs, query_words, sentences, split_words, words_in
 
 _STOP_WORDS = load_stop_words("english")
@@ -61,7 +61,7 @@ def rarity(words: set[str], counted: Sequence[Counter[str]]) -> dict[str, float]
     """Of each word: BM25's weight of how few of the counted sentences hold it."""
     spread = Counter(word for one in counted for word in one.keys() & words)
     n = len(counted)
-    return {word: float(idf(spread[word], n)) for word in words}
+    return {word: float(bm25_idf(spread[word], n)) for word in words}
 
 
 def ranked_sentences(texts: Sequence[str], wanted: set[str], k1: float = 1.2, b: float = 0.75) -> list[RankedSentence]:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lcm.javascript import trim
+from lcm.javascript import WHITE_SPACE, trim
 from lcm.records.document import GLOBAL_SCOPE
 
 BYPASS_IDS = ("system", "undefined")
@@ -133,8 +133,8 @@ def is_bypass_id(agent_id: str) -> bool:
 
 def parse_agent_id(session_key: str) -> str | None:
     """The agent that a session key "agent:ID" or "agent:ID:..." names; None for any other key, and for reserved ids."""
-    prefix, _, rest = trim(session_key).partition(":")
-    agent_id = trim(rest.partition(":")[0])
+    prefix, _, rest = session_key.strip(WHITE_SPACE).partition(":")
+    agent_id = rest.partition(":")[0].strip(WHITE_SPACE)
     return agent_id if prefix == "agent" and agent_id and not is_bypass_id(agent_id) else None
 
 

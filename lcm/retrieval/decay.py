@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from lcm.checks import check_range, check_weights
-from lcm.protocols.columns import DAY_MS, Columns, Numbers, Truths
 from lcm.protocols.contract import Contract
+from lcm.protocols.retrieval import DAY_MS, Columns, Numbers, Truths
 from lcm.records.document import DEFAULT_RATING
 
 _DAY_SECONDS = 86_400

@@ -11,15 +11,13 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range, check_weights
-from lcm.protocols.columns import Columns, Numbers, numbers_of
 from lcm.protocols.contract import Contract
-from lcm.protocols.retrieval import Batch, Decay
+from lcm.protocols.retrieval import Batch, Columns, Decay, Numbers, numbers_of
 from lcm.records.rules import Rules
-from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, told_of
-from lcm.retrieval.lookup import texts_of
+from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, texts_of, told_of
 from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
 from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
-from lcm.retrieval.source.candidates import further_branches, read_by
+from lcm.retrieval.source.indexes import further_branches, read_by
 from lcm.retrieval.terms import Terms, TermWords
 
 FrequencyOver = Literal["near", "all"]

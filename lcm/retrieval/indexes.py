@@ -15,7 +15,7 @@ from lcm.errors import StoreError
 from lcm.faults import DamagedError, counting, made_again
 from lcm.protocols.models import Embedder, Vectors
 from lcm.protocols.retrieval import KeptIndex, TextIndex, TextIndexChoice, VectorIndexChoice
-from lcm.retrieval.lookup import KeptBeside
+from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.vector_index.exact import mean_direction, to_grid
 from lcm.writing.new_document import embedded_text
 

@@ -7,11 +7,10 @@ from datetime import datetime
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.columns import Columns
 from lcm.protocols.reinforcement import USE_SCHEMA
-from lcm.protocols.retrieval import Decay
+from lcm.protocols.retrieval import Columns, Decay
 from lcm.records.document import DEFAULT_RATING
-from lcm.retrieval.source.candidates import SCOPE_CLASS
+from lcm.retrieval.source.indexes import SCOPE_CLASS
 
 _SESSION_SUMMARY = "session-summary"
 _INSTANT = pl.Datetime("ms", "UTC")

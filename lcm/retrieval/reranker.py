@@ -19,13 +19,11 @@ from lcm.consent import refused_key
 from lcm.encoding import well_formed
 from lcm.errors import ModelError
 from lcm.javascript import to_number
-from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.contract import Contract
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Columns, Numbers
 from lcm.redaction import keep_secret
 from lcm.retrieval.embedder.onnx import Lazy, Session
-from lcm.retrieval.frames import beside, best_first, rows_by_size
-from lcm.retrieval.lookup import queries_of, texts_of, vectors_of
+from lcm.retrieval.frames import beside, best_first, queries_of, rows_by_size, texts_of, vectors_of
 from lcm.retrieval.ranking.stages.scores import clamp01, clamp01_with_floor
 from lcm.retrieval.ranking.stages.selection import Limit
 

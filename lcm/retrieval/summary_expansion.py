@@ -12,7 +12,7 @@ from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.records.document import TURN_KINDS
 from lcm.retrieval.frames import best_first, with_rows
-from lcm.retrieval.source.candidates import describe
+from lcm.retrieval.source.indexes import describe
 
 _DEFAULT_SCORE = 0.0
 

@@ -31,11 +31,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lcm.checks import check_range
-from lcm.protocols.columns import Numbers, Places
-from lcm.retrieval import bm25
+from lcm.protocols.retrieval import Numbers, Places
 from lcm.retrieval.indexing import (
     Ranked,
     best_places,
+    bm25_norms,
+    bm25_scores,
     read_index,
     refuse_known,
     refuse_negative,
@@ -406,10 +407,10 @@ class Bm25sIndex:
         with self._lock:
             is_visible = None if allowed is None else self._visible(allowed)
             if self._norms is None:
-                self._norms = bm25.norms(_view(self._lengths), self._settings.k1, self._settings.b)
+                self._norms = bm25_norms(_view(self._lengths), self._settings.k1, self._settings.b)
             answers = []
             for query in queries:
-                scores = self._settings.factor * bm25.scores(self._postings(query), self._norms)
+                scores = self._settings.factor * bm25_scores(self._postings(query), self._norms)
                 places = np.flatnonzero(scores > 0 if is_visible is None else (scores > 0) & is_visible)
                 places = places[best_places(scores[places], k)]
                 answers.append(([self._ids[place] for place in places.tolist()], scores[places].tolist()))

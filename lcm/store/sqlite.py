@@ -1,6 +1,7 @@
 """How the store uses SQLite: a connection set up in one way, its transactions, the SQL that all tables share, and rows
 as frames."""
 
+import functools
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -256,22 +257,39 @@ def frame(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataF
 def _part(cursor: sqlite3.Cursor, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """The next rows."""
     columns = list(zip(*cursor.fetchmany(_AT_ONCE), strict=True)) or [()] * len(schema)
-    series = []
-    for (name, kind), values in zip(schema.items(), columns, strict=True):
-        try:
-            series.append(_decoded(name, values, kind))
-        except (TypeError, pl.exceptions.PolarsError) as error:
-            store = getattr(cursor.connection, "path", None) or "the store"
-            raise StoreError(
-                f"{store} holds a {name} that is no {kind}, damaged or written by another program: mend or delete "
-                "that row"
-            ) from error
-    return pl.DataFrame(series)
+    try:
+        return _decoded(dict(zip(schema, columns, strict=True)), schema)
+    except (TypeError, pl.exceptions.PolarsError):
+        for (name, kind), values in zip(schema.items(), columns, strict=True):
+            try:
+                _decoded({name: values}, {name: kind})
+            except (TypeError, pl.exceptions.PolarsError) as error:
+                store = getattr(cursor.connection, "path", None) or "the store"
+                raise StoreError(
+                    f"{store} holds a {name} that is no {kind}, damaged or written by another program: mend or delete "
+                    "that row"
+                ) from error
+        raise
 
 
-def _decoded(name: str, values: Sequence[object], kind: pl.DataType) -> pl.Series:
+def _decoded(columns: Mapping[str, Sequence[object]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    stored = [pl.Series(name, values, _stored(schema[name])) for name, values in columns.items()]
+    return pl.DataFrame(stored).with_columns(_decodings(tuple(schema.items())))
+
+
+def _stored(kind: pl.DataType) -> pl.DataType:
+    if kind == INSTANT or isinstance(kind, pl.List):
+        return pl.String()
+    return pl.Int64() if kind == pl.Boolean else kind
+
+
+@functools.lru_cache(maxsize=64)
+def _decodings(schema: tuple[tuple[str, pl.DataType], ...]) -> list[pl.Expr]:
+    """What becomes of the columns that are stored as something else."""
+    return [_decoding(pl.col(name), kind) for name, kind in schema if kind != _stored(kind)]
+
+
+def _decoding(stored: pl.Expr, kind: pl.DataType) -> pl.Expr:
     if kind == INSTANT:
-        return pl.Series(name, values, pl.String).str.to_datetime(INSTANT_FORMAT, time_unit="ms", time_zone="UTC")
-    if isinstance(kind, pl.List):
-        return pl.Series(name, values, pl.String).str.json_decode(kind)
-    return pl.Series(name, values, pl.Int64).cast(kind) if kind == pl.Boolean else pl.Series(name, values, kind)
+        return stored.str.to_datetime(INSTANT_FORMAT, time_unit="ms", time_zone="UTC")
+    return stored.cast(pl.Boolean) if kind == pl.Boolean else stored.str.json_decode(kind)

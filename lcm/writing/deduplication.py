@@ -35,6 +35,7 @@ class KeepAll:
     """Every candidate is its own, however like another it is."""
 
     contract = Contract(is_off=True)
+    _reason = "deduplication is off"
 
     def twins(self, vectors: Vectors) -> list[int | None]:
         return [None] * len(vectors)
@@ -42,7 +43,7 @@ class KeepAll:
     def judge(
         self, candidate: Candidate, vector: Vectors | None, neighbours: Neighbours, *, incidents: Counter[str]
     ) -> Judgement:
-        return Judgement("create", "nobody to ask")
+        return Judgement("create", self._reason)
 
     def merge(self, document: Document, candidate: Candidate) -> Merged | None:
         return None
@@ -59,6 +60,7 @@ class TwinsOnly(KeepAll):
     batch_threshold: float = 0.85
     """Cosine above which a candidate is the twin of an earlier one of its extraction."""
     contract = Contract()
+    _reason = "nobody to ask"
 
     def __post_init__(self) -> None:
         check_range(self, "batch_threshold", ge=-1, le=1)

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from lcm.protocols.contract import INDEXES, NOTHING_SAID, Contract, contract_of
 from lcm.retrieval.fusion import EVIDENCE_COLUMNS
-from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
+from lcm.retrieval.source.indexes import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
 from pipelines.config.building import build
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name, groups, slots
 from pipelines.config.readers import keys_unread, leaves, parts_read, without_effect

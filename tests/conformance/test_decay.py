@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.protocols.columns import Columns
 from lcm.protocols.contract import contract_of
-from lcm.protocols.retrieval import Decay
+from lcm.protocols.retrieval import Columns, Decay
 from pipelines.config import building
 from tests.lcm.retrieval.decay.frames import rows
 from tests.support.composing import composed

@@ -10,7 +10,7 @@ from lcm.memory.memory import Memory
 from lcm.protocols.contract import INDEXES, contract_of
 from lcm.protocols.retrieval import Source
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, filled, further_branches
+from lcm.retrieval.source.indexes import CANDIDATE_SCHEMA, filled, further_branches
 from pipelines.config import building
 from tests.support.composing import composed
 from tests.support.richest import once_a_class

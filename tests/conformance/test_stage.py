@@ -23,7 +23,7 @@ from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Stage, TellsReasons
 from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.ranking.stages.scores import RawScore
-from lcm.retrieval.source.candidates import DESCRIBED_BY, OF_ANNOTATION, OF_USE, read_by
+from lcm.retrieval.source.indexes import DESCRIBED_BY, OF_ANNOTATION, OF_USE, read_by
 from pipelines.config import building, conf_folder
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.support.composing import composed

@@ -24,9 +24,8 @@ from eval.experiment.run_folder import write_run
 from lcm.errors import ModelError
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
-from lcm.protocols.columns import Columns
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import Approximate
+from lcm.protocols.retrieval import Approximate, Columns
 from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking

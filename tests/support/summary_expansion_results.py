@@ -3,7 +3,7 @@
 from omegaconf import DictConfig
 
 from lcm.protocols.retrieval import Expansion
-from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.retrieval.source.indexes import branch, describe, merge
 from pipelines.config import building
 from tests.lcm.retrieval.summary_expansion.test_opened_summaries import workspace
 

@@ -9,7 +9,7 @@ from eval.external.contract import Told
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch
 from lcm.retrieval.ranking.pipeline import LISTS, PLAN_SCHEMA, RANKED_SCHEMA, SOURCE, TRACE_SCHEMA
-from lcm.retrieval.source.candidates import FOUND_BY_SCHEMA
+from lcm.retrieval.source.indexes import FOUND_BY_SCHEMA
 
 BRANCH = "external"
 

@@ -148,7 +148,6 @@ class CachedEmbedder:
 
         self._run(write)
 
-    @private()
     def _run(self, work: Callable[[sqlite3.Connection], list[tuple[bytes, object]]]) -> list[tuple[bytes, object]]:
         with self._lock:
             try:
@@ -167,9 +166,10 @@ class CachedEmbedder:
     def _open(self) -> sqlite3.Connection:
         # A connection must not be carried into a forked child.
         if self._connection is None or self._process_id != os.getpid():
-            self.directory.mkdir(parents=True, exist_ok=True)
-            with self._first():
-                self._connection, self._process_id = self._connect(), os.getpid()
+            with private():  # what SQLite puts beside the file later has the file's mode
+                self.directory.mkdir(parents=True, exist_ok=True)
+                with self._first():
+                    self._connection, self._process_id = self._connect(), os.getpid()
         return self._connection
 
     def _first(self) -> FileLock:
@@ -190,7 +190,7 @@ class CachedEmbedder:
     def _begin_again(self) -> None:
         """Remove the file, unless another process has done so already."""
         self.close()
-        with self._first():
+        with private(), self._first():
             if not self._is_sound():
                 made_again("embedding cache", f"the embedding cache {self.path} is damaged; it is begun again")
                 for suffix in ("-wal", "-shm", ""):

@@ -1,15 +1,15 @@
 """Ranking: one source, then named stages in order, one frame for all queries."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from lcm.protocols.contract import Contract, contract_of
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Source, Stage, TellsReasons
+from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Slot, Source, Stage, TellsReasons
 from lcm.retrieval.frames import best_first, places
-from lcm.retrieval.source.candidates import DESCRIBED_BY, POOLED, describe, found_by, read_by
+from lcm.retrieval.source.indexes import DESCRIBED_BY, POOLED, describe, found_by
 
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""
@@ -52,6 +52,12 @@ class Ranking:
     stages: Mapping[str, Stage | Expansion] = field(default_factory=dict)
     order: Sequence[str] | None = None
     """Names of stages in the order to run; None = the order of the map. A stage set to null is left out."""
+    steps: Sequence[tuple[str, Stage | Expansion]] = field(init=False, repr=False, compare=False)
+    """What the rows pass, in order: without what is null, and without the slots that have nothing to do here."""
+    contract: Contract = field(init=False, repr=False, compare=False)
+    """What the source asks, and what it or any step does with vectors; a recovery's comparing is its own."""
+    _acting: Mapping[str, Contract] = field(init=False, repr=False, compare=False)
+    """Of the steps that are not off."""
 
     def __post_init__(self) -> None:
         if not hasattr(self.source, "candidates"):
@@ -70,28 +76,27 @@ class Ranking:
             )
         if self.order is not None and len(set(self.order)) < len(self.order):
             raise ValueError(f"order names a stage twice: {list(self.order)!r}")
-
-    @property
-    def contract(self) -> Contract:
-        """What the source asks, and what it or any step does with vectors; a recovery's comparing is its own."""
-        source, steps = contract_of(self.source), self._steps()
+        steps = _steps(self.stages, self.stages if self.order is None else self.order)
         told = {name: contract_of(step) for name, step in steps}
-        return Contract(
-            asks=source.asks,
-            needs_vectors=source.needs_vectors or any(step.needs_vectors for step in told.values()),
-            compares_vectors=source.needs_vectors
-            or any(hasattr(step, "embedder") for name, step in steps if name != "recovery")
-            or any(one.needs_vectors or one.compares_vectors for name, one in told.items() if name != "recovery"),
+        of_source, beside = contract_of(self.source), [one for name, one in told.items() if name != "recovery"]
+        contract = Contract(
+            asks=of_source.asks,
+            needs_vectors=of_source.needs_vectors or any(one.needs_vectors for one in told.values()),
+            compares_vectors=of_source.needs_vectors
+            or any(one.needs_vectors or one.compares_vectors for one in beside)
+            or any(hasattr(step, "embedder") for name, step in steps if name != "recovery"),
         )
+        object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "contract", contract)
+        object.__setattr__(self, "_acting", {name: one for name, one in told.items() if not one.is_off})
 
     def rank(self, batch: Batch) -> pl.DataFrame:
         """Rows of `RANKED_SCHEMA`; best first within each query."""
-        steps = self._steps()
-        done, frame = self._begun(steps, batch)
-        frame = _carried(frame, steps[done:])
-        frames = [frame] * (done + 1)  # no slot is among the steps that are done, and nobody looks before them
+        steps = self.steps
+        done, frame = self._begun(batch)
+        frames = [self._carried(frame, done)] * (done + 1)  # no slot is among those that are done: nobody looks there
         for name, stage in steps[done:]:
-            frames.append(passed(name, stage, frames[-1], batch))
+            frames.append(passed(name, stage, frames[-1], batch) if name in self._acting else frames[-1])
         answer = _ranked(frames[-1])
         if batch.acted is not None:
             batch.acted.update(_slots_that_acted(steps, frames, answer, batch))
@@ -101,11 +106,11 @@ class Ranking:
 
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""
-        return [name for name, stage in self._steps() if name in SLOTS and not is_null(stage)]
+        return [name for name, stage in self.steps if name in SLOTS and not is_null(stage)]
 
     def readers(self, columns: Collection[str]) -> list[str]:
         """The names of the steps that read one of some columns, as far as they say so."""
-        return [name for name, step in self._steps() if not set(contract_of(step).reads or ()).isdisjoint(columns)]
+        return [name for name, step in self.steps if not set(contract_of(step).reads or ()).isdisjoint(columns)]
 
     def trace(self, batch: Batch) -> pl.DataFrame:
         """Every step's outcome: rows of `TRACE_SCHEMA`.
@@ -115,7 +120,7 @@ class Ranking:
         """
         frame = self._candidates(batch)
         steps = [_ranked(frame).with_columns(step=pl.lit(0), stage=pl.lit(SOURCE))]
-        for number, (name, stage) in enumerate(self._steps(), start=1):
+        for number, (name, stage) in enumerate(self.steps, start=1):
             frame = passed(name, stage, frame, batch)
             steps.append(_ranked(frame).with_columns(step=pl.lit(number), stage=pl.lit(name)))
         return pl.concat(steps).select(list(TRACE_SCHEMA))
@@ -125,7 +130,7 @@ class Ranking:
 
         A trace lacks those behind the one that left a query without rows.
         """
-        names = [SOURCE, *(name for name, _ in self._steps())]
+        names = [SOURCE, *(name for name, _ in self.steps)]
         steps = pl.DataFrame({"step": range(len(names)), "stage": names}, schema_overrides={"step": pl.Int32})
         return batch.queries.select("query_id").join(steps, how="cross", maintain_order="left_right")
 
@@ -136,7 +141,7 @@ class Ranking:
     def reasons(self, batch: Batch) -> pl.DataFrame:
         """What the steps that are `TellsReasons` tell of the rows: the columns of `REASONS_SCHEMA` behind `step`."""
         frame, told = self._candidates(batch), [pl.DataFrame(schema={"step": pl.Int32(), **REASONS_SCHEMA})]
-        for number, (name, stage) in enumerate(self._steps(), start=1):
+        for number, (name, stage) in enumerate(self.steps, start=1):
             if isinstance(stage, TellsReasons):
                 step = pl.lit(number, pl.Int32).alias("step")
                 told.append(stage.reasons(frame, batch).select(step, *REASONS_SCHEMA))
@@ -148,32 +153,33 @@ class Ranking:
             return self.source.described(batch)
         return describe(self.source.candidates(batch), batch)
 
-    def _begun(self, steps: Sequence[tuple[str, Stage | Expansion]], batch: Batch) -> tuple[int, pl.DataFrame]:
+    def _begun(self, batch: Batch) -> tuple[int, pl.DataFrame]:
         """How many of the first steps were passed before, none of them a slot, and the rows behind them."""
-        before = next((place for place, (name, _) in enumerate(steps) if name in SLOTS), len(steps))
+        before = next((place for place, (name, _) in enumerate(self.steps) if name in SLOTS), len(self.steps))
         if not before or not isinstance(self.source, DescribedSource):
             return 0, self._candidates(batch)
-        done, frame, incidents = self.source.begun(steps[:before], batch)
+        done, frame, incidents = self.source.begun(self.steps[:before], batch)
         batch.incidents.update(incidents)
         return done, frame
 
-    def _steps(self) -> Sequence[tuple[str, Stage | Expansion]]:
-        """What the rows pass, in order: without what is null, and without the slots that have nothing to do here."""
-        order = self.stages if self.order is None else self.order
-        steps = [(name, step) for name in order if (step := self.stages[name]) is not None]
-        stages = [step for _, step in steps]
-        return [
-            (name, step)
-            for place, (name, step) in enumerate(steps)
-            if not (hasattr(step, "is_idle") and step.is_idle(stages[:place], stages[place + 1 :]))
-        ]
+    def _carried(self, frame: pl.DataFrame, done: int) -> pl.DataFrame:
+        """The rows without what documents are described by and none of the steps that are left reads: each step that
+        brings rows into another order moves every column."""
+        reads = [self._acting[name].reads for name, _ in self.steps[done:] if name in self._acting]
+        unread = set(DESCRIBED_BY).difference(*(DESCRIBED_BY if one is None else one for one in reads))
+        return frame.drop(unread, strict=False)
 
 
-def _carried(frame: pl.DataFrame, steps: Sequence[tuple[str, Stage | Expansion]]) -> pl.DataFrame:
-    """The rows without what documents are described by and none of the steps reads: each step that
-    brings rows into another order moves every column."""
-    reads = [read_by(step) for _, step in steps if not contract_of(step).is_off]
-    return frame.drop(set(DESCRIBED_BY).difference(*reads), strict=False)
+def _steps(
+    stages: Mapping[str, Stage | Expansion | None], order: Iterable[str]
+) -> Sequence[tuple[str, Stage | Expansion]]:
+    steps = [(name, step) for name in order if (step := stages[name]) is not None]
+    each = [step for _, step in steps]
+    return [
+        (name, step)
+        for place, (name, step) in enumerate(steps)
+        if not (isinstance(step, Slot) and step.is_idle(each[:place], each[place + 1 :]))
+    ]
 
 
 def passed(name: str, stage: Stage | Expansion, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:

@@ -12,16 +12,14 @@ import numpy as np
 import polars as pl
 
 from lcm.checks import check_range
-from lcm.protocols.columns import Columns, Truths
 from lcm.protocols.contract import Contract, contract_of
-from lcm.protocols.retrieval import Batch, Recovery, Signals
+from lcm.protocols.retrieval import Batch, Columns, Recovery, Signals, Truths
 from lcm.records.document import TURN_KINDS
 from lcm.records.query import Recalled
 from lcm.retrieval.frames import beside, best_first, taken, with_rows
 from lcm.retrieval.recovery.question import TemporalQueries
 from lcm.retrieval.recovery.turns import RawUserRanking, SemanticSlots, TemporalOrder, TemporalRanking
-from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.indexes import dense_branch
+from lcm.retrieval.source.indexes import dense_branch, describe
 from lcm.retrieval.terms import Terms
 
 _MARKS = ("deferred", "is_recovered")

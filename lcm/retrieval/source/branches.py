@@ -16,8 +16,7 @@ from lcm.errors import LcmError
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Branch, Raw
 from lcm.retrieval.ranking.evidence.talk import talk_of
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA, RANKED_BY, check_branch
-from lcm.retrieval.source.indexes import Dense, Lexical, tried
+from lcm.retrieval.source.indexes import CANDIDATE_SCHEMA, RANKED_BY, Dense, Lexical, check_branch, tried
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KEYS = ["query_id", "document_id"]

@@ -9,10 +9,8 @@ import polars as pl
 from lcm.checks import check_range
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Raw
-from lcm.retrieval.frames import beside
-from lcm.retrieval.lookup import KeptBeside
-from lcm.retrieval.source.candidates import branch, merge
-from lcm.retrieval.source.indexes import dense_branch
+from lcm.retrieval.frames import KeptBeside, beside
+from lcm.retrieval.source.indexes import branch, dense_branch, merge
 from lcm.writing.dream import asks_for_dreams
 
 _POOLS = ("session", "guidance", "durable", "global", "authored", "dream")

@@ -20,7 +20,7 @@ from lcm.records.document import Candidate
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.branches import Recent, Shuffled
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
+from lcm.retrieval.source.indexes import CANDIDATE_SCHEMA
 from tests.eval.tiny import tiny
 from tests.support import experiments
 from tests.support.workspaces import minute, queries, system, transcript

@@ -29,9 +29,9 @@ from lcm.records.summary import ContextReading
 from lcm.retrieval.decay import Exponential, NoDecay
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.fusion import HybridScore
-from lcm.retrieval.ranking.evidence.pool import Pool
+from lcm.retrieval.ranking.evidence.text_evidence import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.repetition import Diversity
+from lcm.retrieval.ranking.stages.selection import Diversity
 from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
 from lcm.token_estimator import Recorded, Utf16Units
 from tests.eval.tiny import tiny

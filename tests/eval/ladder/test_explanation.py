@@ -20,9 +20,8 @@ from lcm.records.query import Query
 from lcm.retrieval.decay import NoDecay
 from lcm.retrieval.fusion import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.repetition import Crowding, Diversity, NearDuplicates
 from lcm.retrieval.ranking.stages.scores import TimeDecay
-from lcm.retrieval.ranking.stages.selection import Limit, MinScore
+from lcm.retrieval.ranking.stages.selection import Crowding, Diversity, Limit, MinScore, NearDuplicates
 from lcm.retrieval.source.indexes import Hybrid
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building

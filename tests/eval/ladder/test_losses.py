@@ -27,8 +27,7 @@ from lcm.memory.session import SessionRules
 from lcm.memory.system import System
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
-from lcm.retrieval.ranking.stages.repetition import NearDuplicates
-from lcm.retrieval.ranking.stages.selection import Limit
+from lcm.retrieval.ranking.stages.selection import Limit, NearDuplicates
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building
 from pipelines.views.why_record import losses_record

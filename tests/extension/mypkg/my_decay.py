@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.contract import Contract
+from lcm.protocols.retrieval import Columns, Numbers
 
 
 @dataclass(frozen=True, slots=True)

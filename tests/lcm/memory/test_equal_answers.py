@@ -24,7 +24,7 @@ from lcm.memory.system import System
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
-from lcm.retrieval.source.candidates import POOLED
+from lcm.retrieval.source.indexes import POOLED
 from pipelines.config.building import build
 from pipelines.config.composition import composed
 from tests.support.workspaces import START, minute

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lcm.protocols.columns import Columns
+from lcm.protocols.retrieval import Columns
 
 FRAME = pl.DataFrame(
     {

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.lookup import documents_of, places_of, rows_of, texts_of
+from lcm.retrieval.frames import documents_of, places_of, rows_of, texts_of
 
 IDS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 COLUMNS = ["document_id", "text"]

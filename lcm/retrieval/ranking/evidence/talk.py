@@ -14,13 +14,11 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
-from lcm.protocols.columns import Numbers, Places
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Numbers, Places
 from lcm.records.document import EXCHANGE_SPEAKER
-from lcm.retrieval.frames import CUT_KINDS, beside, columns_of, query_runs
-from lcm.retrieval.lookup import KeptBeside, places_of
+from lcm.retrieval.frames import CUT_KINDS, KeptBeside, beside, columns_of, places_of, query_runs
 from lcm.retrieval.ranking.evidence.text_facts import FORM, Speakers, author_of, read_text
-from lcm.retrieval.source.candidates import POOLED
+from lcm.retrieval.source.indexes import POOLED
 from lcm.text import is_cyrillic, stem
 
 USERS = ("user", "exchange")

@@ -14,13 +14,12 @@ from scipy.sparse import csr_array
 
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
-from lcm.protocols.columns import Numbers, Places
 from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
-from lcm.protocols.retrieval import Batch
-from lcm.retrieval import bm25
+from lcm.protocols.retrieval import Batch, Numbers, Places
 from lcm.retrieval.frames import query_runs
 from lcm.retrieval.indexes import embedded, embedded_texts, mean_vector
+from lcm.retrieval.indexing import bm25_idf
 from lcm.retrieval.ranking.evidence.talk import Excerpt, Talk, highest, talk_of, told_apart, with_evidence
 
 _log = logging.getLogger(__name__)
@@ -226,7 +225,8 @@ class TalkVectors:
             passages = self._passages.of(seen.documents, made)
         turns, per_turn = passages, np.ones(len(seen))
         if self._talk.is_cut:
-            turns = np.add.reduceat(passages, np.flatnonzero(np.diff(seen.turns, prepend=-1)), axis=0)
+            ones, own = np.ones(len(passages), np.float32), (seen.turns, np.arange(len(passages)))
+            turns = csr_array((ones, own), (len(seen), len(passages))) @ passages
             per_turn = _one_over(np.linalg.norm(turns, axis=1).astype(np.float64))
             turns *= per_turn[:, np.newaxis].astype(np.float32)
         near, per = turns[seen.asked], np.zeros((_RADIUS, len(seen)))
@@ -277,10 +277,10 @@ class WordLikeness:
 class _Said(NamedTuple):
     """The words of an excerpt: of every turn each once."""
 
-    places: Places
-    """Of each word of each turn, turn by turn, its place in `rows`."""
+    weighed: csr_array
+    """Turns by words, in the order of `rows`: the idf of each, divided by the length of its vector."""
     turns: Places
-    """Of each its turn's place."""
+    """Of each word of each turn the turn's place."""
     rows: Rows
     """The vectors of the words that differ, as they are embedded."""
     lengths: Numbers
@@ -324,10 +324,12 @@ class TalkWords:
             turns = self._turns_of[number] if number < len(self._turns_of) else 0.0
             likeness = self._likeness(said, number, vector, len(seen))
             frequency = likeness.sum() if seen.is_everything else max(likeness.sum(), turns)
-            raw += bm25.idf(frequency, count) * likeness
-            total += min(bm25.idf(turns, count), IDF_LIMIT) * vector
+            raw += bm25_idf(frequency, count) * likeness
+            total += min(bm25_idf(turns, count), IDF_LIMIT) * vector
         with self._talk.lock:
-            sums = self._sums.of(seen.numbers, self._sums_of)
+            sums = self._sums.of(
+                seen.numbers, lambda missing: self._sums_of(said, np.searchsorted(seen.numbers, missing))
+            )
         return raw, dot_products(sums, units(total[np.newaxis])[0])
 
     def _likeness(self, said: _Said, number: int, asked: Numbers, count: int) -> Numbers:
@@ -339,7 +341,7 @@ class TalkWords:
             close = np.flatnonzero(rough - shared > (LEAST_LIKENESS - _ROUGH) * said.lengths)
             values = np.full(len(said.rows), LEAST_LIKENESS)
             values[close] = (said.rows[close].astype(np.float64) @ asked - shared) / said.lengths[close]
-            of_words = values[said.places]
+            of_words = values[said.weighed.indices]
             is_like = of_words > LEAST_LIKENESS
             best = np.full(count, LEAST_LIKENESS)
             np.maximum.at(best, said.turns[is_like], of_words[is_like])
@@ -349,26 +351,18 @@ class TalkWords:
     def _lay_out(self, seen: Excerpt) -> _Said:
         held = self._held[seen.numbers]
         words, places = told_apart(held.indices, len(self._turns_of))
-        turns = np.repeat(np.arange(len(seen)), np.diff(held.indptr))
         rows = self._rows(words)
-        return _Said(places, turns, rows, self._lengths(rows), {})
-
-    def _sums_of(self, turns: Places) -> Rows:
-        """The word vectors of some turns, the mean taken away and weighed by idf, added up to unit length."""
-        held = self._held[turns]
-        words, places = told_apart(held.indices, len(self._turns_of))
-        rows = self._rows(words)
-        weights = np.minimum(bm25.idf(self._turns_of[words], len(self._talk)), IDF_LIMIT) / self._lengths(rows)
-        parts = weights[places].astype(np.float32), places, held.indptr
-        weighed = csr_array(parts, (len(turns), len(words)))
-        sums = weighed @ rows - np.multiply.outer(weighed.sum(axis=1), self._mean.astype(np.float32))
-        return units(sums)
-
-    def _lengths(self, rows: Rows) -> Numbers:
-        """Of words' vectors, the mean taken away."""
         squares = np.einsum("wd,wd->w", rows, rows) - 2 * _products(rows, self._mean) + self._mean @ self._mean
-        found: Numbers = np.sqrt(np.maximum(squares.astype(np.float64), _NOTHING))
-        return found
+        lengths: Numbers = np.sqrt(np.maximum(squares.astype(np.float64), _NOTHING))
+        weights = np.minimum(bm25_idf(self._turns_of[words], len(self._talk)), IDF_LIMIT) / lengths
+        parts = weights[places].astype(np.float32), places, held.indptr
+        weighed = csr_array(parts, (len(seen), len(words)))
+        return _Said(weighed, np.repeat(np.arange(len(seen)), np.diff(held.indptr)), rows, lengths, {})
+
+    def _sums_of(self, said: _Said, turns: Places) -> Rows:
+        """The word vectors of some turns, the mean taken away and weighed by idf, added up to unit length."""
+        weighed = said.weighed[turns]
+        return units(weighed @ said.rows - np.multiply.outer(weighed.sum(axis=1), self._mean.astype(np.float32)))
 
     def _numbers(self, words: Sequence[str]) -> Places:
         """The numbers of words; new ones get one."""

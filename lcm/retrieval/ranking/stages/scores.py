@@ -9,12 +9,11 @@ import numpy.typing as npt
 import polars as pl
 
 from lcm.checks import check_choice, check_range
-from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.contract import Contract, contract_of
-from lcm.protocols.retrieval import Batch, Decay, Expansion, Stage
+from lcm.protocols.retrieval import Batch, Columns, Decay, Expansion, Numbers, Stage
 from lcm.records.document import DEFAULT_RATING
 from lcm.retrieval.frames import beside, best_first, of_queries, query_numbers
-from lcm.retrieval.source.candidates import read_by, scored_columns
+from lcm.retrieval.source.indexes import read_by, scored_columns
 
 _COLUMNS = ("cosine", "bm25", "dense_score", "lexical_score")
 _PLACE = ("conversation_id", "session_id", "seq")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lcm.protocols.columns import Columns
+from lcm.protocols.retrieval import Columns
 from lcm.retrieval.decay import Weibull
 from lcm.retrieval.ranking.stages.scores import DecayBoost
 from lcm.retrieval.ranking.stages.scores import effective_half_life as lengthened

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.retrieval.source.indexes import branch, describe, merge
 from tests.golden.components import component, documents_batch
 
 FUSION_KEYS = {"vector_weight": "dense_weight", "bm25_weight": "lexical_weight"}

@@ -11,7 +11,6 @@ import polars as pl
 from lcm.javascript import clamp_int, utf16_length
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Stage
-from lcm.retrieval.ranking.stages.repetition import Diversity
 from lcm.retrieval.ranking.stages.scores import (
     ImportanceWeight,
     LengthNormalization,
@@ -20,6 +19,7 @@ from lcm.retrieval.ranking.stages.scores import (
     clamp01,
     clamp01_with_floor,
 )
+from lcm.retrieval.ranking.stages.selection import Diversity
 from lcm.writing.noise import is_noise
 from tests.golden.components import documents_batch
 from tests.golden.originals import row_metadata as metadata

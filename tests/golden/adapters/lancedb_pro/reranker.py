@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 import requests
 
-from lcm.protocols.columns import Columns
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Columns
 from lcm.retrieval.reranker import Blend, Cosine, Remote, rerank_items
 from lcm.retrieval.reranker import rerank_request as request_of
 from tests.golden.adapters.lancedb_pro.fusion import number

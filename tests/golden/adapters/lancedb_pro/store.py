@@ -12,8 +12,7 @@ from lcm.records.conversation import Message, Transcript
 from lcm.records.document import GLOBAL_SCOPE, Document
 from lcm.retrieval.ranking.stages.scores import InverseDistance, RawScore
 from lcm.retrieval.ranking.stages.selection import MinScore
-from lcm.retrieval.source.candidates import describe
-from lcm.retrieval.source.indexes import Dense, Lexical
+from lcm.retrieval.source.indexes import Dense, Lexical, describe
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
 from tests.golden.adapters.lancedb_pro.pipeline import Stub

@@ -11,7 +11,7 @@ from lcm.protocols.retrieval import Batch
 from lcm.records.document import GLOBAL_SCOPE
 from lcm.retrieval.frames import best_first
 from lcm.retrieval.source.by_scope import pooled
-from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.retrieval.source.indexes import branch, describe, merge
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.adapters.libravdb import plugin_settings
 from tests.golden.components import asking, component, documents_batch, instant

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.source.candidates import SCOPE_CLASS
+from lcm.retrieval.source.indexes import SCOPE_CLASS
 from tests.golden.components import documents_batch
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from lcm.clock import EPOCH
-from lcm.protocols.columns import Columns
+from lcm.protocols.retrieval import Columns
 from lcm.retrieval.decay import Exponential
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import NOW, rows

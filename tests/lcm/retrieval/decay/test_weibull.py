@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lcm.protocols.columns import Columns, Numbers
+from lcm.protocols.retrieval import Columns, Numbers
 from lcm.retrieval.decay import Weibull
 from pipelines.config import building, composition, conf_folder
 from tests.lcm.refusals import assert_refused

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.protocols.columns import Columns
-from lcm.protocols.retrieval import Batch
+from lcm.protocols.retrieval import Batch, Columns
 from lcm.retrieval.decay import Exponential, NoDecay, Weibull
 from lcm.retrieval.frames import query_numbers
 from lcm.retrieval.fusion import TwoPass, authority, keyword_coverage, most_accesses

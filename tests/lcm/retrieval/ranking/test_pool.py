@@ -8,10 +8,9 @@ import pytest
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
-from lcm.retrieval.ranking.evidence.pool import Pool
+from lcm.retrieval.ranking.evidence.text_evidence import Pool
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.source.candidates import POOLED
-from lcm.retrieval.source.indexes import Hybrid
+from lcm.retrieval.source.indexes import POOLED, Hybrid
 from tests.lcm.refusals import assert_refused
 from tests.support.workspaces import system
 

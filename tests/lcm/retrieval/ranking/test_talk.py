@@ -19,7 +19,7 @@ from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.ranking.evidence.talk import Talks, talk_of
 from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
 from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
-from lcm.retrieval.source.candidates import POOLED
+from lcm.retrieval.source.indexes import POOLED
 from lcm.writing.extraction.said import Steps
 from tests.support.workspaces import system
 

@@ -14,8 +14,7 @@ from lcm.retrieval.fusion import Learnt, ReciprocalRank, WeightedSum
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import InverseDistance, Sigmoid
 from lcm.retrieval.source.branches import Branches, BySession, BySpeaker, Recent
-from lcm.retrieval.source.candidates import CANDIDATE_SCHEMA
-from lcm.retrieval.source.indexes import Dense, Hybrid, Lexical
+from lcm.retrieval.source.indexes import CANDIDATE_SCHEMA, Dense, Hybrid, Lexical
 from lcm.retrieval.text_index import Bm25s, Fts5
 from tests.golden.components import documents_batch
 from tests.support import talk

@@ -11,8 +11,7 @@ from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.by_scope import ByScope, pooled
-from lcm.retrieval.source.candidates import branch, describe
-from lcm.retrieval.source.indexes import Dense
+from lcm.retrieval.source.indexes import Dense, branch, describe
 from tests.lcm.refusals import assert_refused
 from tests.support import kinds
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from lcm.clock import EPOCH
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.source.candidates import branch, merge
+from lcm.retrieval.source.indexes import branch, merge
 from tests.golden.components import documents_batch
 
 WorkspaceResult = list[tuple[list[str], list[float]]]

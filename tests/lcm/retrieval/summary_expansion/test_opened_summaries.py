@@ -6,7 +6,7 @@ import polars as pl
 
 from lcm.clock import EPOCH
 from lcm.protocols.retrieval import Batch
-from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.retrieval.source.indexes import branch, describe, merge
 from lcm.retrieval.summary_expansion import OpenedSummaries, SummaryExpansion
 from lcm.store.documents import DOCUMENT_SCHEMA
 from tests.golden.components import documents_batch

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.retrieval.ranking.stages.repetition import Crowding
+from lcm.retrieval.ranking.stages.selection import Crowding
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 

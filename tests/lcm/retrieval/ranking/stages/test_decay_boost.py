@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from lcm.protocols.columns import Columns, Numbers
 from lcm.protocols.contract import Contract
+from lcm.protocols.retrieval import Columns, Numbers
 from lcm.retrieval.decay import NoDecay, Weibull
 from lcm.retrieval.ranking.stages.scores import DecayBoost
 from tests.golden.components import documents_batch

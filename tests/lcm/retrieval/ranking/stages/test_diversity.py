@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.repetition import Diversity
 from lcm.retrieval.ranking.stages.scores import RecencyBoost
-from lcm.retrieval.ranking.stages.selection import Limit
+from lcm.retrieval.ranking.stages.selection import Diversity, Limit
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.decay.frames import days_ago, rows

@@ -19,7 +19,7 @@ from lcm.retrieval.fusion import TwoPass
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.selection import Hops
 from lcm.retrieval.source.by_scope import ByScope
-from lcm.retrieval.source.candidates import branch, describe, merge
+from lcm.retrieval.source.indexes import branch, describe, merge
 from lcm.token_estimator import Utf16Units
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused

@@ -12,8 +12,7 @@ from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking
-from lcm.retrieval.ranking.stages.repetition import NearDuplicates
-from lcm.retrieval.ranking.stages.selection import Limit
+from lcm.retrieval.ranking.stages.selection import Limit, NearDuplicates
 from lcm.retrieval.source.indexes import Hybrid
 from pipelines.config import building
 from tests.lcm.refusals import assert_refused
