@@ -52,6 +52,13 @@ def to_json(value: object) -> str:
     return text if is_well_formed(text) else _ESCAPED.encode(value)
 
 
+def from_yaml(text: str) -> Any:
+    """What a text of YAML holds, by the safe loader: in C where there is one, which takes a tenth of the time."""
+    import yaml
+
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - either is a safe one
+
+
 def mapping_json(value: Mapping[str, Any]) -> str:
     return to_json(dict(value)) if value else "{}"
 

@@ -254,6 +254,19 @@ def test_code_and_files_that_pages_name_exist() -> None:
     assert [(page, name) for page, name in named if not (ROOT / name).exists()] == []
 
 
+def test_each_file_of_the_architecture_lies_where_it_is_said_to_lie() -> None:
+    """A file without a folder lies beside the one before it; a walk has at most ten steps."""
+    page = (DOCS / "architecture.md").read_text()
+    folder, missing = ROOT, []
+    for name in re.findall(r"`([\w/*]+(?:/|\.py|\.sql|\.yaml))`", page):
+        path = (ROOT if (ROOT / name.partition("/")[0]).exists() else folder) / name
+        folder = path.parent
+        if not any(folder.glob(path.name)):
+            missing.append(str(path.relative_to(ROOT)))
+    assert missing == []
+    assert max(map(int, re.findall(r"^(\d+)\. ", page, flags=re.MULTILINE))) <= 10
+
+
 def test_tests_that_pages_name_exist() -> None:
     """A promise names its test as `tests/path.py::name`."""
     test = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")

@@ -1,16 +1,18 @@
 """Weights of evidence, learnt over many kinds of talk at once.
 
-Loss of a question: over its evidence the mean of -ln(e^s / (e^s + sum of e^s over all that is none)). It weighs the
-number of its evidence to the power of .4; the questions of one kind together weigh what the kind weighs, however many
-they are. To that comes l2 times the sum of squared weights of columns scaled to unit deviation, which is the root of
-the kinds' mean variance.
+A piece of evidence is a judged message, or a quotation, and as near as the documents that hold it: ln(sum of e^s) over
+these. Loss of a piece: ln(1 + e^(o - s)), where o is ln(sum of e^s) over the question's documents that hold none. A
+question weighs the number of its pieces to the power of .4; the questions of one kind together weigh what the kind
+weighs, however many they are. To that comes l2 times the sum of squared weights of columns scaled to unit deviation,
+which is the root of the kinds' mean variance.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from evidence_rows import Evidence, Numbers
+from evidence_rows import Evidence, Numbers, Places
 from scipy.optimize import minimize
 
 L2 = 0.3
@@ -32,32 +34,30 @@ def fitted(
         data: what to learn from; a kind of weight 0 is passed over.
         bounds: the columns to use, and between what the weight of each lies.
         l2: how much large weights cost.
-        start: weights to begin from: the loss is convex, so they change the time alone.
+        start: weights to begin from: where many documents hold a piece they decide which of them is learnt.
     """
     parts = [
-        _rows(evidence, chosen, weight, list(bounds)) for evidence, chosen, weight in data if weight > 0 and chosen.any()
+        _rows(evidence, chosen, weight, list(bounds))
+        for evidence, chosen, weight in data
+        if weight > 0 and chosen.any()
     ]
-    x, is_evidence, share = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3))
-    ends = np.cumsum([0, *(part[2].max(initial=-1) + 1 for part in parts)])
-    group = np.concatenate([part[2] + end for part, end in zip(parts, ends, strict=False)])
-    share /= share[is_evidence].sum()
-    scale = np.sqrt(np.mean([part[0].var(axis=0, dtype=np.float64) for part in parts], axis=0))
+    rows = _joined(parts)
+    x, is_evidence, share = rows.values, rows.is_evidence, rows.shares / rows.shares.sum()
+    scale = np.sqrt(np.mean([part.values.var(axis=0, dtype=np.float64) for part in parts], axis=0))
     scale[scale < _FLAT] = 1.0
     x /= scale.astype(np.float32)
-    starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
-    segment = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(group)]))
-    weight = np.where(is_evidence, share, 0.0)
+    of_questions, of_pieces = _Segments(rows.questions), _Segments(rows.pieces)
+    asked = of_questions.of_each[rows.holders[of_pieces.starts]]
 
     def loss(w: Numbers) -> tuple[float, Numbers]:
         scores = (x @ w.astype(np.float32)).astype(np.float64)
-        others = np.where(is_evidence, -np.inf, scores)
-        highest = np.maximum.reduceat(others, starts)
-        shares = np.exp(others - highest[segment])
-        sums = np.add.reduceat(shares, starts)
-        margin = (highest + np.log(sums))[segment] - scores
-        pull = weight / (1 + np.exp(-margin))
-        slope = np.add.reduceat(pull, starts)[segment] * shares / sums[segment] - pull
-        value = float((weight * np.logaddexp(0, margin)).sum() + l2 * (w @ w))
+        others, other_shares = of_questions.log_sum(np.where(is_evidence, -np.inf, scores))
+        found, found_shares = of_pieces.log_sum(scores[rows.holders])
+        margin = others[asked] - found
+        pull = share / (1 + np.exp(-margin))
+        slope = np.bincount(asked, pull, len(others))[of_questions.of_each] * other_shares
+        slope -= np.bincount(rows.holders, pull[of_pieces.of_each] * found_shares, len(scores))
+        value = float((share * np.logaddexp(0, margin)).sum() + l2 * (w @ w))
         return value, (x.T @ slope.astype(np.float32)).astype(np.float64) + 2 * l2 * w
 
     begun = np.array([(start or {}).get(column, 0.0) for column in bounds]) * scale
@@ -75,19 +75,70 @@ def scored(evidence: Evidence, weights: Mapping[str, float]) -> Numbers:
     return scores
 
 
-def _rows(
-    evidence: Evidence, chosen: npt.NDArray[np.bool_], weight: float, columns: Sequence[str]
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.int64], Numbers]:
-    """Of the rows to learn from: values, whether they are evidence, their question, and what they weigh as evidence.
+class _Rows(NamedTuple):
+    """What is learnt from: rows, and the pieces of evidence that they hold."""
 
-    A question teaches nothing where no document is evidence, or all are.
+    values: npt.NDArray[np.float32]
+    is_evidence: npt.NDArray[np.bool_]
+    questions: Places
+    """Of each row, ascending."""
+    holders: Places
+    """Rows that hold a piece: those of one piece stand together."""
+    pieces: Places
+    """Of each holder, ascending."""
+    shares: Numbers
+    """What each piece weighs."""
+
+
+class _Segments:
+    """Values that belong together, as numbers that ascend say."""
+
+    def __init__(self, numbers: Places) -> None:
+        is_first = np.r_[True, numbers[1:] != numbers[:-1]]
+        self.starts, self.of_each = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+
+    def log_sum(self, values: Numbers) -> tuple[Numbers, Numbers]:
+        """ln(sum of e^value) of each segment, and the share of each value in it."""
+        highest = np.maximum.reduceat(values, self.starts)
+        shares = np.exp(values - highest[self.of_each])
+        sums = np.add.reduceat(shares, self.starts)
+        return highest + np.log(sums), shares / sums[self.of_each]
+
+
+def _rows(evidence: Evidence, chosen: npt.NDArray[np.bool_], weight: float, columns: Sequence[str]) -> _Rows:
+    """What a kind gives to learn from: evidence, and what is hard to tell from it.
+
+    A question teaches nothing where no document holds a piece, or all do.
     """
-    questions, target = evidence.questions, evidence.is_evidence
-    is_taken = target | evidence.is_hard
-    counts = np.bincount(questions[target], minlength=len(evidence))
-    others = np.bincount(questions[is_taken & ~target], minlength=len(evidence))
-    is_learnt = chosen & (counts > 0) & (others > 0)
-    rows = is_taken & is_learnt[questions]
+    questions, is_evidence = evidence.questions, evidence.is_evidence
+    is_taken = is_evidence | evidence.is_hard
+    counts = np.bincount(evidence.pieces, minlength=len(evidence))
+    others = np.bincount(questions[is_taken & ~is_evidence], minlength=len(evidence))
+    held = np.bincount(questions[is_evidence], minlength=len(evidence))
+    is_learnt = chosen & (held > 0) & (others > 0)
+    rows = np.flatnonzero(is_taken & is_learnt[questions])
     pull = np.where(is_learnt, np.maximum(counts, 1) ** _POWER, 0.0)
     share = weight * pull / pull.sum() / np.maximum(counts, 1)
-    return evidence.of(columns)[rows], target[rows], questions[rows], share[questions[rows]]
+    holders, pieces = evidence.holds[is_learnt[questions[evidence.holds[:, 0]]]].T
+    order = np.argsort(pieces, kind="stable")
+    known = np.unique(pieces)
+    return _Rows(
+        evidence.of(columns)[rows],
+        is_evidence[rows],
+        questions[rows],
+        np.searchsorted(rows, holders[order]),
+        np.searchsorted(known, pieces[order]),
+        share[evidence.pieces[known]],
+    )
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    """The rows of several kinds, whose questions, rows and pieces are numbered on."""
+    before = np.cumsum(
+        [(0, 0, 0), *((part.questions[-1] + 1, len(part.values), len(part.shares)) for part in parts)], axis=0
+    )
+    numbered = [
+        part._replace(questions=part.questions + a, holders=part.holders + b, pieces=part.pieces + c)
+        for part, (a, b, c) in zip(parts, before, strict=False)
+    ]
+    return _Rows(*(np.concatenate(column) for column in zip(*numbered, strict=True)))

@@ -15,9 +15,11 @@ from system_parts import COMMON, key_of
 
 from eval.dataset.dataset import Dataset
 from eval.measures.ranked_messages import with_near_duplicates
+from eval.measures.shown_text import ShownText
 from eval.replay.bulk import Bulk
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Batch, Expansion, Stage
 from lcm.retrieval.embedder.cache import kept
 from lcm.retrieval.frames import best_first
@@ -52,6 +54,10 @@ class Evidence:
     """Of each judged message its question, whether or not a document holds it."""
     covers: Places
     """Shape (n, 2): a row, and a judged message that its document stands for."""
+    pieces: Places
+    """Of each piece of evidence its question: of each judged message, then of each quotation that answers it."""
+    holds: Places
+    """Shape (n, 2): a row, and a piece that its document holds; of a message it stands for it."""
     ids: Sequence[str]
     """Of each question; so are the next two."""
     categories: npt.NDArray[np.str_]
@@ -69,9 +75,9 @@ class Evidence:
 
     @cached_property
     def is_evidence(self) -> npt.NDArray[np.bool_]:
-        """Of each row: its document stands for a judged message."""
+        """Of each row: its document holds a piece of evidence."""
         found = np.zeros(len(self.questions), dtype=bool)
-        found[self.covers[:, 0]] = True
+        found[self.holds[:, 0]] = True
         return found
 
     def of(self, columns: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -181,7 +187,7 @@ def collected(
 
 def evidence_columns(system: System) -> list[str]:
     """The columns that the stages of its ranking say they make."""
-    return [column for stage in _ranking(system).stages.values() for column in getattr(stage, "makes", ())]
+    return [column for stage in _ranking(system).stages.values() for column in contract_of(stage).makes]
 
 
 def _ranking(system: System) -> Ranking:
@@ -231,6 +237,9 @@ def _laid_out(
         .join(messages, on=["query_id", "message_id"], how="inner")
         .unique(["row", "judged"], maintain_order=True)
     )
+    judged_of = messages["query_id"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
+    covered = covers.select("row", "judged").cast(pl.Int64).to_numpy()
+    quoted, held = _quoted(rows, documents, dataset, number)
     sums = rows.select(pl.sum_horizontal(pl.col(column).cast(pl.Float64) for column in plain)).to_series().to_numpy()
     of_batch = documents.partition_by("batch", as_dict=True, include_key=False)
     return Evidence(
@@ -238,8 +247,10 @@ def _laid_out(
         columns=columns,
         values=rows.select(columns).to_numpy(),
         questions=questions,
-        judged=messages["query_id"].replace_strict(number, return_dtype=pl.Int64).to_numpy(),
-        covers=covers.select("row", "judged").cast(pl.Int64).to_numpy(),
+        judged=judged_of,
+        covers=covered,
+        pieces=np.concatenate([judged_of, quoted]),
+        holds=np.concatenate([covered, held + np.array([0, len(judged_of)])]),
         ids=ids,
         categories=np.array([queries[query_id].category or "" for query_id in ids]),
         conversations=np.array([place[queries[query_id].workspace_id] for query_id in ids]),
@@ -250,3 +261,25 @@ def _laid_out(
         ],
         behind=behind,
     )
+
+
+def _quoted(
+    rows: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset, number: Mapping[str, int]
+) -> tuple[Places, Places]:
+    """Of each quotation its question; and, shape (n, 2), a row and a quotation that its document holds."""
+    quotations = dataset.quotations.unique(["query_id", "evidence"], keep="first", maintain_order=True)
+    quotations = quotations.filter(pl.col("query_id").is_in(list(number)))
+    asked = rows.join(quotations, on="query_id", how="semi").select("row", "batch", "query_id", "document_id")
+    texts = documents.join(asked, on=["batch", "document_id"], how="semi").select("batch", "document_id", "text")
+    shown = {(batch, document_id): ShownText(text) for batch, document_id, text in texts.iter_rows()}
+    of_query: dict[str, list[tuple[int, ShownText]]] = {}
+    for row, batch, query_id, document_id in asked.iter_rows():
+        of_query.setdefault(query_id, []).append((row, shown[batch, document_id]))
+    held = [
+        (row, place)
+        for place, (query_id, quotation) in enumerate(quotations.select("query_id", "quotation").iter_rows())
+        for row, text in of_query.get(query_id, ())
+        if text.tokens_to(quotation) is not None
+    ]
+    questions = [number[query_id] for query_id in quotations["query_id"]]
+    return np.array(questions, np.int64), np.array(held, np.int64).reshape(-1, 2)

@@ -37,14 +37,14 @@ from pipelines.config import building, composition
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "words of the turns around": (
-        "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question",
+        "words_window", "words_wide_window", "words_before", "words_after_question",
     ),
     "vectors": ("dense_score",),
     "vectors of the turns around": ("meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window"),
     "vectors of a second embedder": ("further_meaning_passage", "further_meaning_window", "further_meaning_session"),
     "passage": ("words_passage", "covered_passage", "meaning_passage"),
     "section": ("meaning_section",),
-    "session": ("words_session", "covered_session", "meaning_session", "alike_session"),
+    "session": ("words_session", "covered_session", "alike_session"),
     "words alike": ("alike_sum",),
     "speaker": ("asked_speaks", "other_speaks"),
     "asker": ("asker_speaks",),
@@ -57,9 +57,6 @@ FORM = ("form",)
 """Families that say how a turn is put, and nothing of the question: their weights may have any sign."""
 AGAINST = ("other_speaks",)
 """Evidence that a document is none."""
-MOST = {"asker_speaks": 1.5, "later_if_now": 1.5}
-"""What a weight may be at most: beyond this BEAM alone gains, whose evidence is what its users said, and other kinds lose;
-of the state that is asked for there are few questions to learn from."""
 NOT_LEARNT = ("lexical_score",)
 FOLDS = 8
 """Into which the conversations of one kind fall, where there are more."""
@@ -147,7 +144,7 @@ def bounds_of(made: Sequence[str], without: Sequence[str]) -> dict[str, Bounds]:
     if unknown := sorted(family_of.keys() - EVIDENCE_COLUMNS - set(PLAIN)):
         raise SystemExit(f"FAMILIES of learn_fusion.py names {unknown[0]!r}, which no stage of evidence makes")
     return {
-        column: (None if family in FORM or column in AGAINST else 0, 0 if column in AGAINST else MOST.get(column))
+        column: (None if family in FORM or column in AGAINST else 0, 0 if column in AGAINST else None)
         for column, family in family_of.items()
         if column in made and family not in without
     }
@@ -289,7 +286,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="+", choices=["collect", "validate", "ablate", "weights"])
-    parser.add_argument("--system", nargs="*", default=[], help="overrides of system=unified, as extraction=steps, or another system")
+    parser.add_argument(
+        "--system", nargs="*", default=[], help="overrides of system=unified, as extraction=steps, or another system"
+    )
     parser.add_argument("--kinds", nargs="*", default=talk_kinds.KINDS, choices=talk_kinds.EVERY_KIND)
     parser.add_argument(
         "--weight", nargs="*", default=[], metavar="KIND=NUMBER", help="of a kind, in place of its size's"

@@ -27,6 +27,7 @@ from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
 from lcm.consent import OWN
 from lcm.derived import checked, is_listed, seal
+from lcm.encoding import from_yaml
 from lcm.errors import LcmError
 from lcm.files import private, write_text, written_whole
 from lcm.given import plain_bytes
@@ -60,8 +61,6 @@ _KEYS = {
 _SOUND: set[bytes] = set()
 """Digests of summaries that were read whole: a sweep reads those of its points again and again."""
 _AGAIN = "run `lcm evaluate` again"
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's, for the file is read of every run."""
 _LAST_FILES: dict[str, tuple[object, bytes]] = {}
 """Table of the run that was written last -> what it was made of, and its file: points of a sweep share what is asked
 and what control arms answer, and coding whole histories as Parquet takes longer than to rank."""
@@ -275,7 +274,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     path = folder / CONFIG
     try:
-        config = yaml.load(checked(path, _AGAIN).read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506  # a safe one
+        config = from_yaml(checked(path, _AGAIN).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
         raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
     if not isinstance(config, dict):

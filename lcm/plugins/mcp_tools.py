@@ -7,7 +7,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from jsonschema import Draft202012Validator
 
 from lcm.clock import parse_instant
@@ -16,6 +15,7 @@ from lcm.context.recall.grants import Clock
 from lcm.context.recall.grep import grep_text, minute
 from lcm.context.recall.reader import Reader, described_text
 from lcm.context.recall.recall import Recall
+from lcm.encoding import from_yaml
 from lcm.errors import LcmError, StoreError
 from lcm.javascript import first_units, utf16_length
 from lcm.memory.memory import Memory
@@ -45,7 +45,7 @@ class ToolSchema(NamedTuple):
 
 TOOLS: Mapping[str, ToolSchema] = {
     name: ToolSchema(**told)
-    for name, told in yaml.safe_load(resources.files(__package__).joinpath("mcp_tools.yaml").read_text("utf-8")).items()
+    for name, told in from_yaml(resources.files(__package__).joinpath("mcp_tools.yaml").read_text("utf-8")).items()
 }
 _VALIDATORS = {name: Draft202012Validator(tool.parameters) for name, tool in TOOLS.items()}
 

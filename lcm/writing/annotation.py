@@ -19,10 +19,9 @@ from importlib import resources
 from typing import Any, Literal
 
 import polars as pl
-import yaml
 
 from lcm.checks import check_choice
-from lcm.encoding import well_formed
+from lcm.encoding import from_yaml, well_formed
 from lcm.protocols.contract import Contract
 from lcm.records.document import MEMORY_CATEGORIES, Candidate
 from lcm.writing.lifecycle import DEFAULT_IMPORTANCE, UNKNOWN_IMPORTANCE
@@ -147,7 +146,7 @@ class _Cues:
 @cache
 def _cues() -> Mapping[str, _Cues]:
     content = resources.files("lcm.writing").joinpath("category_cues.yaml").read_text("utf-8")
-    return {category: _compiled(entry) for category, entry in yaml.safe_load(content).items()}
+    return {category: _compiled(entry) for category, entry in from_yaml(content).items()}
 
 
 def _compiled(entry: Mapping[str, Any]) -> _Cues:

@@ -9,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import OmegaConfDumper
 
 from eval.measures.measure import is_timing
+from lcm.encoding import from_yaml
 from lcm.errors import LcmError
 from pipelines.config import unused
 from pipelines.config.conf_folder import EVALUATE, conf_dir, groups, slots
@@ -33,7 +34,7 @@ Check = Callable[[dict[str, Any]], object]
 
 def class_of(group: str, choice: str) -> type:
     """The class of a choice, which need not be built to be asked."""
-    node = yaml.safe_load((conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
+    node = from_yaml((conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
     made: type = component(node["_target_"])
     return made
 

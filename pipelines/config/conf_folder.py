@@ -5,8 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from lcm.encoding import from_yaml
 from lcm.errors import LcmError
 
 EVALUATE = "evaluate"
@@ -38,7 +37,7 @@ def groups() -> dict[str, list[str]]:
 @cache
 def keys_at_the_top() -> frozenset[str]:
     """Every group, and every other key at the top of a pipeline's configuration."""
-    written = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in conf_dir().glob("*.yaml"))
+    written = (from_yaml(path.read_text(encoding="utf-8")) for path in conf_dir().glob("*.yaml"))
     return frozenset(groups()).union(*written)
 
 
@@ -52,16 +51,14 @@ def slots() -> frozenset[str]:
 @cache
 def settings_of(group: str, choice: str) -> dict[str, Any]:
     """What the file of a choice itself says, references as they are written."""
-    settings: dict[str, Any] | None = yaml.safe_load(
-        (conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8")
-    )
+    settings: dict[str, Any] | None = from_yaml((conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
     return {key: value for key, value in (settings or {}).items() if key != "defaults"}
 
 
 @cache
 def chosen_by(system: str) -> dict[str, str]:
     """Group -> the choice that a preset of the system makes."""
-    preset = yaml.safe_load((conf_dir() / "system" / f"{system}.yaml").read_text(encoding="utf-8"))
+    preset = from_yaml((conf_dir() / "system" / f"{system}.yaml").read_text(encoding="utf-8"))
     named = (entry.items() for entry in preset.get("defaults", ()) if isinstance(entry, dict))
     return {str(key).removeprefix("override /"): str(choice) for items in named for key, choice in items}
 
@@ -73,7 +70,7 @@ def config_name(pipeline: str) -> str:
 @cache
 def table_of_contents(pipeline: str) -> tuple[str, ...]:
     """The groups that a pipeline's configuration has a choice of, in order."""
-    config = yaml.safe_load((conf_dir() / f"{config_name(pipeline)}.yaml").read_text(encoding="utf-8"))
+    config = from_yaml((conf_dir() / f"{config_name(pipeline)}.yaml").read_text(encoding="utf-8"))
     found: list[str] = []
     for entry in config["defaults"]:
         if isinstance(entry, dict):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property, partial
 from typing import Any
 
-import yaml
 from omegaconf import DictConfig, OmegaConf
 
+from lcm.encoding import from_yaml
 from lcm.protocols.contract import INDEXES, NOTHING_SAID, Contract, contract_of
 from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.source.indexes import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
@@ -264,7 +264,7 @@ def _at(node: Any, path: str) -> Any:
 @cache
 def _default(group: str) -> Any:
     """The node that a group has where nothing is chosen."""
-    contents = yaml.safe_load((conf_dir() / f"{config_name(EVALUATE)}.yaml").read_text(encoding="utf-8"))
+    contents = from_yaml((conf_dir() / f"{config_name(EVALUATE)}.yaml").read_text(encoding="utf-8"))
     choice = next((entry[group] for entry in contents["defaults"] if isinstance(entry, dict) and group in entry), None)
     return None if choice is None else _choice(group, choice)
 

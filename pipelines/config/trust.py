@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from lcm import consent
+from lcm.encoding import from_yaml
 from lcm.errors import LcmError
 from pipelines.config.conf_folder import conf_dir, groups
 
@@ -45,7 +45,7 @@ def offered() -> dict[str, frozenset[str]]:
     """Group -> what the YAML of `conf` name in it at the top; under "" what they name anywhere."""
     found: dict[str, set[str]] = {"": set()}
     for path in conf_dir().glob("**/*.yaml"):
-        node = yaml.safe_load(path.read_text(encoding="utf-8"))
+        node = from_yaml(path.read_text(encoding="utf-8"))
         found[""] |= {target for _, target in _targets(node, "")}
         if path.parent != conf_dir() and isinstance(node, dict):
             found.setdefault(path.parent.name, set()).add(str(node.get(TARGET)))

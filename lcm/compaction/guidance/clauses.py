@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import yaml
 from rapidfuzz.distance import OSA
 
 from lcm.compaction.guidance.protected import GuidanceMatches, Modality, RuleMatch
+from lcm.encoding import from_yaml
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"`+[^`\n]+`+")
@@ -27,7 +27,6 @@ _WRAPPED_LENGTH = 50
 _LONGEST_SENTENCE = 200  # words: patterns take time quadratic in what is no prose
 
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAKS = frozenset(",;:()–—-….!?") | {"..."}
 _CONNECTORS = frozenset(("so", "but", "because", "although", "though"))
 _HARD_BREAKS = frozenset(";:–—-(…") | {"...", "so", "but"}
@@ -65,7 +64,7 @@ class _Grammar:
 def _grammar() -> _Grammar:
     folder = resources.files("lcm.compaction.guidance")
     files = (folder.joinpath(f"{name}.yaml").read_text("utf-8") for name in ("clause_rules", "spelling"))
-    given, spelling = (yaml.load(text, _LOADER) for text in files)  # noqa: S506 - either is a safe one
+    given, spelling = (from_yaml(text) for text in files)
     words = {name: frozenset(listed.split()) for name, listed in (given["verbs"] | given["words"]).items()}
     words["verb"] = words["conduct"] | words["work"]
     parts = given["parts"] | {name: f"(?:{'|'.join(sorted(words[name]))})" for name in (*given["verbs"], "verb")}

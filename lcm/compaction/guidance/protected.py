@@ -12,9 +12,9 @@ from importlib import resources
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-import yaml
 
 from lcm.checks import check_range
+from lcm.encoding import from_yaml
 from lcm.errors import LcmError
 from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
@@ -181,7 +181,7 @@ def _in_unit(value: Any) -> float:
 @cache
 def _words() -> dict[str, list[str]]:
     text = resources.files("lcm.compaction.guidance").joinpath("protection.yaml").read_text("utf-8")
-    words: dict[str, list[str]] = yaml.safe_load(text)
+    words: dict[str, list[str]] = from_yaml(text)
     return words
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-import yaml
-
 from lcm.compaction.guidance.protected import GuidanceMatches, Modality, RuleMatch
+from lcm.encoding import from_yaml
 
 _WORD = re.compile(rb"[A-Za-z]+")
 _SENTENCE_ENDS = b"\n.!?:;"
@@ -38,7 +37,7 @@ class ByteScanner:
 def _known() -> Mapping[str, frozenset[str]]:
     """The words and phrases of `scanner_words.yaml`, by their kinds."""
     text = resources.files("lcm.compaction.guidance").joinpath("scanner_words.yaml").read_text("utf-8")
-    kinds = yaml.safe_load(text).items()
+    kinds = from_yaml(text).items()
     return {kind: frozenset(listed.split() if isinstance(listed, str) else listed) for kind, listed in kinds}
 
 

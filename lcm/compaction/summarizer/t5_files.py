@@ -15,9 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import yaml
-
 from lcm.consent import refused_pickle
+from lcm.encoding import from_yaml
 from lcm.errors import ModelError
 from lcm.files import cache_dir
 from lcm.retrieval.embedder.export import (
@@ -84,7 +83,7 @@ def checkpoints() -> Mapping[str, Checkpoint]:
     text = resources.files("lcm.compaction.summarizer").joinpath("checkpoints.yaml").read_text("utf-8")
     return {
         name: Checkpoint(name, files=tuple(CheckpointFile(file, **known) for file, known in files.items()), **told)
-        for name, told in yaml.safe_load(text).items()
+        for name, told in from_yaml(text).items()
         for files in [told.pop("files")]
     }
 

@@ -22,8 +22,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import yaml
-
+from lcm.encoding import from_yaml
 from lcm.errors import LcmError
 
 ABSENT: Any = object()
@@ -372,7 +371,6 @@ _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 }
 _BOUNDED = re.compile(r"(number|whole)(?: from (\S+))?(?: to (\S+))?")
 _HUMP = re.compile(r"(?<!^)(?<!\.)(?=[A-Z])")
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def named_table(named: str) -> Table:
@@ -397,7 +395,7 @@ def named_table(named: str) -> Table:
 def _tables(name: str) -> Mapping[str, Table]:
     """The tables of a plugin, by the version of its manifest."""
     text = resources.files(__package__).joinpath(f"{name}.yaml").read_text("utf-8")
-    first = yaml.load(text, _LOADER)  # noqa: S506 - a safe loader, in C where there is one
+    first = from_yaml(text)
     later = first.pop("versions", {})
     files = [first, *(_later(first, version, told) for version, told in later.items())]
     return {file["version"]: _table(file) for file in files}
@@ -498,7 +496,7 @@ def _schema(told: Any) -> Mapping[str, Any]:
     found = zip(("minimum", "maximum"), bounds, strict=True)
     return {
         "type": "integer" if kind == "whole" else "number",
-        **{name: yaml.safe_load(bound) for name, bound in found if bound is not None},
+        **{name: from_yaml(bound) for name, bound in found if bound is not None},
     }
 
 

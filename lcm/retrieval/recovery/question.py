@@ -7,9 +7,8 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-import yaml
-
 from lcm.checks import check_keys, check_range
+from lcm.encoding import from_yaml
 from lcm.retrieval.terms import Terms
 
 FULL_ANCHORS = 3
@@ -50,7 +49,7 @@ def pattern(name: str) -> re.Pattern[str]:
 @cache
 def _content() -> Mapping[str, Any]:
     file = resources.files("lcm.retrieval.recovery").joinpath("vocabulary.yaml")
-    content: Mapping[str, Any] = yaml.safe_load(file.read_text("utf-8"))
+    content: Mapping[str, Any] = from_yaml(file.read_text("utf-8"))
     return content
 
 

@@ -12,9 +12,8 @@ from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple, get_args
 
-import yaml
-
 from lcm.checks import check_choice, check_keys, check_range
+from lcm.encoding import from_yaml
 from lcm.protocols.models import TokenEstimator, Vectors
 from lcm.protocols.writing import Assessment, DocumentSort, Neighbour, Neighbours
 from lcm.records.conversation import ROLES, Message
@@ -97,7 +96,7 @@ def load_patterns(rules: Rules) -> Patterns:
     if rules not in get_args(Rules):
         raise ValueError(f"rules must be one of: {', '.join(get_args(Rules))}, got {rules!r}")
     content = resources.files("lcm.writing.admission").joinpath("gating_patterns", f"{rules}.yaml").read_text("utf-8")
-    written = yaml.safe_load(content)
+    written = from_yaml(content)
     compiled = {key: re.compile(pattern, re.ASCII) for key, pattern in written["patterns"].items()}
     weights: dict[str, dict[str, float]] = {load: written[load] for load in LOADS}
     counted = weights[_COUNTED]

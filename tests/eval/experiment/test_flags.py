@@ -173,7 +173,11 @@ class Filled(Ranking):
     """A ranking of which some slots are filled."""
 
     slots = ("decay", "summary_expansion")
-    contract = Contract(compares_vectors=True)
+    told = Contract(compares_vectors=True)
+
+    def __post_init__(self) -> None:
+        Ranking.__post_init__(self)
+        object.__setattr__(self, "contract", self.told)
 
     def filled_slots(self) -> list[str]:
         return list(self.slots)
@@ -212,11 +216,11 @@ def test_an_embedder_that_only_idle_parts_would_ask_is_named(nothing: Outcome) -
     ):
 
         class Words(Filled):
-            contract, slots = Contract(compares_vectors=compares), filled
+            told, slots = Contract(compares_vectors=compares), filled
 
         words = replace(system(), ranking=Words(ranking().source))
-        told = flags_of_parts(words, acted, ANSWERS, nothing.documents, nothing.decisions)
-        assert any("embedder (" in flag for flag in told) == is_named
+        flags = flags_of_parts(words, acted, ANSWERS, nothing.documents, nothing.decisions)
+        assert any("embedder (" in flag for flag in flags) == is_named
 
 
 def test_a_ranking_says_whether_it_compares_vectors() -> None:

@@ -47,6 +47,7 @@ _EAST_ASIAN = re.compile(r"((?:19|20)\d\d)\s?[年년]\s?(\d\d?)\s?[月월](?:\s?
 _DOTTED = re.compile(r"\b(\d\d?)\.\s?(\d\d?)\.\s?((?:19|20)\d\d)\b")  # the day comes first wherever dots stand
 _AGO = re.compile(rf"\b(\d+|{'|'.join(_NUMBERS)})(?:\s+of)?\s+(day|week|month|year)s?\s+ago\b", re.IGNORECASE)
 _LAST = re.compile(r"\b(?:last|past|previous)\s+(week|weekend|month|year)\b", re.IGNORECASE)
+_MOST_SPEAKERS = 2  # of a session in which form tells an answer
 _DAY = re.compile(r"\b(today|yesterday)\b", re.IGNORECASE)
 
 
@@ -56,10 +57,10 @@ class WordEvidence:
 
     BM25 is of stems without stop words, author names left out of both sides, since a name matches half of all turns.
     `words_window` and `words_wide_window`: of the text from `window` and `wide_window` turns before to as many behind,
-    in the session; `words_before` and `words_behind`: of the turn before and behind; `words_after_question`: of the
-    turn before, where positive and that turn ends in a question mark; `words_passage`: of the document alone, where a
-    turn was cut into several; `covered_passage`: the share of the query's stems, by idf, that the document holds;
-    `words_session` and `covered_session`: of the session's text.
+    in the session; `words_before`: of the turn before; `words_after_question`: of the turn before, where positive and
+    that turn ends in a question mark; `words_passage`: of the document alone, where a turn was cut into several;
+    `covered_passage`: the share of the query's stems, by idf, that the document holds; `words_session` and
+    `covered_session`: of the session's text.
 
     Source: ours.
     """
@@ -71,8 +72,8 @@ class WordEvidence:
         check_range(self, "window", "wide_window", ge=1)
 
     contract = Contract(makes=(
-        "words_window", "words_wide_window", "words_before", "words_behind", "words_after_question", "words_passage",
-        "covered_passage", "words_session", "covered_session",
+        "words_window", "words_wide_window", "words_before", "words_after_question", "words_passage", "covered_passage",
+        "words_session", "covered_session",
     ))  # fmt: skip
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
@@ -88,7 +89,6 @@ class WordEvidence:
                 seen.standardised(window.scores(terms)[turns]),
                 seen.standardised(wide_window.scores(terms)[turns]),
                 seen.beside(words, 1),
-                seen.beside(words, -1),
                 seen.beside(words.clip(0.0) * talk.forms[turns, FORM.index("asks")], 1),
                 seen.standardised(passage.scores(terms)[documents]),
                 passage.coverage(terms)[documents],
@@ -160,9 +160,10 @@ class FormEvidence:
     """Add columns that do not depend on the query: facts are long, rare-worded, full of names and in the first person;
     questions are not answers.
 
-    They tell of a talk among named people, and are 0 for documents that begin with no name: what an assistant or a tool
-    says is long for other reasons. Standard scores: `form_length`, of ln(1 + words); `form_rarity`, of the mean idf of
-    its stems; `form_names`, of ln(1 + words that begin with a capital letter inside a sentence). 0 or 1:
+    They tell of a talk between two named people: they are 0 for documents that begin with no name, for what an
+    assistant or a tool says is long for other reasons, and in a session where more than two people speak, for at a
+    meeting short remarks answer too. Standard scores: `form_length`, of ln(1 + words); `form_rarity`, of the mean idf
+    of its stems; `form_names`, of ln(1 + words that begin with a capital letter inside a sentence). 0 or 1:
     `form_first_person`, whether it speaks of the speaker; `form_question`, whether its first line ends in a question
     mark.
 
@@ -181,10 +182,9 @@ def _forms(seen: Excerpt) -> list[Numbers]:
     talk, turns = seen.talk, seen.numbers
     if not talk.speakers.authors:
         return [np.zeros(len(seen))] * len(FormEvidence.contract.makes)
-    rarity = talk.kept(FormEvidence, lambda: _rarity(talk))
+    rarity, is_talk = (one[turns] for one in talk.kept(FormEvidence, lambda: (_rarity(talk), _is_between_two(talk))))
     words, names, first_person, asks = talk.forms[turns, : FORM.index("asks") + 1].T
-    scaled = [seen.standardised(one) for one in (np.log1p(words), rarity[turns], np.log1p(names))]
-    is_talk = (talk.authors[turns] >= 0).astype(np.float64)
+    scaled = [seen.standardised(one) for one in (np.log1p(words), rarity, np.log1p(names))]
     return [one * is_talk for one in (*scaled, first_person, asks)]
 
 
@@ -193,6 +193,15 @@ def _rarity(talk: Talk) -> Numbers:
     held = talk.counted(talk.said.stems)
     idf = bm25_idf(np.bincount(held.indices, minlength=held.shape[1]), len(talk))
     found: Numbers = held @ idf / np.maximum(held.sum(axis=1), 1.0)
+    return found
+
+
+def _is_between_two(talk: Talk) -> Numbers:
+    """1 of each turn where one who is named says it, in a session where no more than two such people speak; else 0."""
+    is_named = talk.authors >= 0
+    pairs = np.unique(np.stack([talk.sessions[is_named], talk.authors[is_named]]), axis=1)
+    speakers = np.bincount(pairs[0], minlength=int(talk.sessions.max(initial=-1)) + 1)
+    found: Numbers = (is_named & (speakers[talk.sessions] <= _MOST_SPEAKERS)).astype(np.float64)
     return found
 
 

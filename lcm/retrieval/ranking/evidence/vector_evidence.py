@@ -49,9 +49,9 @@ class VectorEvidence:
     none is named; of all, where it has fewer than 5 documents) taken away, for that is what the name before each turn
     adds. `meaning_passage`: of the document alone, where a turn was cut into several; `meaning_before` and
     `meaning_behind`: of the turn before and behind, which is as near as its best passage; `meaning_window` and
-    `meaning_wide_window`: of the sum of the vectors of one and two turns before to as many behind; `meaning_section`
-    and `meaning_session`: the nearest turn from one of the user's up to the next, and of the session. All 0 where the
-    query cannot be embedded, which is logged and counted.
+    `meaning_wide_window`: of the sum of the vectors of one and two turns before to as many behind; `meaning_section`:
+    the nearest turn from one of the user's up to the next. All 0 where the query cannot be embedded, which is logged
+    and counted.
 
     Source: ours.
     """
@@ -61,7 +61,7 @@ class VectorEvidence:
 
     contract = Contract(makes=(
         "meaning_passage", "meaning_before", "meaning_behind", "meaning_window", "meaning_wide_window",
-        "meaning_section", "meaning_session",
+        "meaning_section",
     ))  # fmt: skip
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
@@ -76,8 +76,8 @@ class VectorEvidence:
 
 @dataclass(frozen=True, slots=True)
 class FurtherVectorEvidence:
-    """Add columns of `VectorEvidence` by another embedder than the memory's: `further_meaning_passage`,
-    `further_meaning_window` and `further_meaning_session`.
+    """Add what `VectorEvidence` makes by another embedder than the memory's: `further_meaning_passage`,
+    `further_meaning_window`, and `further_meaning_session`, of the nearest turn of the session.
 
     The documents are embedded here, as a memory embeds them: once while the memory is open, and what a cache keeps not
     even then.
@@ -112,12 +112,12 @@ class FurtherVectorEvidence:
 def _with_cosines(
     frame: pl.DataFrame, batch: Batch, names: Mapping[str, str], embedder: Embedder, key: Hashable, vectors_of: Make
 ) -> pl.DataFrame:
-    """Add some of what `VectorEvidence` makes, under other names.
+    """Add some of what `VectorEvidence` makes, and `meaning_session`, the nearest turn of the session.
 
     Args:
         frame: candidates, the rows of a query together.
         batch: what they were asked of.
-        names: a column of `VectorEvidence` -> what it is called.
+        names: one of these -> what it is called.
         embedder: of the queries.
         key: tells the vectors of the documents from others.
         vectors_of: gives them.

@@ -117,7 +117,6 @@ def test_a_turn_lends_its_words_to_the_next_and_more_after_a_question() -> None:
     )
     words = frame["words_passage"].to_list()
     assert frame["words_before"].to_list() == [0, words[0], words[1]]
-    assert frame["words_behind"].to_list() == [words[1], words[2], 0]
     assert frame["words_after_question"].to_list() == [0, words[0], 0]
     assert words[0] > 0
 
@@ -209,7 +208,7 @@ def test_names_of_any_script_are_left_out_of_a_query() -> None:
     assert speakers.without_names("Zoës Tee, Zoe's tea") == "Zoës Tee, tea"
 
 
-def test_form_is_told_of_a_talk_among_named_people_alone_and_the_asker_of_any_other() -> None:
+def test_form_is_told_of_a_talk_between_two_named_people_alone_and_the_asker_of_any_other() -> None:
     stages = [FormEvidence(), SpeakerEvidence()]
     talk = ranked(stages, ["I"])
     assert talk["form_first_person"].to_list() == [0, 1, 0, 1]
@@ -218,6 +217,8 @@ def test_form_is_told_of_a_talk_among_named_people_alone_and_the_asker_of_any_ot
     chat = ranked(stages, ["I"], tuple((None, text) for _, text in TALK))
     assert chat["asker_speaks"].to_list() == [1, 0, 1, 0]
     assert chat["form_length"].to_list() == [0, 0, 0, 0]
+    meeting = ranked(stages, ["I"], (*TALK, ("Cleo", "I like trains."), ("Cleo", "I do.")))
+    assert meeting["form_first_person"].to_list() == [0] * 6
 
 
 def test_passages_share_the_evidence_of_their_turn_and_have_their_own() -> None:
