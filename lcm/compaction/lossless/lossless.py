@@ -6,9 +6,9 @@ Source: lossless-claw; `decide` is the one entry to compaction of 0.15.3.
 import math
 from collections import Counter
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from lcm.compaction.lossless.folding import Folding
 from lcm.compaction.lossless.planning import (
@@ -149,6 +149,8 @@ class Lossless(LosslessSettings):
     """
 
     breaker: CircuitBreaker = field(init=False, repr=False, compare=False)
+    configured: LosslessSettings | None = field(default=None, init=False, repr=False, compare=False)
+    """What this was `called` of."""
     reads_admission = False
     unused_where: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "fresh_tail_novelty": {"fresh_tail_max_count": None},
@@ -219,10 +221,31 @@ class Lossless(LosslessSettings):
         self._settle(run)
         return _report(run, before, reason, is_reason_final=not is_under)
 
+    def called(
+        self,
+        context_threshold: float | None = None,
+        fresh_tail_count: int | None = None,
+        leaf_chunk_tokens: int | None = None,
+    ) -> Self:
+        """The same for a model or a session that has settings of its own; None = as configured.
+
+        By the rules of 0.15 what is condensed, and how much summaries may take, stays as configured.
+        """
+        given = {
+            "context_threshold": context_threshold,
+            "fresh_tail_count": fresh_tail_count,
+            "leaf_chunk_tokens": leaf_chunk_tokens,
+        }
+        own: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        called = replace(self, **own)
+        object.__setattr__(called, "breaker", self.breaker)
+        object.__setattr__(called, "configured", self.configured or self)
+        return called
+
     def _begun(
         self, window: ContextWindow, now: datetime, incidents: Counter[str], deadline_seconds: float | None
     ) -> Folding:
-        run = Folding(window, now, incidents, deadline_seconds, settings=self)
+        run = Folding(window, now, incidents, deadline_seconds, settings=self, configured=self.configured)
         run.settle_hot()
         return run
 

@@ -121,3 +121,12 @@ def test_a_run_for_a_model_decides_by_its_own_numbers_but_condenses_as_configure
             folding = Folding(window(store), NOW, Counter(), settings=called, configured=compaction)
             run(decide(folding, to_threshold=True), compaction.summarizer, incidents=Counter())
         assert depths(store) == [1, 1, 1, 1, None, None, None, None]
+
+
+def test_compaction_that_is_called_for_a_model_decides_by_its_own_numbers() -> None:
+    compaction = lossless(head(160), **SMALL, summary_prefix_target_tokens=199)
+    with conversation(WORDS) as store:
+        assert not compacted(store, compaction.called(context_threshold=0.9)).is_compacted
+        compacted(store, compaction.called(fresh_tail_count=4, leaf_chunk_tokens=50))
+        assert depths(store) == [1, 1, 1, 1, None, None, None, None]
+    assert compaction.called() == compaction
