@@ -22,7 +22,7 @@ the next version of a registered name, alias=champion the one that the alias sta
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,7 @@ from pipelines.config.preset_config import (
     with_references,
 )
 from pipelines.config.preset_folder import check_name, write_choices, write_summary
+from pipelines.config.trust import today
 from pipelines.steps.plugin_reach import keys_of_memory, lost_keys, not_expressible, reach
 from pipelines.views.terminal import kept, say, show_table
 
@@ -177,6 +178,7 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
     if to.exists() and any(to.iterdir()):
         raise LcmError(f"to={to} is not empty: name another folder, or remove that one first")
     to.mkdir(parents=True, exist_ok=True)
+    source = replace(source, config=today(source.config))
     preset, choices = restored_choices(source.config)
     beside = _beside(source.config)
     provenance = {

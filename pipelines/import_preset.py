@@ -20,7 +20,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.experiment.run_folder import SUMMARY, leaves
+from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, read_config
 from lcm.errors import LcmError
 from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings
@@ -38,7 +38,7 @@ from pipelines.config.preset_config import (
     with_references,
 )
 from pipelines.config.preset_folder import PROVENANCE, check_name
-from pipelines.config.trust import check_settable
+from pipelines.config.trust import check_settable, today
 from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import kept, say
 
@@ -146,14 +146,19 @@ def imported_preset(path: Path) -> ImportedPreset:
     was = json.loads(_text(folder / PROVENANCE)) if (folder / PROVENANCE).is_file() else None
     beside = was["overrides_beside"] if was is not None and choice.startswith("experiment=") else []
     check_settable([str(one).partition("=")[0] for one in beside], f"{folder / PROVENANCE}: overrides_beside")
-    config = composed_of(folder, choice, *beside)
+    config = today(composed_of(folder, choice, *beside))
     told = {}
-    if was is not None and (now := hash_of(config)) != was["config_hash"]:
+    if was is not None and (now := hash_of(config)) not in (was["config_hash"], _hash_today(folder)):
         told[choice] = (
             f"its configuration was {was['config_hash']} when it was exported and is {now} now: choices have changed"
         )
     overrides = (searched(folder), choice, *beside)
     return ImportedPreset(config, overrides, {"kind": "preset", "folder": str(folder)}, told)
+
+
+def _hash_today(folder: Path) -> str | None:
+    """The hash of what was exported, where components have another name than they had then."""
+    return hash_of(today(read_config(folder))) if (folder / CONFIG).is_file() else None
 
 
 def _untold(path: Path) -> int:

@@ -32,7 +32,7 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from eval.executor.executor import Executor
-from eval.experiment.run_folder import SUMMARY, commit, config_hash, read_summary
+from eval.experiment.run_folder import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.measures.measure import timed
 from eval.sweep.changed import why_equal
 from eval.sweep.results import PointResult
@@ -182,7 +182,7 @@ def _begin(queue: "TrialQueue", search: StudySetup, config: DictConfig) -> None:
         "space": OmegaConf.to_container(config.space, resolve=True),
         "study.objectives": [[one.measure, one.direction] for one in search.settings.wanted()],
         "study.folds": [list(fold.workspaces) for fold in search.folds],
-        "the configuration beside the space": config_hash(identity(building.resolved(base))),
+        "the configuration beside the space": config_hash(by_class(identity(building.resolved(base)))),
         "commit": commit(),
     }
     current = {dimension.key: OmegaConf.select(base, dimension.key) for dimension in search.space.dimensions}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from eval.experiment.run_folder import leaves
+from eval.experiment.run_folder import by_class, leaves
 
 _GROUPS = ("compaction", "token_estimator", "assembly", "session")
 _OF_LIVE_SESSIONS = {
@@ -40,7 +40,7 @@ def deciding_settings(config: Mapping[str, Any], triggers: str) -> dict[str, Any
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Name the first settings that differ, those of whole components before those of their parts."""
-    old, new = dict(leaves(there)), dict(leaves(json.loads(json.dumps(here, default=str))))
+    old, new = (dict(leaves(by_class(side))) for side in (there, json.loads(json.dumps(here, default=str))))
     differing = [key for key in {**new, **old} if key not in old or key not in new or old[key] != new[key]]
     differing.sort(key=lambda key: key.count("."))
     told = [f"{key}: {_shown(old, key)} there, {_shown(new, key)} here" for key in differing[:_NAMED]]

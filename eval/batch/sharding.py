@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.batch.settings import differences
-from eval.experiment.run_folder import config_hash
+from eval.experiment.run_folder import by_class, config_hash
 from eval.mirror import Origin, origin_of
 from lcm.derived import sealed, unsealed
 from lcm.encoding import well_formed
@@ -84,8 +84,8 @@ def shards_of(
         raise LcmError(
             f"shards={number}: {into} was made with {plan['shards']}; leave shards out, or name another folder"
         )
-    identity = config_hash(settings)
-    if plan and identity != plan["identity"]:
+    identity = config_hash(by_class(settings))
+    if plan and identity != config_hash(by_class(plan["settings"])):
         named = "; ".join(differences(plan["settings"], settings))
         raise LcmError(f"{into} was made with another configuration ({named}); name another folder")
     number = plan.get("shards") or number or workers

@@ -25,6 +25,7 @@ from eval.experiment.times import with_times
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
+from lcm.consent import OWN
 from lcm.derived import checked, is_listed, seal
 from lcm.encoding import from_yaml
 from lcm.errors import LcmError
@@ -73,6 +74,18 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
     """Tells two configurations apart, by content: 16 hex digits."""
     canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def by_class(node: Any) -> Any:
+    """Settings with each component of ours named by its class alone, whose module may have become part of another."""
+    if not isinstance(node, Mapping):
+        return [by_class(inner) for inner in node] if isinstance(node, list) else node
+    return {
+        name: inner.rpartition(".")[2]
+        if name == "_target_" and isinstance(inner, str) and inner.partition(".")[0] in OWN
+        else by_class(inner)
+        for name, inner in node.items()
+    }
 
 
 @private()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eval.experiment.run_folder import leaves
+from eval.experiment.run_folder import by_class, leaves
 from eval.report.parts import Flow, Step
 
 _WRITING = ("extraction", "annotation", "admission", "deduplication")
@@ -14,6 +14,8 @@ _SHOWING = ("assembly", "authored", "recovery")
 _TARGET = "_target_"
 _TRANSPORT = "transport"
 """Of a ranking that is an external memory: how that is reached, which `external` says too."""
+_OFF = re.compile(r"\.(none\.\w+|No[A-Z]\w+|NothingAuthored|AdmitAll|KeepAll)$")
+"""The classes of the choices `none`; those of older runs stand in modules of this name."""
 _SETTINGS_SHOWN = 5
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 """Where a word of a class name begins; an abbreviation at its end (`MiniLM`) is part of the word before it."""
@@ -41,7 +43,7 @@ def system_flow(config: Mapping[str, Any], *, is_asked: bool = True) -> Flow:
 
 def is_on(node: Any) -> bool:
     """Whether a component does anything: not one of the choices `none`, which stand for nothing."""
-    return isinstance(node, Mapping) and _TARGET in node and ".none." not in node[_TARGET]
+    return isinstance(node, Mapping) and _TARGET in node and not _OFF.search(node[_TARGET])
 
 
 def differing(
@@ -58,7 +60,7 @@ def differing(
     sides = [
         {
             key: value
-            for key, value in leaves({name: node for name, node in one.items() if name not in left_out})
+            for key, value in leaves(by_class({name: node for name, node in one.items() if name not in left_out}))
             if not key.startswith(f"ranking.{_TRANSPORT}.")
         }
         for one in (before, after)

@@ -234,8 +234,8 @@ class Learnt:
         for column in self.weights:
             if column not in found and (column not in EVIDENCE_COLUMNS or not found):
                 raise ValueError(
-                    f"weights.{column} names no column of numbers that a stage before makes; choose from: "
-                    + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
+                    f"weights.{column} names no column of numbers that a stage before makes; leave it out, or choose "
+                    "from: " + ", ".join(sorted(name for name, dtype in frame.schema.items() if dtype.is_numeric()))
                 )
         score = np.zeros(len(frame))  # in numpy: a plan of so many columns takes longer than their sum
         for name, held in found.items():

@@ -81,6 +81,16 @@ def _today(target: str) -> str:
     return alike[0] if len(alike) == 1 else target
 
 
+def today(node: Any) -> Any:
+    """Plain data, each component in it named as it is today."""
+    if isinstance(node, dict):
+        return {
+            name: _today(inner) if name == TARGET and isinstance(inner, str) else today(inner)
+            for name, inner in node.items()
+        }
+    return [today(inner) for inner in node] if isinstance(node, list) else node
+
+
 def refusals(node: Any, key: str) -> Iterator[tuple[str, str]]:
     """What a resolved node would have called and may not: its key, and what is wrong with it.
 

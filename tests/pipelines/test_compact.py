@@ -11,6 +11,8 @@ from filelock import FileLock
 
 from eval.batch.sharding import PLAN
 from eval.dataset.sample import bundled_directory
+from eval.experiment.run_folder import config_hash
+from lcm.derived import SUM, sealed
 from lcm.records.conversation import Message, Transcript
 from lcm.store.doctor import scan
 from lcm.store.store import Store
@@ -225,6 +227,20 @@ def test_another_configuration_or_number_of_shards_needs_another_folder(lcm: Lcm
     for other, told in wrong.items():
         refused = compact(lcm, *asked, *other, compaction="lossless")
         assert (refused.code, told in refused.stderr) == (BAD_INPUT, True), refused.stderr
+
+
+def test_a_folder_is_gone_on_with_though_a_module_became_part_of_another(lcm: Lcm, tmp_path: Path) -> None:
+    path = str(chat(tmp_path / "a.jsonl", 4))
+    finished = compact(lcm, path, "token_estimator=utf16_units")
+    plan = finished.place / "out" / PLAN
+    now, before = '"lcm.token_estimator.Utf16Units"', '"lcm.token_estimator.utf16_units.Utf16Units"'
+    written = {name: value for name, value in json.loads(plan.read_text()).items() if name != SUM}
+    was = json.loads(json.dumps(written).replace(now, before))
+    assert was != written
+    plan.write_text(json.dumps(sealed({**was, "identity": config_hash(was["settings"])})))
+    again = compact(lcm, path, "token_estimator=utf16_units")
+    assert (again.code, "Nothing is left to do" in again.stdout) == (0, True), again.stderr
+    assert "made with another configuration" in compact(lcm, path, "token_estimator=utf8_bytes").stderr
 
 
 def test_what_only_live_sessions_are_asked_does_not_ask_for_another_folder(lcm: Lcm, tmp_path: Path) -> None:

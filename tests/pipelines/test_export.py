@@ -190,6 +190,27 @@ def test_what_is_taken_over_as_another_value_is_told_and_no_key_is_shown(
     assert "sk-2" not in out
 
 
+def with_older_names(node: Any) -> Any:
+    """Settings as they were saved when each class had a module of its own."""
+    if not isinstance(node, dict):
+        return node
+    older = {name: with_older_names(inner) for name, inner in node.items()}
+    if str(older.get("_target_")).startswith("lcm.retrieval."):
+        module, _, name = node["_target_"].rpartition(".")
+        older["_target_"] = f"{module}.of_its_own.{name}"
+    return older
+
+
+def test_what_was_saved_under_older_names_is_exported_and_read_as_it_is_today(tmp_path: Path) -> None:
+    saved = with_older_names(building.resolved(composition.composed(("system=lancedb_pro", "decay.beta_core=0.9"))))
+    assert "of_its_own" in saved["decay"]["_target_"]
+    provenance = export.export(ExportSource(saved, {"kind": "run"}), tmp_path, "turned", ("yaml",))
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"decay", "experiment", "system"}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(saved, sort_keys=False))
+    (tmp_path / "provenance.json").write_text(json.dumps({**provenance, "config_hash": hash_of(saved)}))
+    assert import_preset.imported_preset(tmp_path).notes == {}
+
+
 def test_an_exported_preset_is_composed_again(tmp_path: Path) -> None:
     overrides = ("system=lancedb_pro", "decay.beta_core=0.9")
     exported(tmp_path, *overrides)

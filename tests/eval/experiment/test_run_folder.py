@@ -16,6 +16,7 @@ from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment import run_folder
 from eval.experiment.outcome import Outcome
 from eval.experiment.run_folder import (
+    by_class,
     commit,
     config_hash,
     directions,
@@ -266,3 +267,10 @@ def test_a_file_is_there_whole_or_not_at_all_and_the_summary_comes_last(
     with pytest.raises(OSError, match="no space left"):
         written()
     assert not (tmp_path / "run" / "summary.json").exists()
+
+
+def test_settings_by_class_are_the_same_wherever_a_class_of_ours_stands() -> None:
+    before = {"stages": [{"_target_": "lcm.retrieval.decay.weibull.Weibull", "k": 1}], "of_others": {"_target_": "a.B"}}
+    now = {"stages": [{"_target_": "lcm.retrieval.decay.Weibull", "k": 1}], "of_others": {"_target_": "a.B"}}
+    assert by_class(before) == by_class(now)
+    assert by_class(now) == {"stages": [{"_target_": "Weibull", "k": 1}], "of_others": {"_target_": "a.B"}}

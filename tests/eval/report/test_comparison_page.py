@@ -33,3 +33,13 @@ def test_a_side_that_is_only_measured_otherwise_has_the_same_system() -> None:
     assert section is not None
     told = [line for part in section.parts if isinstance(part, Notes) for line in part.lines]
     assert told == ["b: its system is set as the baseline's is", "b was also measured otherwise, in: arms"]
+
+
+def test_a_class_whose_module_became_part_of_another_is_no_difference() -> None:
+    """What it is set to is told all the same."""
+    before = side("a", {"decay": {"_target_": "lcm.retrieval.decay.weibull.Weibull", "beta_core": 0.8}})
+    after = side("b", {"decay": {"_target_": "lcm.retrieval.decay.Weibull", "beta_core": 0.9}})
+    section = differences(before, [after])
+    assert section is not None
+    [table] = (part for part in section.parts if isinstance(part, Table))
+    assert list(table.rows) == [("decay.beta_core", "0.8", "0.9")]

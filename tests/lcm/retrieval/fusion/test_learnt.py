@@ -16,7 +16,9 @@ def test_a_score_is_the_weighted_sum_and_a_missing_value_counts_nothing() -> Non
 
 
 def test_an_unknown_column_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"weights.z names no column of numbers .*; choose from: score, x, y"):
+    with pytest.raises(
+        ValueError, match=r"weights.z names no column of numbers .*; leave it out, or choose from: score, x, y"
+    ):
         Learnt({"z": 1.0})(FRAME, None)  # type: ignore[arg-type]
 
 
