@@ -48,7 +48,7 @@ def test_the_code_is_that_of_the_components_which_are_chosen(tmp_path: Path, mon
     theirs = {name: {**CONFIG, "decay": {"_target_": f"{name}_of_theirs.Theirs"}} for name in ("first", "second")}
     first, second = (origin_of(config, "digest").code for config in theirs.values())
     assert len({first, second, ORIGIN.code}) == 3
-    other = {**CONFIG, "fusion": {"_target_": "lcm.retrieval.fusion.ReciprocalRank"}}
+    other = {**CONFIG, "source": {"_target_": "lcm.retrieval.source.by_scope.ByScope"}}
     assert origin_of(other, "digest").code != ORIGIN.code
 
 
