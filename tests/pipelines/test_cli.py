@@ -76,7 +76,7 @@ def test_debug_shows_the_traceback(lcm: Lcm) -> None:
     finished = lcm("evaluate", "system=hybrid", "fusion.dense_weight=-1", "--debug")
     assert finished.code == 2
     assert "Traceback" in finished.stderr
-    assert "weighted_sum.py" in finished.stderr
+    assert "fusion.py" in finished.stderr
 
 
 def test_a_defect_is_told_from_bad_input(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,7 +223,8 @@ def test_where_nothing_is_taken_in_nothing_is_left_behind(lcm: Lcm, tmp_path: Pa
 
 def test_a_reader_of_ones_own_is_named_by_its_class(lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "extending.md").read_text()
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    (code,) = (block for block in blocks if "class LogbookReader" in block)
     (tmp_path / "own_logbook.py").write_text(f"{IMPORTS}\n\n{code}")
     monkeypatch.syspath_prepend(str(tmp_path))
     lines = [{"ts": "2026-01-05T09:00:00Z", "who": "Ada", "say": "Cast off"}, {"mark": 1}, {"ts": "noon", "say": "x"}]
