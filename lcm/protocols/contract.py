@@ -43,6 +43,14 @@ NOTHING_SAID = Contract()
 
 
 def contract_of(part: object) -> Contract:
-    """What a component says of itself, or what its class says of all of its kind."""
-    told = getattr(part, "contract", None)
-    return told if isinstance(told, Contract) else NOTHING_SAID
+    """What a component says of itself, or what its class says of all of its kind.
+
+    Raises:
+        TypeError: if what it calls its contract is none, as a method that lacks `@property`.
+    """
+    told = getattr(part, "contract", NOTHING_SAID)
+    if isinstance(told, Contract):
+        return told
+    if isinstance(part, type):  # of a property nothing is known before a component is built
+        return NOTHING_SAID
+    raise TypeError(f"contract of {type(part).__name__} must be a Contract, or a property that gives one, got {told!r}")
