@@ -70,14 +70,18 @@ def main(arguments: Sequence[str]) -> int:
     is_run = word is None or _is_path(word)
     if is_run and (asked := {"expect", "budget"} & command.settings.keys()):
         raise LcmError(f"{min(asked)}= is of one question: lcm why QUESTION --expect ID --run RUN")
-    if is_run:
-        _of_run(repeated_run(_newest() if word is None else Path(word)), command)
-    else:
-        assert word is not None
-        if command.overrides or "traces" in command.settings:
-            raise LcmError("traces are logged of a run, its worst questions: lcm why RUN tracking=mlflow")
-        run = repeated_run(Path(command.settings["run"]) if "run" in command.settings else _newest())
-        _of_question(run, word, command)
+    if not is_run and (command.overrides or "traces" in command.settings):
+        raise LcmError("traces are logged of a run, its worst questions: lcm why RUN tracking=mlflow")
+    named = word if is_run else command.settings.get("run")
+    run = repeated_run(_newest() if named is None else Path(named))
+    try:
+        if is_run:
+            _of_run(run, command)
+        else:
+            assert word is not None
+            _of_question(run, word, command)
+    except ValueError as error:  # of a setting that meant something then
+        raise LcmError(f"{run.kept.folder}: the code has changed since ({error}); run `lcm evaluate` again") from error
     return 0
 
 

@@ -48,6 +48,19 @@ def test_the_losses_of_a_run_sum_to_what_it_misses(lcm: Lcm, evaluated: Finished
     assert lcm("why", named, "--run", "runs/first", place=evaluated.place).code == 0
 
 
+def test_a_setting_that_meant_something_then_is_told_with_what_to_do(
+    lcm: Lcm, evaluated: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losses(*_: object) -> pl.DataFrame:
+        raise ValueError("weights.words_behind names no column of numbers")
+
+    monkeypatch.setattr("pipelines.why.losses", losses)
+    refused = lcm("why", "runs/first", place=evaluated.place)
+    assert refused.code == BAD_INPUT
+    why = "the code has changed since (weights.words_behind names no column of numbers); run `lcm evaluate` again"
+    assert refused.stderr.strip() == f"lcm: runs/first: {why}"
+
+
 def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, evaluated: Finished) -> None:
     def why(*arguments: str) -> Finished:
         return lcm("why", *arguments, place=evaluated.place)
