@@ -45,7 +45,7 @@ def study_page(folder: Path) -> ReportPage:
 
 
 def _headline(objectives: Sequence[Sequence[str]], best: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
-    """What was picked, and what that is worth beside the default, in the words of the terminal."""
+    """Lines on the picked trial and its difference to the default, as the terminal says them."""
     measure, metrics = objectives[0][1], summary["metrics"]
     lines_told = [f"Trial {best['number']} was picked: {measure} {best[measure]:.4f}."]
     estimate = metrics.get(f"cross_validated/{measure}")

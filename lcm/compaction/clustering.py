@@ -78,9 +78,9 @@ class Sanitizer:
     fence_lines: int = 8
     """Between its ends; either makes a block long."""
     data_bytes: int = 64
-    """Of a line that starts with `data:`."""
+    """Length from which a line that starts with `data:` is long."""
     opaque_bytes: int = 96
-    """Of a line; a shorter one stays, whatever runs it holds."""
+    """Length of a line; a shorter one stays, whatever runs it holds."""
     base64_run: int = 80
     hex_run: int = 64
 
@@ -342,7 +342,7 @@ class Clustering:
         return list(takewhile(lambda entry: entry.is_message, before))
 
     def _tail(self, window: ContextWindow) -> int:
-        """How many messages stand before the recent tail."""
+        """Count the messages that stand before the recent tail."""
         if not self.min_turns:
             return len(totals_of(window.entries).said)
         return self.tail.select(SaidTurns(window, self.rules), self.tail_budget_tokens, rules=self.rules).recent
@@ -398,7 +398,7 @@ class Clustering:
         return is_judged and quality is not None and quality.align < self.preservation_threshold
 
     def confidence(self, result: SummaryResult, quality: SummaryQuality | None) -> float:
-        """Of a summary, in [0, 1]: its maker's; by the rules of 1.4.4 an embedder's, for an abstractive one both."""
+        """Confidence in a summary, in [0, 1]: its maker's; by rules 1.4.4 an embedder's, or both where abstractive."""
         own = clamped(result.confidence)
         if self.rules != "1.4.4" or quality is None:
             return own
@@ -416,7 +416,7 @@ class Cluster:
     entries: Sequence[ContextEntry]
     messages: Sequence[Message]
     shards: Sequence[GuidanceShard | None]
-    """What is kept of each message word for word."""
+    """The part of each message that is kept word for word; None where nothing is."""
     prior: PriorContext
 
     @cached_property
@@ -426,12 +426,12 @@ class Cluster:
 
     @cached_property
     def turns(self) -> list[str]:
-        """They, as a summarizer is shown them."""
+        """The texts of these messages, as a summarizer is shown them."""
         return [self.settings.sanitizer.sanitize(message.content) for message in self.folded]
 
     @property
     def name(self) -> str:
-        """What a summarizer's answer depends on, as a digest."""
+        """Digest of all that a summarizer's answer depends on."""
         said = [part for message in self.messages for part in (message.message_id, message.content)]
         parts = [self.progress.window.conversation_id, *self.prior.summary_ids, self.prior.text, *said]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -589,7 +589,7 @@ def summary_record_id(conversation_id: str, message_ids: Sequence[str]) -> str:
 
 
 def _said_tokens(result: SummaryResult) -> int:
-    """What the summarizer counts; where it does not, a quarter of the code points."""
+    """Tokens as the summarizer counts them; where it does not, a quarter of the code points."""
     return result.tokens if result.tokens > 0 else _FLOOR.count([result.text])[0]
 
 

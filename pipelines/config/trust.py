@@ -72,8 +72,8 @@ def component(target: Any) -> Any:
 
 
 def _today(target: str) -> str:
-    """Where a component stands now that a saved configuration names in a module which has become part of another one of
-    its package."""
+    """The dotted name that a component has today, whose module was merged into another one of its package since a
+    configuration was saved; any other name as it is."""
     package, *rest = target.rsplit(".", 2)
     if target in offered()[""] or "." not in package:
         return target

@@ -65,21 +65,20 @@ class RoutedRanking:
     mode: Literal["hybrid", "vector"] = "hybrid"
     tags: TagPrefixes = field(default_factory=TagPrefixes)
     least_pools: LeastPools | None = None
-    _made_before: dict[str, Ranking] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _rankings: dict[str, Ranking] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Path -> the ranking that takes it."""
 
     def __post_init__(self) -> None:
         check_choice(self, mode=("hybrid", "vector"))
         for name in ("hybrid", "vector", "tag"):
             try:
-                self.ranking(name)
+                self._rankings[name] = self._made(name)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{name}: {error}") from error
 
     def ranking(self, name: str) -> Ranking:
         """One path: hybrid, vector or tag."""
-        if name not in self._made_before:
-            self._made_before[name] = self._made(name)
-        return self._made_before[name]
+        return self._rankings[name]
 
     def _made(self, name: str) -> Ranking:
         path: RankingPath = getattr(self, name)

@@ -55,9 +55,7 @@ class Verbatim:
 
     def extract(self, messages: Sequence[Message], known: int = 0, *, incidents: Counter[str]) -> list[Candidate]:
         said = [(message, self.words(message)) for message in messages[known:]]
-        return self.annotated(
-            [(Candidate(words, (message.message_id,)), message) for message, words in said if words],
-        )
+        return self.annotated([(Candidate(words, (message.message_id,)), message) for message, words in said if words])
 
     def words(self, message: Message) -> str:
         """What the message says; empty where it says nothing of these passages, or its role is not named."""
