@@ -59,13 +59,12 @@ PIPELINES = {
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
     "models": "list the T5s that can summarise, download and export them, and hold them against torch's",
     "log": "log run folders to MLflow that did not get there",
-    "benchmark": "time lcm against the libraries it stands on",
 }
 _MODULES = {"import": "import_preset"}
 """Pipeline -> its module, where Python does not take its name."""
 _PARTS = {"questions": ("check", "make")}
 """Pipelines that are several, told apart by the first word: each is a module of its own."""
-_CONFIGURED = ("evaluate", "tune", "benchmark")
+_CONFIGURED = ("evaluate", "tune")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
     "judge",

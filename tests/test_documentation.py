@@ -154,7 +154,7 @@ def help_examples() -> list[list[str]]:
 
 
 def test_help_texts_have_examples_of_all_that_is_composed() -> None:
-    assert {example[0] for example in help_examples()} >= {"grep", "benchmark", *COMPOSED}
+    assert {example[0] for example in help_examples()} >= {"grep", *COMPOSED}
 
 
 @pytest.mark.parametrize("arguments", [one for one in help_examples() if one[0] in COMPOSED], ids=" ".join)

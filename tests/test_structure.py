@@ -48,7 +48,7 @@ FLOORS = {
         "eval": """
             significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor
             cache replay answering measures models external judging arms experiment ladder evaluate tracking comparison
-            regression batch sweep tuning benchmark leaderboard report serving
+            regression batch sweep tuning leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()

@@ -19,8 +19,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from eval.benchmark.corpus import START, native_messages
-from eval.benchmark.peak_memory import peak_of
+from benchmarks.corpus import START, native_messages
+from benchmarks.peak_memory import peak_of
 from lcm.records.conversation import Message, Transcript
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import decompose

@@ -15,7 +15,7 @@ from statistics import median
 
 from haystack_scale import talks
 
-from eval.benchmark import corpus
+from benchmarks import corpus
 from lcm.memory.memory import Memory
 from lcm.memory.live_documents import query_batches
 from lcm.memory.system import System

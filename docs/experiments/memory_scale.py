@@ -24,8 +24,8 @@ from typing import Any
 
 from rich.console import Console
 
-from eval.benchmark import corpus
-from eval.benchmark.ingest import encoded
+from benchmarks import corpus
+from benchmarks.ingest import encoded
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Transcript

@@ -20,7 +20,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
 
 import numpy as np
 
-from eval.benchmark import corpus
+from benchmarks import corpus
 from lcm.retrieval.embedder.onnx import MiniLM
 from lcm.retrieval.vector_index.hnsw import Hnsw
 

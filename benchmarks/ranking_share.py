@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, RoundTimes, Target, compared_times
+from benchmarks import corpus
+from benchmarks.timing import Comparison, DisagreementError, RoundTimes, Target, compared_times
 from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eval.benchmark import corpus
-from eval.benchmark.timing import Prepare, median_seconds
+from benchmarks import corpus
+from benchmarks.timing import Prepare, median_seconds
 from lcm.checks import check_range
 from lcm.memory.live_documents import asked_frame
 from lcm.protocols.models import TokenEstimator, Vectors

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.benchmark import embedding, ingest
-from eval.benchmark.embedding import Embedding
-from eval.benchmark.ingest import Ingest
-from eval.benchmark.ranking_share import RankingShare
-from eval.benchmark.search import check_scores
-from eval.benchmark.text_search import Bm25sSearch, Fts5Search
-from eval.benchmark.timing import DisagreementError
-from eval.benchmark.vector_search import ExactSearch, HnswSearch
+from benchmarks import embedding, ingest
+from benchmarks.embedding import Embedding
+from benchmarks.ingest import Ingest
+from benchmarks.ranking_share import RankingShare
+from benchmarks.search import check_scores
+from benchmarks.text_search import Bm25sSearch, Fts5Search
+from benchmarks.timing import DisagreementError
+from benchmarks.vector_search import ExactSearch, HnswSearch
 from eval.stopwatch import Stopwatch
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.embedder.hashing import Hashing

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from eval.benchmark import corpus
-from eval.benchmark.growth import Curve
+from benchmarks import corpus
+from benchmarks.growth import Curve
 from eval.experiment.experiment import Progress
 from eval.worker_process import begin_worker
 from lcm.checks import check_range
@@ -29,9 +29,9 @@ from lcm.protocols.models import Vectors
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.text import load_stop_words, query_words, split_words
+from pipelines.config import building
+from pipelines.config.composition import composed
 
-BuildSystem = Callable[[Sequence[str]], System]
-"""Builds the system of some choices (`system=hybrid`); called in another process, and so a function of a module."""
 Seconds = Mapping[tuple[str, str], float]
 """By family and unit; MiB, where that is the unit."""
 _Measured = TypeVar("_Measured")
@@ -68,13 +68,13 @@ class LiveMemory:
             raise ValueError(f"sizes must be different numbers of messages >= 2, got {list(self.sizes)}")
         check_range(self, "queries", "turns", "k", "dim", ge=1)
 
-    def run(self, seed: int, build: BuildSystem, progress: Progress) -> list[Curve]:
+    def run(self, seed: int, progress: Progress) -> list[Curve]:
         """Curves of each family, a system after the other."""
         sizes = sorted(self.sizes)
         points: dict[str, Callable[[int], Seconds]] = {_BARE: partial(bare, self, seed)}
         for name, chosen in self.systems.items():
             if chosen is not None:
-                points[name] = partial(grown, self, seed, build, (*chosen, *self.choices))
+                points[name] = partial(grown, self, seed, (*chosen, *self.choices))
         values: dict[tuple[str, str, str], list[float]] = {}
         for done, (size, name) in enumerate((size, name) for size in sizes for name in points):
             progress("live memories", done, len(sizes) * len(points))
@@ -87,31 +87,29 @@ class LiveMemory:
         ]
 
 
-def grown(settings: LiveMemory, seed: int, build: BuildSystem, choices: Sequence[str], size: int) -> Seconds:
+def grown(settings: LiveMemory, seed: int, choices: Sequence[str], size: int) -> Seconds:
     """One system at one size: a process takes the transcript in, and another one opens what that left behind."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memory.db"
-        ingest, rest = _in_another_process(partial(_take_in, settings, seed, build, choices, size, path))
-        use = _in_another_process(partial(_ask, settings, seed, build, choices, rest, path))
+        ingest, rest = _in_another_process(partial(_take_in, settings, seed, choices, size, path))
+        use = _in_another_process(partial(_ask, settings, seed, choices, rest, path))
     return {**ingest, **use}
 
 
 def _take_in(
-    settings: LiveMemory, seed: int, build: BuildSystem, choices: Sequence[str], size: int, path: Path
+    settings: LiveMemory, seed: int, choices: Sequence[str], size: int, path: Path
 ) -> tuple[Seconds, Transcript]:
     """Ingest the transcript; returns with it what is said behind it."""
     transcript = corpus.transcript(size + settings.turns, seed)
     first, rest = (replace(transcript, messages=transcript.messages[part]) for part in (slice(size), slice(size, None)))
-    with Memory.open(build(choices), path) as memory:
+    with Memory.open(_system(choices), path) as memory:
         ingest_s = _timed(lambda: memory.ingest(first))
     return {("ingest", "s"): ingest_s, ("peak of ingest", "MiB"): _peak_mb()}, rest
 
 
-def _ask(
-    settings: LiveMemory, seed: int, build: BuildSystem, choices: Sequence[str], rest: Transcript, path: Path
-) -> Seconds:
+def _ask(settings: LiveMemory, seed: int, choices: Sequence[str], rest: Transcript, path: Path) -> Seconds:
     """Open the memory, ask it, tell it what comes next."""
-    system, queries = build(choices), _asked(rest, settings.queries + _WARM, seed)
+    system, queries = _system(choices), _asked(rest, settings.queries + _WARM, seed)
     started = time.perf_counter()
     with Memory.open(system, path) as memory:
         reopen_s = time.perf_counter() - started
@@ -131,6 +129,13 @@ def _ask(
         ("reopening", "s"): reopen_s,
         ("peak of memory", "MiB"): peak_mb,
     }
+
+
+def _system(choices: Sequence[str]) -> System:
+    """The memory of some choices of `lcm evaluate` (`system=hybrid`)."""
+    system = building.build(composed(choices), "memory")
+    assert isinstance(system, System)
+    return system
 
 
 def bare(settings: LiveMemory, seed: int, size: int) -> Seconds:

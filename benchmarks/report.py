@@ -1,15 +1,16 @@
-"""A benchmark on disk: every figure as JSON, the growth curves as a picture."""
+"""A benchmark on disk and on the terminal: every figure as JSON, the growth curves as a picture, tables."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from eval.benchmark.growth import Curve
-from eval.benchmark.peak_memory import IngestPeak
-from eval.benchmark.timing import Comparison
+from benchmarks.growth import Curve
+from benchmarks.peak_memory import IngestPeak
+from benchmarks.timing import Comparison
 from eval.experiment.run_folder import environment, write_json
 from lcm.files import written_whole
+from pipelines.views.terminal import kept, say, show_table
 
 FIGURES = "benchmark.json"
 PICTURE = "benchmark.png"
@@ -29,7 +30,7 @@ class Report:
         return [comparison.name for comparison in self.comparisons if comparison.is_met is False]
 
 
-def write_report(folder: Path, report: Report, config: dict[str, Any], seconds: float) -> None:
+def write_report(folder: Path, report: Report, config: object, seconds: float) -> None:
     """Write the picture and, last, the figures."""
     if report.curves:
         draw_curves(folder / PICTURE, report.curves)
@@ -66,3 +67,52 @@ def draw_curves(path: Path, curves: Sequence[Curve]) -> None:
         axes.legend(fontsize="small")
     with written_whole(path) as file:
         figure.savefig(file, dpi=120)
+
+
+def show_report(report: Report, folder: Path) -> None:
+    """Print what was measured: comparisons, curves, peaks."""
+    if report.comparisons:
+        headings = ("comparison", "unit", "ours", "bare", "ratio", "of a round", "target", "met?")
+        show_table(headings, map(_row, report.comparisons))
+    for sizes, curves in groupby(report.curves, key=lambda curve: curve.sizes):
+        counts = (f"{size:,}" for size in sizes)
+        show_table(("seconds at so many documents", *counts, "exponent"), map(_curve, curves))
+    if report.peaks:
+        show_table(("transcript", "messages", "peak of memory", "seconds"), map(_peak, report.peaks))
+    for comparison in report.comparisons:
+        if comparison.facts:
+            facts = ", ".join(f"{name} {value:g}" for name, value in comparison.facts.items())
+            say(f"{comparison.name}: {facts}")
+    if report.missed:
+        say(f"missed: {', '.join(report.missed)}")
+    kept(folder)
+
+
+def _row(comparison: Comparison) -> tuple[str, ...]:
+    target = comparison.target
+    return (
+        comparison.name,
+        comparison.unit,
+        _figure(comparison.ours),
+        _figure(comparison.bare),
+        f"{comparison.ratio:.3f}",
+        f"{comparison.ratio_low:.3f}-{comparison.ratio_high:.3f}",
+        f"{target.bound} {target.limit:g}" if target else "-",
+        {True: "yes", False: "missed", None: "-"}[comparison.is_met],
+    )
+
+
+def _figure(value: float) -> str:
+    """Four digits, and no exponent where a person reads thousands."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _curve(curve: Curve) -> tuple[str, ...]:
+    slope = "-" if curve.exponent is None else f"{curve.exponent:.2f}"
+    name = curve.operation if curve.unit == "s" else f"{curve.operation} ({curve.unit})"
+    return name, *(f"{seconds:.4g}" for seconds in curve.seconds), slope
+
+
+def _peak(peak: IngestPeak) -> tuple[str, ...]:
+    size = f"{peak.transcript_bytes / 2**20:.4g} MiB"
+    return size, f"{peak.messages:,}", f"{peak.peak_mb:.0f} MiB", f"{peak.seconds:.1f}"

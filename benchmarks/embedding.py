@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
+from benchmarks import corpus
+from benchmarks.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
 from lcm.retrieval.embedder.onnx import MiniLM, Onnx, Session, processors

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from eval.benchmark.peak_memory import PeakMemory, peak_of
+from benchmarks import peak_memory
+from benchmarks.peak_memory import PeakMemory, peak_of
 
 
 def holding(mib: int) -> list[str]:
@@ -27,14 +28,17 @@ def test_a_command_that_fails_is_told_with_what_it_said(tmp_path: Path) -> None:
         peak_of([sys.executable, "-c", "import sys; print('no such file', file=sys.stderr); sys.exit(3)"], tmp_path)
 
 
-def test_a_small_and_the_wanted_transcript_are_taken_in() -> None:
+def test_a_small_and_the_wanted_transcript_are_taken_in_by_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[int, int]] = []
 
-    def peak_of_ingest(file: Path) -> tuple[float, float]:
+    def peak_of(command: list[str], folder: Path) -> tuple[float, float]:
+        assert (command[1:4], command[5:]) == (["-m", "pipelines.cli", "ingest"], ["into=workspace.db"])
+        file = Path(command[4])
         taken.append((file.stat().st_size, len(file.read_text().splitlines())))
         return 50.0, 1.5
 
-    peaks = PeakMemory(transcript_mb=0.25).run(0, peak_of_ingest, lambda *_: None)
+    monkeypatch.setattr(peak_memory, "peak_of", peak_of)
+    peaks = PeakMemory(transcript_mb=0.25).run(0, lambda *_: None)
     assert [(peak.transcript_bytes, peak.messages) for peak in peaks] == taken
     assert [(peak.peak_mb, peak.seconds) for peak in peaks] == [(50.0, 1.5)] * 2
     assert [size // 1024 // 16 for size, _ in taken] == [4, 16]

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eval.benchmark import corpus
-from eval.benchmark.ingest import contents
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
+from benchmarks import corpus
+from benchmarks.ingest import contents
+from benchmarks.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.summarizer.extractive import Centroid

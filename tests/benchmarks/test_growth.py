@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval.benchmark.growth import Curve, Growth
+from benchmarks.growth import Curve, Growth
 from lcm.retrieval.text_index import Bm25s, Fts5
 from lcm.retrieval.vector_index.exact import Exact
 from lcm.retrieval.vector_index.hnsw import Hnsw

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
+from benchmarks.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.checks import check_range
 from lcm.retrieval.indexing import Ranked
 

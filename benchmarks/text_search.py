@@ -8,9 +8,9 @@ from functools import partial
 import bm25s
 import Stemmer
 
-from eval.benchmark import corpus
-from eval.benchmark.search import TARGET, Search
-from eval.benchmark.timing import Comparison, median_seconds
+from benchmarks import corpus
+from benchmarks.search import TARGET, Search
+from benchmarks.timing import Comparison, median_seconds
 from lcm.retrieval.text_index import Bm25s, Fts5
 from lcm.text import load_stop_words, query_words, split_words
 

@@ -9,9 +9,9 @@ import hnswlib
 import numpy as np
 import numpy.typing as npt
 
-from eval.benchmark import corpus
-from eval.benchmark.search import TARGET, Search
-from eval.benchmark.timing import Comparison
+from benchmarks import corpus
+from benchmarks.search import TARGET, Search
+from benchmarks.timing import Comparison
 from lcm.retrieval.vector_index.exact import Exact, to_grid
 from lcm.retrieval.vector_index.hnsw import Hnsw
 

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from eval.benchmark.search import Search
-from eval.benchmark.timing import Comparison, Target
+from benchmarks.search import Search
+from benchmarks.timing import Comparison, Target
 from lcm.protocols.models import Vectors
 from lcm.retrieval.vector_index.hnsw_tiers import HnswTiers
 

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from eval.benchmark.growth import Curve
-from eval.benchmark.peak_memory import IngestPeak
-from eval.benchmark.report import Report, write_report
-from eval.benchmark.timing import RoundTimes, Target, compared_times
+from benchmarks.growth import Curve
+from benchmarks.peak_memory import IngestPeak
+from benchmarks.report import Report, write_report
+from benchmarks.timing import RoundTimes, Target, compared_times
 
 MET = compared_times("met", "s", 1, RoundTimes((1.0,), (1.0,)), Target("at most", 1.2), {"recall": 0.5})
 MISSED = compared_times("missed", "s", 1, RoundTimes((2.0,), (1.0,)), Target("at most", 1.2))

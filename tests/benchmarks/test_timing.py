@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from eval.benchmark import timing
-from eval.benchmark.timing import RoundTimes, Target, compared_rates, compared_times, take_turns
+from benchmarks import timing
+from benchmarks.timing import RoundTimes, Target, compared_rates, compared_times, take_turns
 
 pytestmark = pytest.mark.usefixtures("no_full_collections")
 

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_times, take_turns
+from benchmarks import corpus
+from benchmarks.timing import Comparison, DisagreementError, Target, compared_times, take_turns
 from lcm.checks import check_range
 from lcm.context.recall.grep import Grep, ReadingSettings, Search, grep
 from lcm.protocols.models import TokenEstimator

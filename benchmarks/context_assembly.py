@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, compared_times, take_turns
+from benchmarks import corpus
+from benchmarks.timing import Comparison, DisagreementError, compared_times, take_turns
 from lcm.checks import check_range
 from lcm.context.assembly.lossless import Lossless
 from lcm.protocols.context import ContextRequest

@@ -9,8 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from eval.benchmark import corpus
-from eval.benchmark.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
+from benchmarks import corpus
+from benchmarks.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
 from lcm.checks import check_range
 from lcm.protocols.models import TokenEstimator
 from lcm.records.conversation import Transcript

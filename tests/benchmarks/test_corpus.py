@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.benchmark import corpus
+from benchmarks import corpus
 from lcm.transcript.parts import rebuild
 from lcm.transcript.reading import read_transcripts
 

@@ -4,11 +4,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval.benchmark import corpus
+from benchmarks import corpus
 from eval.experiment.experiment import Progress
 from lcm.checks import check_range
 
@@ -45,10 +44,8 @@ class PeakMemory:
     def __post_init__(self) -> None:
         check_range(self, "transcript_mb", gt=0)
 
-    def run(
-        self, seed: int, peak_of_ingest: Callable[[Path], tuple[float, float]], progress: Progress
-    ) -> list[IngestPeak]:
-        """Write the transcripts and have them taken in; see `Benchmark.run`."""
+    def run(self, seed: int, progress: Progress) -> list[IngestPeak]:
+        """Write the transcripts and have them taken in."""
         sizes = (_SMALL_BYTES, int(self.transcript_mb * _MB))
         peaks = []
         with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +57,13 @@ class PeakMemory:
                 file.unlink()
         progress("watching memory", len(sizes), len(sizes))
         return peaks
+
+
+def peak_of_ingest(path: Path) -> tuple[float, float]:
+    """Run `lcm ingest` on a transcript in a new process; returns its peak of resident memory in MiB and its seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pipelines.cli", "ingest", str(path.resolve()), "into=workspace.db"]
+        return peak_of(command, Path(folder))
 
 
 def peak_of(command: list[str], folder: Path) -> tuple[float, float]:

@@ -5,11 +5,11 @@ from itertools import count
 
 import pytest
 
-from eval.benchmark import compaction_turns, context_assembly, full_text_grep
-from eval.benchmark.compaction_turns import CompactionTurns
-from eval.benchmark.context_assembly import ContextAssembly
-from eval.benchmark.full_text_grep import FullTextGrep
-from eval.benchmark.timing import DisagreementError
+from benchmarks import compaction_turns, context_assembly, full_text_grep
+from benchmarks.compaction_turns import CompactionTurns
+from benchmarks.context_assembly import ContextAssembly
+from benchmarks.full_text_grep import FullTextGrep
+from benchmarks.timing import DisagreementError
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance, ProtectedGuidance
 from lcm.compaction.guidance.scanner import ByteScanner
