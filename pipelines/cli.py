@@ -135,16 +135,22 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
     if rest[:1] and rest[0] in _PARTS.get(name, ()):
         name, rest = f"{name}-{rest[0]}", rest[1:]
-    from pipelines.config.arguments import consented
-
     if is_json and name in _TELLS_JSON:
         rest = [*rest, "json=true"]
-    with consented(rest) as asked:
-        if not any("://" in argument for argument in asked):
-            return _run(name, asked)
+    return asked(name, rest)
+
+
+def asked(name: str, arguments: list[str]) -> int:
+    """Run a pipeline with the words of a command line, what they consent to and the files that their URLs name at hand;
+    returns the exit code."""
+    from pipelines.config.arguments import consented
+
+    with consented(arguments) as rest:
+        if not any("://" in argument for argument in rest):
+            return _run(name, rest)
         from pipelines.steps.urls import mirrored
 
-        with mirrored(name, asked) as placed:
+        with mirrored(name, rest) as placed:
             return _run(name, placed)
 
 

@@ -1,7 +1,7 @@
 """One call from Python: a system, a dataset, a table."""
 
+from eval import evaluate
 from eval.dataset.sample import Sample
-from eval.evaluate import evaluate
 from eval.measures.means import MEANS_SCHEMA, Means
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
