@@ -283,7 +283,7 @@ def test_tests_that_pages_name_exist() -> None:
 @pytest.mark.full
 @pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it measures on LoCoMo")
 def test_the_experiment_on_published_figures_gives_what_the_results_say(tmp_path: Path) -> None:
-    script = ROOT / "docs" / "experiments" / "published_bm25.py"
+    script = ROOT / "experiments" / "published_bm25.py"
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     results = (ROOT / "docs" / "results.md").read_text()
