@@ -48,7 +48,7 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor
+            significance kappa stopwatch loopback download mirror worker_process questions dataset executor
             cache replay answering measures models external judging arms experiment ladder tracking comparison
             regression batch sweep tuning leaderboard report serving
         """,
