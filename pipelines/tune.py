@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
-from eval.executor.executor import Executor
+from eval.executor import Executor, NoExecutor
 from eval.experiment.run_folder import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.measures.measure import timed
 from eval.sweep.changed import why_equal
@@ -52,7 +52,6 @@ from pipelines.config.idle import idle_note
 from pipelines.config.trust import check_settable
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import dataset_of, parts_of
-from pipelines.steps.points_apart import shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
@@ -157,7 +156,7 @@ def _tune(search: StudySetup, config: DictConfig, executor: Executor, log: Log) 
     try:
         with queue_of(search) as queue:
             _begin(queue, search, config)
-            if shares_points(executor, search.settings.trials):
+            if not isinstance(executor, NoExecutor) and search.settings.trials >= executor.workers:
                 made = trials_apart(executor, queue, search)
             else:
                 made = trials_here(queue, search)

@@ -22,9 +22,7 @@ FORBIDDEN = {
     "pipelines": {"tests"},
 }
 ONLY_IN = {
-    "hydra": {
-        f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "hydra_speed", "launcher")
-    },
+    "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "hydra_speed")},
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},
@@ -46,7 +44,7 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor
+            significance kappa stopwatch loopback download mirror executor exchange questions dataset
             cache replay answering measures models external judging arms experiment ladder evaluate tracking comparison
             regression batch sweep tuning benchmark leaderboard report serving
         """,

@@ -2,19 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.point_record import POINT, point_record
+from eval.experiment.point_record import POINT
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.external.contract import is_fault
 from eval.sweep.origin import Origin
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
-from lcm.files import write_text
+from lcm.files import write_text, written_whole
 from lcm.given import plain_bytes
 from lcm.redaction import redacted_record
 
@@ -63,6 +63,12 @@ class PointFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             write_text(self.path / FAILURE, json.dumps({"error": reason}, indent=2, ensure_ascii=False) + "\n")
 
+    def put(self, files: Mapping[str, bytes]) -> None:
+        """Write what another machine found for a begun point: name -> content; last the summary, where there is one."""
+        for name in sorted(files, key=SUMMARY.__eq__):
+            with written_whole(self.path / name) as file:
+                file.write(files[name])
+
     def is_complete(self) -> bool:
         return (self.path / SUMMARY).exists()
 
@@ -102,10 +108,6 @@ class PointFolder:
         except (LcmError, OSError, ValueError, AttributeError):  # none, or damaged, which `damaged` tells
             return False
         return any(map(is_fault, incidents))
-
-    def overrides(self) -> list[str]:
-        """Of which its configuration was composed; empty where nobody began it."""
-        return list(point_record(self.path).get("overrides", ()))
 
     def summary(self) -> dict[str, Any] | None:
         """Of a complete run; None where it did not finish."""

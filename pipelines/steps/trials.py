@@ -7,8 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from eval.executor.executor import FailedItem
-from eval.executor.local import Local
+from eval.executor import Executor, FailedItem
 from eval.tuning.sampling import quieten
 from eval.tuning.trial_queue import TrialQueue
 from eval.tuning.worker import Worker
@@ -58,7 +57,7 @@ def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = N
         yield ended
 
 
-def trials_apart(executor: Local, queue: TrialQueue, search: StudySetup) -> Generator[TrialEnd, None, None]:
+def trials_apart(executor: Executor, queue: TrialQueue, search: StudySetup) -> Generator[TrialEnd, None, None]:
     """Have workers make the trials; how each ended, as it ends.
 
     What a worker that died leaves is made by another, or at last here.

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval.executor.executor import FailedItem
-from eval.executor.local import Local
+from eval.executor import FailedItem, Local
 from lcm.errors import LcmError
 from pipelines.steps import trials
 from pipelines.steps.search import TrialConfigs

@@ -19,7 +19,7 @@ CONFIG: dict[str, Any] = {
     "tracking": {"uri": "here"},
     "cache": True,
     "stages": {"directory": None},
-    "executor": {"_target_": "eval.executor.none.NoExecutor"},
+    "executor": {"_target_": "eval.executor.NoExecutor"},
 }
 ORIGIN = origin_of(CONFIG, "digest")
 
@@ -29,7 +29,7 @@ def test_only_what_changes_no_number_makes_no_other_point() -> None:
         {"tracking": {"uri": "there"}},
         {"cache": False},
         {"stages": {"directory": "there"}},
-        {"executor": {"_target_": "eval.executor.local.LocalExecutor", "workers": 2}},
+        {"executor": {"_target_": "eval.executor.LocalExecutor", "workers": 2}},
     ):
         elsewhere = {**CONFIG, **beside}
         assert (point_name(elsewhere), origin_of(elsewhere, "digest")) == (point_name(CONFIG), ORIGIN), beside
