@@ -48,7 +48,7 @@ FLOORS = {
         "eval": """
             significance kappa stopwatch loopback download mirror executor exchange questions dataset
             cache replay answering measures models external judging arms experiment ladder tracking comparison
-            regression batch sweep tuning leaderboard report serving
+            regression batch study leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()

@@ -17,7 +17,7 @@ from eval.executor import Executor, NoExecutor, shared_out
 from eval.experiment.experiment import Progress
 from eval.experiment.point_record import POINT
 from eval.experiment.run_folder import config_hash
-from eval.sweep.point_folder import PointFolder
+from eval.study.point import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine
 from pipelines.config.explanation import CONFIGURATION_ERRORS, explain

@@ -14,11 +14,10 @@ from eval.executor import Executor
 from eval.experiment.experiment import Progress
 from eval.experiment.point_record import POINT, point_record
 from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
-from eval.sweep.gain import gain
-from eval.sweep.origin import Origin, origin_of, point_name
-from eval.sweep.point_folder import PointFolder
-from eval.sweep.results import PointResult
-from eval.sweep.sweep_folder import write_sweep
+from eval.study.gain import gain
+from eval.study.point import Origin, PointFolder, origin_of, point_name
+from eval.study.results import PointResult
+from eval.study.sweep import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from eval.executor import FailedItem, NoExecutor
-from eval.sweep.origin import Origin
-from eval.sweep.point_folder import POINT, PointFolder
+from eval.study.point import POINT, Origin, PointFolder
 from lcm.errors import LcmError
 from pipelines.steps import points
 from pipelines.steps.points import BuiltPoint, PointJob, run_points

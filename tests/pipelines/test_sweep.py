@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from eval.dataset.sample import Sample, bundled_directory
-from eval.sweep.gain import PAIRED
-from eval.sweep.point_folder import FAILURE, POINT
+from eval.study.gain import PAIRED
+from eval.study.point import FAILURE, POINT
 from lcm.derived import sealed
 from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
