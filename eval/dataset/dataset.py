@@ -51,7 +51,7 @@ def _empty(schema: Mapping[str, pl.DataType]) -> Callable[[], pl.DataFrame]:
     return lambda: pl.DataFrame(schema=dict(schema))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Dataset:
     """Transcripts, queries and qrels, with what is needed to tell two datasets apart.
 
