@@ -27,7 +27,7 @@ from eval.benchmark.growth import Curve
 from eval.benchmark.peak_memory import IngestPeak, peak_of
 from eval.benchmark.report import FIGURES, Report, write_report
 from eval.benchmark.timing import Comparison
-from eval.experiment.run_folder import CONFIG
+from eval.run import CONFIG
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.memory.system import System

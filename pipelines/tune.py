@@ -32,8 +32,8 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from eval.executor.executor import Executor
-from eval.experiment.run_folder import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.measures.measure import timed
+from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.sweep.changed import why_equal
 from eval.sweep.results import PointResult
 from eval.tracking.tracking import Log

@@ -49,7 +49,7 @@ FLOORS = {
         """,
         "eval": """
             significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor
-            cache replay answering measures models external judging arms experiment ladder tracking comparison
+            cache replay answering shape measures run models external judging arms experiment ladder tracking comparison
             regression batch sweep tuning benchmark leaderboard report serving
         """,
         "pipelines": "config views steps commands",

@@ -26,7 +26,10 @@ RUNS = {
 
 
 def main(folder: Path) -> None:
-    decisions = {name: pl.read_parquet(folder / "lancedb_pro" / "locomo" / run / "decisions.parquet") for name, run in RUNS.items()}
+    decisions = {
+        name: pl.read_parquet(folder / "lancedb_pro" / "locomo" / run / "decisions.parquet")
+        for name, run in RUNS.items()
+    }
     print("| choices | category | candidates | decisions |\n|---|---|---|---|")
     for name, frame in decisions.items():
         for (category,), rows in frame.group_by("category", maintain_order=True):

@@ -16,8 +16,8 @@ from statistics import median
 from haystack_scale import talks
 
 from eval.benchmark import corpus
-from lcm.memory.memory import Memory
 from lcm.memory.live_documents import query_batches
+from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import Ranking, passed

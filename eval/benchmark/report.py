@@ -8,7 +8,7 @@ from typing import Any
 from eval.benchmark.growth import Curve
 from eval.benchmark.peak_memory import IngestPeak
 from eval.benchmark.timing import Comparison
-from eval.experiment.run_folder import environment, write_json
+from eval.run import environment, write_json
 from lcm.files import written_whole
 
 FIGURES = "benchmark.json"

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.conversation_means import conversation_means
-from eval.experiment.run_folder import read_table, sections
+from eval.measures.conversations import conversation_means
 from eval.measures.names import SYSTEM_ARM, kind_of
+from eval.run import read_table
+from eval.shape import sections
 from eval.sweep.results import CONFIDENCE, DECIDED, PointResult
 
 FOLDING = ("compaction", "scheduling", "summarizer", "guidance", "summary_documents")

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from eval.cache.fingerprint import Unidentified, content_of, libraries, source_digest
-from eval.experiment.run_folder import config_hash
+from eval.run import config_hash
 from lcm.consent import is_trusted
 
 _log = logging.getLogger(__name__)
 _OURS = ("lcm", "eval")
-_ALWAYS = frozenset({"eval.experiment.experiment", "eval.experiment.run_folder"})
+_ALWAYS = frozenset({"eval.experiment.experiment", "eval.run"})
 _BESIDE = ("cache", "executor", "report", "stages", "tracking")
 """What changes no number. Latencies do depend on how many queries are timed."""
 

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.point_record import POINT, point_record
-from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.external.contract import is_fault
+from eval.run import POINT, SUMMARY, point_record, read_summary
 from eval.sweep.origin import Origin
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError

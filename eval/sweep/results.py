@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.conversation_means import conversation_direction, conversation_means, is_by_product
+from eval.measures.conversations import conversation_direction, conversation_means, is_by_product
 from eval.measures.means import Entry, written
 from eval.measures.measure import Direction
 

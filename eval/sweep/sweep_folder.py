@@ -7,8 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
-from eval.experiment.times import BEGAN
+from eval.run import BEGAN, SUMMARY, commit, read_summary, read_table, write_frame, write_summary
 from eval.sweep.changed import equal_points, repeated_notes, why_equal
 from eval.sweep.gain import PAIRED, Gain, not_taken
 from eval.sweep.gain import markdown as gain_markdown

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from optuna.trial import TrialState
 
-from eval.experiment.run_folder import CONFIG, commit, write_frame, write_summary
+from eval.run import CONFIG, commit, write_frame, write_summary
 from eval.tracking.entry import dataset_tags
 from eval.tuning.plots import write_plots
 from eval.tuning.study_page import study_page

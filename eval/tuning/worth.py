@@ -1,14 +1,14 @@
 """What the trial that a study picked is worth against the default, the configuration as it stands, beyond chance."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from eval.comparison.agreement import comparable
 from eval.comparison.pairing import Pairing, Verdict
-from eval.comparison.side import Side, read_side
 from eval.comparison.wording import interval, probability, signed
 from eval.sweep.gain import rows_against
 from eval.sweep.results import PointResult
@@ -130,7 +130,7 @@ def _held_out(
     picked = {row.fold: originals[row.picked] for row in found.folds}
     if any(number not in points for number in picked.values()):
         return
-    base = read_side(folder / default.name, default.label)
+    base = comparable(folder / default.name, default.label)
     values = pl.concat(
         values_by_query(folder / str(picked[fold.name]))
         .filter(pl.col("workspace_id").is_in(fold.workspaces))
@@ -138,7 +138,7 @@ def _held_out(
         for fold in folds
         if fold.name in picked
     )
-    side: Side = replace(base, name="picked by the others", values=values.filter(pl.col("value").is_finite()))
+    side = base.having("picked by the others", values=values.filter(pl.col("value").is_finite()))
     yield from Pairing().rows(base, [side], measures).iter_rows(named=True)
 
 

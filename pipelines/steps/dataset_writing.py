@@ -9,12 +9,13 @@ from eval.dataset.collected import collection_of, document_ids
 from eval.dataset.dataset import Dataset
 from eval.exchange.beir import write_beir
 from eval.exchange.trec import check_ids, write_trec_qrels, write_trec_run
+from eval.run import Run
 from lcm.errors import LcmError
 from lcm.files import file_name
 from pipelines.config import composition
 from pipelines.config.arguments import told_apart
-from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
 from pipelines.steps.point import dataset_described
+from pipelines.steps.runs import dataset_of_run, runs_alike
 from pipelines.views.terminal import kept, say
 
 FORMATS = ("beir", "trec")
@@ -31,10 +32,10 @@ def write(arguments: Sequence[str]) -> int:
     to = Path(command.settings["to"]).expanduser()
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise LcmError(f"to={to} holds something already: name a new folder")
-    runs = kept_runs([Path(word) for word in command.words]) if command.words else []
+    runs = runs_alike([Path(word) for word in command.words]) if command.words else []
     if runs and command.overrides:
         raise LcmError(f"a run says which dataset it was made on: leave {command.overrides[0]} out, or the run")
-    dataset = dataset_of_runs(runs) if runs else dataset_described(composition.composed(command.overrides))
+    dataset = dataset_of_run(runs[0]) if runs else dataset_described(composition.composed(command.overrides))
     collection, notes = collection_of(dataset)
     if "trec" in formats:  # before anything is written
         check_ids(collection.queries["query_id"], "query id")
@@ -56,10 +57,10 @@ def write(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _write_run(run: KeptRun, dataset: Dataset, to: Path) -> None:
+def _write_run(run: Run, dataset: Dataset, to: Path) -> None:
     """Each arm as a TREC run of its own."""
     names = document_ids(dataset)
-    for (arm,), ranked in run.ranked.group_by("arm", maintain_order=True):
+    for (arm,), ranked in run.ranked_messages.group_by("arm", maintain_order=True):
         places = ranked.select("workspace_id", "message_id").iter_rows()
         named = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
         path = to / f"{run.name}.{file_name(arm)}.trec"

@@ -13,8 +13,7 @@ from filelock import FileLock, Timeout
 from eval.dataset.dataset import Dataset
 from eval.executor.executor import Executor
 from eval.experiment.experiment import Progress
-from eval.experiment.point_record import POINT, point_record
-from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
+from eval.run import POINT, SUMMARY, config_hash, directions, point_record, read_summary
 from eval.sweep.gain import gain
 from eval.sweep.origin import Origin, origin_of, point_name
 from eval.sweep.point_folder import PointFolder

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from optuna.trial import Trial, TrialState
 
 from eval.experiment.experiment import Experiment
-from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
+from eval.run import SUMMARY, config_hash, read_summary
 from eval.sweep.origin import origin_of
 from eval.sweep.point_folder import PointFolder
 from eval.tuning.finished_trial import sums_by_fold, values_by_query

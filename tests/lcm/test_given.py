@@ -17,9 +17,9 @@ from eval.dataset.ledger import read_ledger
 from eval.dataset.longmemeval_files import development_haystacks
 from eval.dataset.published import unpacked_lines
 from eval.exchange.trec import read_trec_qrels
-from eval.experiment.run_folder import read_config, read_summary, read_table
 from eval.judging.judgement_file import JudgementFile
 from eval.questions.files import read_questions
+from eval.run import read_config, read_summary, read_table
 from lcm import given
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.authored import AuthoredFiles

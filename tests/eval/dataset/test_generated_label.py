@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import read_summary, write_run
+from eval.experiment.outcome import write_run
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
 from eval.regression.regression_folder import JUNIT, MARKDOWN, write_regression
+from eval.run import read_summary
 from eval.sweep.results import PointResult, generated_labels
 from eval.sweep.sweep_folder import TABLE, write_sweep
 from eval.tracking import entry
