@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock
 
+from eval.executor import begin_worker, uninterrupted
 from eval.ladder.retrievals import Retrieval
 from eval.run import SUMMARY, point_record, read_summary, times_ms
 from eval.tracking import entry, naming
@@ -31,7 +32,6 @@ from eval.tracking.receipts import keep_receipts, receipts_of
 from eval.tracking.refusal import is_silence, reason_of
 from eval.tracking.tables import TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
-from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.given import plain_bytes
