@@ -67,7 +67,7 @@ _ORIGIN = "origin"
 """The column of queries that says which workspace a query comes from; older runs have none, and pool nothing."""
 _SHOWN = 5
 _PACKAGES = (
-    "lcm-harness", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
+    "lcm-harness", "bm25s", "hnswlib", "hydra-core", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
 )  # fmt: skip
 
