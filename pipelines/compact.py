@@ -38,8 +38,8 @@ from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, shards_of
 from eval.executor import Executor, FailedItem
-from eval.experiment.run_folder import config_hash, write_frame
 from eval.mirror import Mirror, origin_of
+from eval.run import config_hash, write_frame
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session import MessagePreparer

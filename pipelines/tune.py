@@ -32,8 +32,8 @@ from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
 from eval.executor import Executor, NoExecutor
-from eval.experiment.run_folder import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.measures.measure import timed
+from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.study.results import PointResult, why_equal
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Study, unmeasured
 from eval.study.shares import folds_of, rungs_of

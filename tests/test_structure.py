@@ -47,7 +47,7 @@ FLOORS = {
         """,
         "eval": """
             significance kappa stopwatch loopback download mirror executor questions dataset
-            cache replay answering measures models external judging arms experiment ladder tracking comparison
+            cache replay answering shape measures run models external judging arms experiment ladder tracking comparison
             regression batch study leaderboard report serving
         """,
         "pipelines": "config views steps commands",

@@ -13,11 +13,12 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.conversation_means import conversation_direction, conversation_means, is_by_product
-from eval.experiment.run_folder import read_table, sections
+from eval.measures.conversations import conversation_direction, conversation_means, is_by_product
 from eval.measures.means import Entry, written
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM, kind_of
+from eval.run import read_table
+from eval.shape import sections
 
 _QUANTILES = ("p50_ms", "p95_ms")
 

@@ -14,11 +14,11 @@ from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Progress
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import begin_run, write_run
+from eval.experiment.outcome import Outcome, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
 from eval.external.ranking.external import External
 from eval.replay.haystack import Haystack
+from eval.run import Run
 from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.protocols.models import ReadsModel
@@ -76,7 +76,7 @@ def evaluated(
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
-    begin_run(folder)
+    Run.begin(folder)
     return measured(config, experiment_of(config, dataset, parts), folder, show, overrides, plain)
 
 

@@ -15,8 +15,7 @@ from omegaconf import DictConfig
 from eval.dataset.dataset import Dataset
 from eval.executor import Executor, NoExecutor, shared_out
 from eval.experiment.experiment import Progress
-from eval.experiment.point_record import POINT
-from eval.experiment.run_folder import config_hash
+from eval.run import POINT, config_hash
 from eval.study.point import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine

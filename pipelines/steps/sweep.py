@@ -12,8 +12,7 @@ from filelock import FileLock, Timeout
 from eval.dataset.dataset import Dataset
 from eval.executor import Executor
 from eval.experiment.experiment import Progress
-from eval.experiment.point_record import POINT, point_record
-from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
+from eval.run import POINT, SUMMARY, config_hash, directions, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
 from eval.study.results import PointResult

@@ -14,7 +14,7 @@ from optuna.trial import Trial, TrialState
 
 from eval.executor import Executor, FailedItem
 from eval.experiment.experiment import Experiment
-from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
+from eval.run import SUMMARY, config_hash, read_summary
 from eval.study.point import PointFolder, origin_of
 from eval.study.queue import TrialQueue, Worker, quieten
 from eval.study.report import CONFIG_HASH, SAME_AS, SECONDS, SUMS

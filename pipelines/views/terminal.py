@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, usual_n, written
 from eval.measures.measure import Direction
 from eval.measures.names import (
@@ -31,6 +30,7 @@ from eval.report.contexts import UNCHANGED, are_in_question
 from eval.report.conversations import COUNTS
 from eval.report.plain import counted
 from eval.report.served import served_lines
+from eval.shape import sections
 from eval.study.gain import PAIRED, Gain, next_commands
 from eval.study.results import (
     PointResult,
