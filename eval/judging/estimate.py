@@ -79,6 +79,6 @@ def _values(
         session_qrels=reading.dataset.session_qrels.clear(),
         repaired_qrels=None,
     )
-    found = Retrieval(names=[measure], levels=["message"]).of_run(replace(reading, dataset=dataset))
+    found = Retrieval(names=[measure], levels=["message"]).rows(replace(reading, dataset=dataset))
     values = dict(found.filter(measure=measure).select("query_id", "value").iter_rows())
     return {query: values.get(query, 0.0) for query in whole}

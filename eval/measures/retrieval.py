@@ -52,11 +52,12 @@ from typing import Any, Literal
 import ir_measures
 import polars as pl
 import polars.selectors as cs
-from ir_measures import AP, RR, Measure, R, nDCG
+from ir_measures import AP, RR, R, nDCG
+from ir_measures import Measure as IrMeasure
 
 from eval.dataset.dataset import Dataset
 from eval.measures.ceiling import best_units, most_within
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, RunReading, SystemReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
 from eval.measures.ranked_messages import covered_by, placed_by_document, units_of, with_near_duplicates
 from eval.measures.token_budget import evidence_counts, readings, recall_within
@@ -80,8 +81,11 @@ DEFAULT_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Measure):
     """Measures rankings against the qrels, at the level of messages, sessions, or both."""
+
+    subject = "rankings"
+    of_arms = True
 
     names: Sequence[str] = DEFAULT_NAMES
     levels: Sequence[Level] = ("message", "session")
@@ -116,7 +120,7 @@ class Retrieval:
     def direction(self, value: str) -> Direction:
         return "lower" if value.startswith("tokens") else "higher"
 
-    def of_run(self, reading: RunReading) -> pl.DataFrame:
+    def rows(self, reading: RunReading) -> pl.DataFrame:
         """One value a judged query and measure, 0 where the arm answered nothing; `repaired.` stands before what is
         measured by corrected evidence, where the dataset has some."""
         repaired = reading.dataset.repaired_qrels
@@ -183,15 +187,18 @@ class Retrieval:
             frames += self._judged(units_of(covered, "message", judged["message"]), looked_at)
         return pl.concat(frames)
 
-    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> tuple[str, ...]:
         """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
+        dataset = reading.dataset
         if judged_queries(dataset).is_empty():
             return ()
-        sizes = documents.group_by("workspace_id").agg(message=pl.len(), session=pl.col("session_id").n_unique())
+        sizes = reading.documents.group_by("workspace_id").agg(
+            message=pl.len(), session=pl.col("session_id").n_unique()
+        )
         of_workspace = {workspace: (messages, sessions) for workspace, messages, sessions in sizes.iter_rows()}
         haystacks = [of_workspace.get(workspace, (0, 0)) for workspace in dataset.workspaces]
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
-        found = [*self._unjudged(values)]
+        found = [*self._unjudged(rows)]
         for place, (level, (unit, measure)) in enumerate(units.items()):
             counted = {k: sum(haystack[place] <= k for haystack in haystacks) for k in self._cutoffs()}
             small = {k: n for k, n in counted.items() if n and level in self.levels}
@@ -329,7 +336,7 @@ def _column(measure: str, scores: pl.DataFrame, judged: pl.DataFrame) -> pl.Data
     )
 
 
-def _ir_measure(name: str) -> Measure:
+def _ir_measure(name: str) -> IrMeasure:
     """Ours to theirs; a recall's cutoff counts documents and is applied to the run beforehand."""
     kind, _, k = name.partition("@")
     match kind:
@@ -343,13 +350,13 @@ def _ir_measure(name: str) -> Measure:
             return AP
 
 
-def _calculate(measures: set[Measure], judgements: _Nested, units: pl.DataFrame) -> pl.DataFrame:
+def _calculate(measures: set[IrMeasure], judgements: _Nested, units: pl.DataFrame) -> pl.DataFrame:
     """Rows query_id, measure, value, by ir-measures."""
     ranking = _nested(units, -pl.col("position").cast(pl.Float64))
     for places in ranking.values():  # ir-measures counts what it is given: no place may be empty
         empty = set(range(1, int(-min(places.values())))) - {int(-place) for place in places.values()}
         places.update({f"nothing at {place}": -float(place) for place in empty})
-    known: list[Measure] = []
+    known: list[IrMeasure] = []
     names: list[str] = []
     rows = []
     for metric in ir_measures.iter_calc(list(measures), judgements, ranking):

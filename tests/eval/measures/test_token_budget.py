@@ -67,7 +67,7 @@ def found(
     run = frame.head(len(ranked)).with_columns(stands_for=instead)
     asked = [*(f"recall@{budget}t" for budget in budgets), *names]
     retrieval = Retrieval(names=asked, levels=["message"])
-    values = retrieval.of_run(RunReading("system", run, frame, data, texts))
+    values = retrieval.rows(RunReading("system", run, frame, data, texts))
     by_name = dict(values.select("measure", "value").iter_rows())
     return [by_name[name] for name in asked]
 
