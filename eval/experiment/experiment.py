@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.arms.arm import KnowsDataset
+from eval.arms import KnowsDataset
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.dataset.dataset import Dataset

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.arms.arm import KnowsDataset, ceilings_among, rankings_of
+from eval.arms import KnowsDataset, ceilings_among, rankings_of
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools

@@ -27,9 +27,7 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from eval.answering.answerer import Answerer, Excerpt
-from eval.answering.judge import Judge
-from eval.answering.reading import within
+from eval.answering import Answerer, Excerpt, Judge, within
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry, Means
 from eval.measures.measure import (

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from eval.answering.judge import Judge
-from eval.answering.prompts import JUDGE_VERSION
-from eval.kappa import agreement_of
+from eval.answering import JUDGE_VERSION, Judge, agreement_of
 from eval.measures.means import Means
 from eval.measures.measure import Measure, SystemReading
 from lcm.errors import UnansweredError
@@ -81,7 +79,7 @@ class JudgeAgreement(Measure):
 
 def labelled_answers() -> list[LabelledAnswer]:
     """Those that ship with lcm, in their order."""
-    text = resources.files("eval.answering").joinpath("labelled_answers.jsonl").read_text("utf-8")
+    text = resources.files("eval.measures").joinpath("labelled_answers.jsonl").read_text("utf-8")
     return [LabelledAnswer(**json.loads(line)) for line in text.splitlines()]
 
 

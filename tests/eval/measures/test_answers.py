@@ -6,10 +6,8 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 import pytest
 
-from eval.answering.answerer import Answerer, Excerpt
-from eval.answering.extractive import Extractive
-from eval.answering.judge import Judge
-from eval.arms.oracle import Oracle
+from eval.answering import Answerer, Excerpt, Extractive, Judge
+from eval.arms import Oracle
 from eval.dataset.dataset import ANSWERS_SCHEMA, OPTIONS_SCHEMA, QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.answers import UNANSWERED, UNJUDGED, Answers
