@@ -46,7 +46,7 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance kappa stopwatch loopback download mirror executor exchange questions dataset
+            significance kappa stopwatch loopback download mirror executor questions dataset
             cache replay answering measures models external judging arms experiment ladder tracking comparison
             regression batch study leaderboard report serving
         """,

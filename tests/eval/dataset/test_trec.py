@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR
 
-from eval.exchange.collection import JUDGED_SCHEMA
-from eval.exchange.trec import (
+from eval.dataset.collection import (
+    JUDGED_SCHEMA,
     TREC_RUN_SCHEMA,
     read_trec_qrels,
     read_trec_run,

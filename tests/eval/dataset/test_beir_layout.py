@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.exchange.beir import read_beir, write_beir
-from eval.exchange.collection import Collection
+from eval.dataset.beir import read_beir, write_beir
+from eval.dataset.collection import Collection
 from lcm.errors import DatasetError
 from tests.support.small_collection import collection
 
@@ -149,11 +149,11 @@ def test_what_is_missing_is_told_with_what_is_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
-        ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n' * 2, "line 2: 'd1' stands there before"),
-        ("corpus.jsonl", '{"name": "d1"}\n', "line 1: it has no _id or id, only name"),
-        ("queries.jsonl", '{"_id": "q1"}\n', "line 1: it has no text, only _id"),
-        ("queries.jsonl", "[]\n", "line 1: expected an object, got list"),
-        ("queries.jsonl", "{\n", "line 1: not JSON"),
+        ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n' * 2, "record 2: 'd1' stands there before"),
+        ("corpus.jsonl", '{"name": "d1"}\n', "record 1: it has no _id or id, only name"),
+        ("queries.jsonl", '{"_id": "q1"}\n', "record 1: it has no text, only _id"),
+        ("queries.jsonl", "[]\n", r"record 1: must be an object, got \[\]"),
+        ("queries.jsonl", "{\n", "record 1: is not JSON"),
         ("qrels/test.tsv", f"{HEADING}q1\td1\n", "line 2: expected query-id, corpus-id, score"),
         ("qrels/test.tsv", f"{HEADING}q1\td1\thalf\n", "line 2: score must be a whole number"),
         ("qrels/test.tsv", f"{HEADING}q1\td1\t1\nq1\td2\t0.5\n", "line 3: score must be a whole number"),
