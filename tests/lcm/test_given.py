@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.batch.sharding import digest_of
+from eval.batch.sources import digest_of
 from eval.dataset.beir import Beir
 from eval.dataset.collection import read_trec_qrels
 from eval.dataset.files import json_array, json_array_stream, unpacked_lines
