@@ -46,9 +46,9 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor
-            cache replay answering measures models external judging arms experiment ladder evaluate tracking comparison
-            regression batch sweep tuning benchmark leaderboard report serving
+            significance kappa stopwatch table loopback download mirror worker_process exchange questions dataset
+            executor cache replay answering measures models external judging arms experiment ladder evaluate tracking
+            comparison regression batch sweep tuning benchmark leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()

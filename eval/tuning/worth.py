@@ -9,9 +9,9 @@ import polars as pl
 
 from eval.comparison.pairing import Pairing, Verdict
 from eval.comparison.side import Side, read_side
-from eval.comparison.wording import interval, probability, signed
 from eval.sweep.gain import rows_against
 from eval.sweep.results import PointResult
+from eval.table import interval, probability, signed
 from eval.tuning.finished_trial import values_by_query
 from eval.tuning.folds import Fold
 from eval.tuning.study_report import StudyReport

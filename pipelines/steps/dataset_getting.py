@@ -11,7 +11,7 @@ from lcm.errors import DatasetError
 from pipelines.config import building, conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.config.suggestion import meant
-from pipelines.views.downloading import downloading
+from pipelines.views.progress import downloading
 from pipelines.views.terminal import kept, say
 
 DATASETS_URL = "LCM_DATASETS_URL"

@@ -37,7 +37,8 @@ from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.steps.sweep_notes import notes_before
 from pipelines.views.progress import progress, working
-from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
+from pipelines.views.runs import compared_by, show_points
+from pipelines.views.terminal import say, show_incidents, warn
 
 _HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The launcher that Hydra chooses where none is named."""

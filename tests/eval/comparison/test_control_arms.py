@@ -10,8 +10,8 @@ import pytest
 from eval.comparison.control_arms import against_controls
 from eval.comparison.pairing import Pairing
 from eval.comparison.side import read_side
-from eval.comparison.wording import interval
 from eval.experiment.run_folder import read_summary
+from eval.table import interval
 from pipelines import cli
 from tests.pipelines.conftest import QUICK
 

@@ -21,7 +21,7 @@ from eval.tuning.study_folder import summary_of
 from eval.tuning.study_page import study_page
 from eval.tuning.study_report import StudyReport
 from pipelines.views.regression_table import show_regression
-from pipelines.views.terminal import show_points, show_run
+from pipelines.views.runs import show_points, show_run
 from tests.support.experiments import outcome
 from tests.support.run_folders import side
 from tests.support.small_talk import dataset

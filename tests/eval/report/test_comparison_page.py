@@ -8,7 +8,8 @@ import polars as pl
 
 from eval.comparison.side import Side
 from eval.report.comparison_page import differences
-from eval.report.parts import Notes, Table
+from eval.report.parts import Notes
+from eval.table import Table
 
 
 def side(name: str, config: Mapping[str, Any]) -> Side:
