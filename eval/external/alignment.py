@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from rapidfuzz import fuzz
 
-from eval.questions.searched_text import folded
+from eval.questions.quotation import folded
 
 How = Literal["named", "exact", "near", "none", "foreign", "early"]
 """How a text came to stand for messages: the memory named them, their words stand there, or nearly; or why it stands

@@ -15,7 +15,7 @@ from eval.dataset.dataset import Dataset, opaque_id
 from eval.external.alignment import Aligned, Aligner, How, foreign_texts
 from eval.external.contract import Told, incident, message_told
 from eval.measures.measure import REPORT_TOKENS
-from eval.questions.searched_text import folded
+from eval.questions.quotation import folded
 from lcm.clock import EPOCH
 from lcm.javascript import utf16_length
 from lcm.records.context import Context, ContextItem
