@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks import corpus
 from benchmarks.growth import Curve
+from eval.executor import begin_worker
 from eval.experiment.experiment import Progress
-from eval.worker_process import begin_worker
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System

@@ -38,7 +38,7 @@ PIPELINES = {
     "transfer": "tell whether a tuned preset holds in an external memory, and which settings were lost on the way",
     "report": "write the page of a run, a sweep, a comparison, a study or a gate",
     "leaderboard": "write a page of runs, systems by dataset, with a manifest of what each was made of",
-    "verify": "check the files, the signature and the numbers of a leaderboard, making its runs again",
+    "verify": "check the files and the numbers of a leaderboard, making its runs again",
     "why": "tell where a run loses what was to be found, and why one message was not found",
     "serve": "show runs, comparisons and stores in a browser on this machine, and judge there",
     "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",

@@ -24,9 +24,7 @@ FORBIDDEN = {
     "pipelines": {"tests"},
 }
 ONLY_IN = {
-    "hydra": {
-        f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "hydra_speed", "launcher")
-    },
+    "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "hydra_speed")},
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},
@@ -48,9 +46,9 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance kappa stopwatch loopback download mirror worker_process questions dataset executor
+            significance kappa stopwatch loopback download mirror executor questions dataset
             cache replay answering measures models external judging arms experiment ladder tracking comparison
-            regression batch sweep tuning leaderboard report serving
+            regression batch study leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()

@@ -13,8 +13,7 @@ from eval.arms.arm import KnowsDataset
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor
-from eval.executor.none import NoExecutor
+from eval.executor import Executor, NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
 from eval.experiment.external_outcome import (
     aligned_values,

@@ -15,9 +15,8 @@ from eval.report.figure import Interval, intervals, lines
 from eval.report.parts import Cell, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
 from eval.report.plain import sentence
 from eval.report.run_page import survived
-from eval.sweep.changed import repeated_notes
-from eval.sweep.gain import next_commands, with_baseline
-from eval.sweep.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, numbers
+from eval.study.gain import next_commands, with_baseline
+from eval.study.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, numbers, repeated_notes
 
 _MOST_MEASURES = 9
 _MOST_LINES = 8

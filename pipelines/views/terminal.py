@@ -31,9 +31,16 @@ from eval.report.contexts import UNCHANGED, are_in_question
 from eval.report.conversations import COUNTS
 from eval.report.plain import counted
 from eval.report.served import served_lines
-from eval.sweep.changed import changed_measures, equal_points, repeated_notes, why_equal
-from eval.sweep.gain import PAIRED, Gain, next_commands
-from eval.sweep.results import PointResult, generated_labels, is_cost
+from eval.study.gain import PAIRED, Gain, next_commands
+from eval.study.results import (
+    PointResult,
+    changed_measures,
+    equal_points,
+    generated_labels,
+    is_cost,
+    repeated_notes,
+    why_equal,
+)
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import printable
 from lcm.records.summary import LEVELS
