@@ -14,7 +14,7 @@ from typing import Any
 from eval.cache.fingerprint import Unidentified, content_of, libraries, source_digest
 from eval.experiment.point_record import POINT
 from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
-from eval.external.contract import is_fault
+from eval.external.session import is_fault
 from lcm.consent import is_trusted
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError

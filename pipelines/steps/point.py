@@ -17,7 +17,7 @@ from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.outcome import Outcome
 from eval.experiment.run_folder import begin_run, write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
-from eval.external.ranking.external import External
+from eval.external.ranking import External
 from eval.replay.haystack import Haystack
 from lcm.files import cache_dir
 from lcm.memory.system import System
