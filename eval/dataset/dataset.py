@@ -53,7 +53,7 @@ class Layout:
     """What a reader of the numbers must know of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Dataset:
     """Transcripts, queries and qrels, with what is needed to tell two datasets apart.
 

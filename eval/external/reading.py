@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import polars as pl
 from rapidfuzz import fuzz
 
-from eval.answering.answerer import Excerpt
-from eval.answering.reading import within
+from eval.answering import Excerpt, within
 from eval.dataset.dataset import Dataset, opaque_id
 from eval.external.session import Told, incident, message_told
 from eval.measures.measure import REPORT_TOKENS

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.arms.oracle import Oracle
+from eval.arms import Oracle
 from eval.external.mcp import Mcp, McpConnection, Tool
 from eval.external.object_host import _answer
 from eval.external.process import PythonObject
