@@ -35,7 +35,7 @@ from eval.comparison.agreement import comparable
 from eval.comparison.pairing import Pairing
 from eval.comparison.transfer import told_measures, transferred
 from eval.comparison.transfer_folder import JSON, write_transfer
-from eval.external.contract import Told
+from eval.external.session import Told
 from eval.measures.names import EXTERNAL_MEMORY
 from eval.run import Run
 from lcm.errors import LcmError

@@ -9,7 +9,7 @@ from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
 from eval.experiment.external_outcome import unanswered, unjudged
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.external.ranking.recorded_answers import RecordedAnswers
+from eval.external.reading import RecordedAnswers
 from eval.ladder.unseen import UNANSWERED, UNJUDGED
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from eval.measures.measure import REPORT_TOKENS
-from eval.questions.quotation import end_of
-from eval.questions.searched_text import folded
+from eval.questions.quotation import end_of, folded
 
 _STRETCH, _WORD, _ESCAPE = re.compile(r"\S+"), re.compile(r"\w+"), re.compile(r'\\[nrtbf"\\/]')
 
