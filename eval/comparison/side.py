@@ -9,9 +9,9 @@ import polars as pl
 
 from eval.experiment.conversation_means import conversation_direction, conversation_means, conversation_values
 from eval.experiment.run_folder import CONFIG, directions_in, read_config, read_summary, read_table
+from eval.measures.coverage import with_near_duplicates
 from eval.measures.measure import Direction
 from eval.measures.names import EXTERNAL_MEMORY, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, kind_of
-from eval.measures.ranked_messages import with_near_duplicates
 from lcm.errors import LcmError
 from lcm.redaction import redacted
 

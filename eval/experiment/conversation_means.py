@@ -13,7 +13,7 @@ from eval.experiment.run_folder import read_table, sections
 from eval.measures.means import Entry
 from eval.measures.measure import Direction
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.survival import ALL_KINDS
+from eval.measures.sessions import ALL_KINDS
 
 _COSTS = (
     *("missing", "mutated", "stale", "lost", "steps", "rounds"),

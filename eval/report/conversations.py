@@ -8,7 +8,7 @@ import polars as pl
 
 from eval.experiment.run_folder import read_table, sections
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.survival import ALL_KINDS, STATES
+from eval.measures.sessions import ALL_KINDS, STATES
 from eval.report.figure import lines
 from eval.report.parts import Cell, Figure, Part, Row, Section, Table
 from eval.report.plain import counted

@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.run_folder import CONFIG, SUMMARY, read_arms, read_config, read_summary, read_table
-from eval.measures.ranked_messages import ranked_messages
+from eval.measures.coverage import ranked_messages
 from lcm.errors import LcmError
 from pipelines.steps.point import dataset_described
 

@@ -31,9 +31,9 @@ from eval.experiment.run_folder import (
 )
 from eval.experiment.served import SERVED_SCHEMA
 from eval.experiment.workspace import RUN_SCHEMA
-from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
+from eval.measures.memory import CONVERSATION_SCHEMA
 from lcm.errors import LcmError
 from lcm.store.documents import DECISION_SCHEMA
 from pipelines.config import composition
