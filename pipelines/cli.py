@@ -16,8 +16,7 @@ from lcm.encoding import printable
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
-from pipelines.views.output import answering, output
-from pipelines.views.pipe import PipeSafeConsole, open_closed_streams
+from pipelines.views.output import PipeSafeConsole, answering, open_closed_streams, output
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -57,7 +56,7 @@ PIPELINES = {
     "journal": "show what hosts said of their sessions",
     "cache": "show what is kept between runs, and remove what is not worth its room",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
-    "models": "list the T5s that can summarise, download and export them, and hold them against torch's",
+    "models": "list the T5s that can summarise, and download them",
     "log": "log run folders to MLflow that did not get there",
 }
 _MODULES = {"import": "import_preset"}

@@ -7,8 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import SUMMARY, commit, read_summary, read_table, write_frame, write_summary
-from eval.experiment.times import BEGAN
+from eval.run import BEGAN, SUMMARY, commit, read_summary, read_table, write_frame, write_summary
 from eval.study.gain import PAIRED, Gain, not_taken
 from eval.study.gain import markdown as gain_markdown
 from eval.study.results import (

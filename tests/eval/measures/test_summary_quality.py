@@ -10,8 +10,7 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
 from eval.dataset.dialogsum import Dialogsum
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import write_run
+from eval.experiment.outcome import Outcome, write_run
 from eval.measures.means import Means
 from eval.measures.measure import SystemReading
 from eval.measures.memory import SummaryQuality, rouge

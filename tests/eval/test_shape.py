@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.experiment.shape import FLAG, NUMBER, TEXT, each, keys, list_of, or_null, read_json
-from eval.experiment.summary_shape import check_summary
+from eval.shape import FLAG, NUMBER, TEXT, check_summary, each, keys, list_of, or_null, read_json
 from lcm.errors import LcmError
 
 RUN: dict[str, Any] = {

@@ -12,10 +12,16 @@ from typing import Any
 import polars as pl
 import pytest
 
+from eval import run as run_module
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.experiment import run_folder
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import (
+from eval.experiment.outcome import Outcome, write_run
+from eval.experiment.served import SERVED_SCHEMA
+from eval.experiment.workspace import RUN_SCHEMA
+from eval.measures.means import MEANS_SCHEMA
+from eval.measures.measure import VALUES_SCHEMA
+from eval.measures.memory import CONVERSATION_SCHEMA
+from eval.run import (
+    Run,
     by_class,
     commit,
     config_hash,
@@ -24,27 +30,22 @@ from eval.experiment.run_folder import (
     read_config,
     read_summary,
     read_table,
-    sections,
     write_frame,
-    write_run,
     write_text,
 )
-from eval.experiment.served import SERVED_SCHEMA
-from eval.experiment.workspace import RUN_SCHEMA
-from eval.measures.means import MEANS_SCHEMA
-from eval.measures.measure import VALUES_SCHEMA
-from eval.measures.memory import CONVERSATION_SCHEMA
+from eval.shape import sections
 from lcm.errors import LcmError
 from lcm.store.documents import DECISION_SCHEMA
 from pipelines.config import composition
 from pipelines.config.building import identity
+from tests.support.run_folders import write_run_folder
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that this code seems to run from."""
     (tmp_path / "eval").mkdir()
-    monkeypatch.setattr(run_folder, "__file__", str(tmp_path / "eval" / "experiment" / "run_folder.py"))
+    monkeypatch.setattr(run_module, "__file__", str(tmp_path / "eval" / "run.py"))
     yield tmp_path
     commit.cache_clear()
 
@@ -163,7 +164,7 @@ def test_nothing_is_held_of_a_buffer_that_could_not_be_closed(
             super().__init__()
             buffers.append(self)
 
-    monkeypatch.setattr(run_folder.io, "BytesIO", Buffer)
+    monkeypatch.setattr(run_module.io, "BytesIO", Buffer)
     written()
     assert buffers
     for buffer in buffers:
@@ -274,3 +275,29 @@ def test_settings_by_class_are_the_same_wherever_a_class_of_ours_stands() -> Non
     now = {"stages": [{"_target_": "lcm.retrieval.decay.Weibull", "k": 1}], "of_others": {"_target_": "a.B"}}
     assert by_class(before) == by_class(now)
     assert by_class(now) == {"stages": [{"_target_": "Weibull", "k": 1}], "of_others": {"_target_": "a.B"}}
+
+
+def test_a_run_tells_of_arms_and_contexts_and_reads_what_is_asked_for_alone(tmp_path: Path) -> None:
+    folder = write_run_folder(tmp_path / "run", {"recall@10": [1.0, 0.5], "retained@800": [0.25, None]})
+    arms = pl.read_parquet(folder / "per_query.parquet").with_columns(arm=pl.lit("bm25"))
+    arms.write_parquet(folder / "control_per_query.parquet")
+    (folder / "queries.parquet").unlink()
+    run = Run.open(folder, "mine")
+    assert run.measures == ["recall@10", "retained@800"]
+    assert run.per_query["arm"].unique(maintain_order=True).to_list() == ["system", "bm25"]
+    assert run.contexts.rows() == [("system", "q000", 800, 0.25), ("bm25", "q000", 800, 0.25)]
+    assert (run.overrides, run.config, run.page) == ([], {}, None)
+    arm = run.having("bm25", values=run.values.filter(measure="recall@10"))
+    assert (arm.name, arm.measures, run.name) == ("bm25", ["recall@10"], "mine")
+    with pytest.raises(LcmError, match=r"^mine has no queries\.parquet beside its summary: copy it there, or run `lcm"):
+        run.queries.clear()
+
+
+def test_a_complete_run_is_not_written_over(tmp_path: Path) -> None:
+    run = Run.begin(tmp_path / "run")
+    run.write("measures", pl.DataFrame({"value": [0.5]}))
+    told = run.finish({"dataset": {"name": "toy", "digest": "a"}, "measures": {}}, "a: 1\n")
+    assert Run.open(run.folder).summary == told
+    assert (run.config, run.table["value"].to_list()) == ({"a": 1}, [0.5])
+    with pytest.raises(LcmError, match="holds a complete run: name another folder, or remove that one first"):
+        Run.begin(run.folder)
