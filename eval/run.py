@@ -23,10 +23,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import yaml
 
 from eval.measures.conversations import conversation_direction, conversation_means
+from eval.measures.coverage import ranked_messages
 from eval.measures.measure import Direction
 from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of, telling
-from eval.measures.ranked_messages import ranked_messages
-from eval.measures.survival import ALL_KINDS
+from eval.measures.sessions import ALL_KINDS
 from eval.shape import SUM_NAMES, check_summary, sums_of
 from eval.table import means_table
 from lcm.consent import OWN
