@@ -236,7 +236,7 @@ def taken(
 
 def measured(run: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
     """At the whole depth of the run: the fifth session may stand below the tenth document."""
-    rows = RETRIEVAL.of_run(RunReading(SYSTEM_ARM, run, documents, dataset))
+    rows = RETRIEVAL.rows(RunReading(SYSTEM_ARM, run, documents, dataset))
     return rows.select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all())
 
 

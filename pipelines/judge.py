@@ -29,13 +29,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval.dataset.collection import document_ids, read_trec_qrels
-from eval.judging.agreement import agreements, qrels_of
-from eval.judging.estimate import Estimate, estimated
-from eval.judging.judgement import GRADES, Judgement
-from eval.judging.judgement_file import JudgementFile
-from eval.judging.model_judge import ModelJudge
-from eval.judging.ppi import PoweredMean
-from eval.judging.session import JudgingSession
+from eval.judging.judgements import (
+    GRADES,
+    Estimate,
+    Judgement,
+    JudgementFile,
+    PoweredMean,
+    agreements,
+    estimated,
+    qrels_of,
+)
+from eval.judging.session import JudgingSession, ModelJudge
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM, is_share
 from lcm.clock import format_instant

@@ -8,9 +8,8 @@ import polars as pl
 
 from eval.dataset.collection import check_ids, document_ids, write_trec_qrels
 from eval.dataset.dataset import Dataset
-from eval.judging.agreement import qrels_of
-from eval.judging.judgement_file import JudgementFile
-from eval.judging.pool import pooled
+from eval.judging.judgements import JudgementFile, qrels_of
+from eval.judging.session import pooled
 from eval.measures.names import SYSTEM_ARM
 from eval.questions.files import write_questions
 from eval.questions.question import UNANSWERABLE, Evidence, Question

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from filelock import FileLock
 
-from eval.batch.sharding import PLAN
+from eval.batch.sources import PLAN
 from eval.dataset.sample import bundled_directory
 from eval.run import config_hash
 from lcm.derived import SUM, sealed

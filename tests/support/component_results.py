@@ -16,7 +16,7 @@ import polars as pl
 from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig, OmegaConf
 
-from eval.arms.recorded_run import RecordedRun
+from eval.arms import RecordedRun
 from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset
 from eval.experiment.outcome import Outcome, write_run

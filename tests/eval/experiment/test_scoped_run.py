@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.arms.oracle import Oracle
+from eval.arms import Oracle
 from eval.dataset.dataset import Dataset
 from eval.experiment.outcome import write_run
 from eval.measures.retention import Retention

@@ -1,5 +1,10 @@
-"""A T5 held against torch's: the same tokens at full precision, what int8 changes, and how fast each is."""
+"""python -m benchmarks.t5 NAME|FOLDER [texts=FILE] [count=100] [max_new_tokens=64] [prefix=TEXT]
 
+Have torch and lcm summarise a hundred texts, of the bundled sample or a line each of a file, greedily and with four
+beams: how many summaries are equal token by token, what int8 changes (equal ones, ROUGE-L to fp32's), and how fast each
+is. It ends with 1 if fp32 does not say what torch says. Of a text that is longer the first window is read."""
+
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +23,9 @@ from lcm.errors import LcmError, ModelError
 from lcm.given import read_whole
 from lcm.retrieval.embedder.export import Precision
 from lcm.retrieval.embedder.onnx import processors
+from pipelines.config.arguments import told_apart
+from pipelines.views.progress import progress
+from pipelines.views.terminal import say, show_table
 
 BEAMS = (1, 4)
 BATCHES = {"fp32": (1, 16), "int8": (1,)}
@@ -29,6 +37,12 @@ _PRECISIONS: tuple[Precision, ...] = ("fp32", "int8")
 _STEP = "summarising"
 _IN_A_TEXT = 3
 """Messages that follow each other."""
+
+_OF_CHECK = ("texts", "count", "max_new_tokens", "prefix")
+_COUNT, _MAX_NEW_TOKENS, _PREFIX = 100, 64, "summarize: "
+DIFFERS = 1
+"""The exit code where full precision does not say what torch says."""
+_COLUMNS = ("by", "beams", "batch", "equal", "close", "ROUGE-L", "tokens/s", "s/summary")
 
 Progress = Callable[[str, int, int], None]
 """Is told what is done, and how much of how much."""
@@ -214,3 +228,42 @@ def texts_of(path: Path, count: int) -> list[str]:
     if not found:
         raise LcmError(f"texts={path} holds no text; name a file with a text on each line")
     return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`python -m benchmarks.t5 NAME|FOLDER [texts=FILE]`; returns the exit code."""
+    command = told_apart(arguments, _OF_CHECK, is_configured=False)
+    if len(command.words) != 1:
+        raise ModelError("name one model: python -m benchmarks.t5 NAME, or FOLDER")
+    count, limit = command.number("count") or _COUNT, command.number("max_new_tokens") or _MAX_NEW_TOKENS
+    named = command.settings.get("texts")
+    texts = sample_texts(count) if named is None else texts_of(Path(named).expanduser(), count)
+    with progress() as show:
+        found = check(command.words[0], texts, limit, command.settings.get("prefix", _PREFIX), show)
+    _show(found)
+    return 0 if found.holds else DIFFERS
+
+
+def _show(found: Checked) -> None:
+    say(
+        f"{found.model}: {found.texts} texts, summaries of at most {found.limit} tokens, {found.threads} threads; "
+        "beside torch's, token by token"
+    )
+    show_table(_COLUMNS, [_row(one) for one in found.results], numbers=_COLUMNS[1:])
+    says = "says what torch says" if found.holds else "does not say what torch says"
+    say(f"fp32 {says}; close: two choices within 1e-4 nats, so that rounding decides")
+
+
+def _row(one: Result) -> tuple[object, ...]:
+    held = one.agreement
+    shares = ("", "") if held is None else (f"{held.equal} of {one.texts}", held.close)
+    rouge_l = "" if one.rouge_l is None else f"{one.rouge_l:.3f}"
+    speed = (f"{one.tokens_per_second:,.1f}", f"{one.seconds_per_summary:.3f}")
+    return (one.by, one.beams, one.batch_size, *shares, rouge_l, *speed)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except LcmError as error:
+        sys.exit(f"benchmarks: {error}")

@@ -1,14 +1,18 @@
 """A T5 beside torch's: what counts as unequal, and the texts that both are given."""
 
+import re
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from eval.models.checking import CLOSE_CALL_NATS, Agreement, agreement, sample_texts, texts_of
+from benchmarks.t5 import CLOSE_CALL_NATS, DIFFERS, Agreement, agreement, main, sample_texts, texts_of
 from lcm.compaction.summarizer.t5 import Window, WindowSummary
-from lcm.errors import LcmError
+from lcm.errors import LcmError, ModelError
+from tests.support.models import TinyT5
+from tests.support.tiny_t5 import examples
 
 
 class Told:
@@ -57,3 +61,28 @@ def test_a_file_gives_a_text_a_line(tmp_path: Path) -> None:
         texts_of(file, 2)
     with pytest.raises(LcmError, match=r"texts=.*nowhere cannot be read"):
         texts_of(tmp_path / "nowhere", 2)
+
+
+@pytest.mark.full
+def test_a_check_ends_with_whether_full_precision_says_what_torch_says(
+    built_t5: TinyT5, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(example.text for example in examples(seed=1000, count=3)))
+    asked = (f"texts={texts}", "count=2", "max_new_tokens=8")
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main([str(built_t5.trained), *asked]) == 0
+    held = capsys.readouterr().out
+    assert "2 texts, summaries of at most 8 tokens" in held
+    assert "fp32 says what torch says" in held
+    assert re.search(r"│ fp32 +│ +4 │ +16 │ +2 of 2 │ +0 │ +│", held)
+    mixed = tmp_path / "mixed"  # graphs of one model, and weights of another
+    shutil.copytree(built_t5.untrained, mixed)
+    for graph in (tmp_path / "cache" / "models").rglob("*_model.onnx"):  # not those of int8
+        shutil.copy(graph, mixed)
+    assert main([str(mixed), *asked]) == DIFFERS
+    assert len(re.findall(r"│ fp32 +│ +\d+ │ +\d+ │ +0 of 2 │ +0 │", capsys.readouterr().out)) == 4
+    (mixed / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"mixed holds no weights, which torch reads: expected model\.safetensors"):
+        main([str(mixed), *asked])

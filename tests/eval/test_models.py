@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from eval import models
 from eval.download import MissingFileError
-from eval.models import getting
-from eval.models.getting import MANIFEST, Manifest, Source, get, source_at, source_of
+from eval.models import MANIFEST, Manifest, Source, get, source_at, source_of
 from lcm.compaction.summarizer.t5_files import Checkpoint, CheckpointFile, checkpoints
 from lcm.errors import LcmError, ModelError
 from tests.support.file_server import FileServer, serving_files
@@ -40,7 +40,7 @@ def files() -> dict[str, bytes]:
 @pytest.fixture
 def server(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv(getting.HUB_URL, raising=False)
+    monkeypatch.delenv(models.HUB_URL, raising=False)
     with serving_files(files) as server:
         yield server
 
@@ -75,7 +75,7 @@ def test_an_address_gives_what_a_t5_needs_and_whatever_was_there_does_not_go_mis
     manifest = got(server, tmp_path, at=True)
     assert manifest.files.keys() == {*FILES, "generation_config.json"}
     assert manifest.origin == server.url + PLACE
-    assert {path.removeprefix(PLACE) for path, _ in server.asked} == {*FILES, *getting._OPTIONAL}
+    assert {path.removeprefix(PLACE) for path, _ in server.asked} == {*FILES, *models._OPTIONAL}
     (tmp_path / "generation_config.json").unlink()
     del files[f"{PLACE}generation_config.json"]
     with pytest.raises(MissingFileError):
@@ -158,9 +158,9 @@ def test_an_index_leads_nowhere_else(server: FileServer, files: dict[str, bytes]
 
 
 def test_addresses_are_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(getting.HUB_URL, raising=False)
+    monkeypatch.delenv(models.HUB_URL, raising=False)
     assert source_of(TINY, None).address == f"https://huggingface.co{PLACE}"
-    monkeypatch.setenv(getting.HUB_URL, "https://mirror.example/")
+    monkeypatch.setenv(models.HUB_URL, "https://mirror.example/")
     assert source_of(TINY, None).address == f"https://mirror.example{PLACE}"
     assert source_at("https://huggingface.co/a/b") == Source(
         *("https://huggingface.co/a/b/resolve/main/", "https://huggingface.co/a/b/resolve/main/", None)
