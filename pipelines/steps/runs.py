@@ -83,9 +83,10 @@ class RepeatedRun:
         for query_id in asked_ids:
             before, now = (rows.filter(query_id=query_id).sort("rank") for rows in (wanted, ours))
             if not before.equals(now):
+                where = f"workspace {traced.asked.workspace_id!r}"
                 raise LcmError(
-                    f"query {query_id!r} of workspace {traced.asked.workspace_id!r} is answered otherwise today than in "
-                    f"{self.run.folder}: the code has changed since; run `lcm evaluate` again"
+                    f"query {query_id!r} of {where} is answered otherwise today than in {self.run.folder}: the code has "
+                    "changed since; run `lcm evaluate` again"
                 )
 
 
