@@ -85,8 +85,8 @@ class RepeatedRun:
             if not before.equals(now):
                 where = f"workspace {traced.asked.workspace_id!r}"
                 raise LcmError(
-                    f"query {query_id!r} of {where} is answered otherwise today than in {self.run.folder}: the code has "
-                    "changed since; run `lcm evaluate` again"
+                    f"query {query_id!r} of {where} is answered otherwise today than in {self.run.folder}: the code "
+                    "has changed since; run `lcm evaluate` again"
                 )
 
 
