@@ -52,7 +52,8 @@ from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
-from pipelines.views.terminal import compared_by, console, kept, log_and_report, say, warn
+from pipelines.views.runs import compared_by
+from pipelines.views.terminal import console, kept, log_and_report, say, warn
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

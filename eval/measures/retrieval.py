@@ -360,7 +360,8 @@ class _Hits:
 
     @staticmethod
     def _share(part: _Numbers, whole: npt.NDArray[np.number]) -> _Numbers:
-        return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+        shares: _Numbers = np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+        return shares
 
     def _dcg(self, k: int, query: _Places, position: _Places, relevance: _Numbers) -> _Numbers:
         is_seen = position <= k
@@ -391,8 +392,11 @@ def _hits(units: pl.DataFrame, judgements: pl.DataFrame, judged: pl.DataFrame) -
     found = units.join(numbered, on=["query_id", "unit"]).sort("query", "position")
     ideal = numbered.sort("query", "relevance", descending=[False, True])
     at = ideal["query"].to_numpy().astype(np.int64)
+    query, rank, position = (found[name].to_numpy().astype(np.int64) for name in ("query", "rank", "position"))
     return _Hits(
-        *(found[name].to_numpy().astype(np.int64) for name in ("query", "rank", "position")),
+        query,
+        rank,
+        position,
         found["relevance"].to_numpy().astype(np.float64),
         np.bincount(at, minlength=len(judged)),
         (at, np.arange(len(at)) - np.searchsorted(at, at) + 1, ideal["relevance"].to_numpy().astype(np.float64)),

@@ -14,13 +14,12 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
 from eval.regression.regression_folder import read_regression
 from eval.report.asked_insight import insight_of
-from eval.report.column import Column, columns_of_run, queries_of
+from eval.report.column import ShownRanking, columns_of_run, queries_of
 from eval.report.comparison_page import comparison_page
 from eval.report.explorer import Explorer
 from eval.report.insight import Insight
 from eval.report.page import PAGE, write_page
 from eval.report.parts import ReportPage
-from eval.report.plain import counted
 from eval.report.regression_page import regression_page
 from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page
@@ -30,12 +29,13 @@ from eval.run import SUMMARY, Run, directions, read_summary, read_table
 from eval.study.results import PointResult
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS
 from eval.study.sweep import POINTS, point_of
+from eval.table import counted
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
 from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
 from pipelines.views.output import from_here
-from pipelines.views.terminal import compared_by
+from pipelines.views.runs import compared_by
 
 _log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20
@@ -176,7 +176,7 @@ class Reporter:
         columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in shown.items()]
         self._explore(page, first, columns, queries_of(first), notes)
 
-    def _sides(self, sides: Sequence[Run]) -> tuple[list[Column], pl.DataFrame, list[str]]:
+    def _sides(self, sides: Sequence[Run]) -> tuple[list[ShownRanking], pl.DataFrame, list[str]]:
         """The rankings of the sides, over the questions that all of them were asked."""
         columns, notes = [], []
         for side in sides[:_MOST_SIDES]:
@@ -192,7 +192,12 @@ class Reporter:
         return columns, queries, list(dict.fromkeys(notes))
 
     def _explore(
-        self, page: ReportPage, folder: Path, columns: Sequence[Column], queries: pl.DataFrame, notes: Sequence[str]
+        self,
+        page: ReportPage,
+        folder: Path,
+        columns: Sequence[ShownRanking],
+        queries: pl.DataFrame,
+        notes: Sequence[str],
     ) -> None:
         """Pack the explorer into a page; not where nothing was asked."""
         if queries.is_empty():

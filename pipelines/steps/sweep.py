@@ -32,7 +32,8 @@ from pipelines.steps.points import Point, PointJob, reason_of, run_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog
 from pipelines.views.progress import progress, working
-from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
+from pipelines.views.runs import compared_by, show_points
+from pipelines.views.terminal import say, show_incidents, warn
 
 _DECIDING = ("dataset", "experiment", "judgements", "measures")
 """Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""

@@ -6,7 +6,7 @@ from eval.measures.retrieval import DEFAULT_NAMES
 from eval.study.results import PointResult, changed_measures
 from eval.tracking.entry import metrics
 from eval.tracking.headline import headline_measures
-from pipelines.views.terminal import compared_by
+from pipelines.views.runs import compared_by
 
 USUAL = [*DEFAULT_NAMES, *(f"session.{name}" for name in DEFAULT_NAMES if name[-1] != "t" and "tokens" not in name)]
 CONTEXTS = [f"{kind}@{budget}" for budget in Retention().budgets for kind in CONTEXT_MEASURES]
