@@ -19,7 +19,7 @@ from eval.experiment.run_folder import (
     write_json,
     write_summary,
 )
-from eval.tracking.naming import title
+from eval.tracking.entry import title
 from lcm.files import private, write_text
 from lcm.records.summary import LEVELS
 

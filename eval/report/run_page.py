@@ -24,7 +24,7 @@ from eval.report.plain import counted, sentence
 from eval.report.served import HEADINGS, served_rows
 from eval.report.system_flow import system_flow
 from eval.report.values import Measures, value_cell
-from eval.tracking.naming import run_name
+from eval.tracking.entry import run_name
 
 FIRST = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@5", "recall@2000t", "tokens@10")
 
