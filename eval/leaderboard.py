@@ -10,11 +10,20 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eval.experiment import run_folder
-from eval.experiment.run_folder import CONFIG, ENVIRONMENT, SUMMARY, read_config, read_summary
-from eval.experiment.shape import TEXT, each, keys, list_of, one_of, or_null
-from eval.experiment.summary_shape import DATASET
 from eval.measures.names import EXTERNAL_MEMORY, HAS_NO_NUMBER
+from eval.run import (
+    CONFIG,
+    ENVIRONMENT,
+    SUMMARY,
+    commit,
+    config_hash,
+    directions,
+    leaves,
+    read_config,
+    read_summary,
+    write_json,
+)
+from eval.shape import DATASET, TEXT, each, keys, list_of, one_of, or_null
 from eval.tracking.entry import system_name, title
 from lcm import __version__
 from lcm.consent import OWN
@@ -87,7 +96,7 @@ class BoardRun:
     @property
     def system_digest(self) -> str:
         """Of all settings of its memory: equal ones are one system on several datasets."""
-        return run_folder.config_hash(self.config.get("memory", {}))
+        return config_hash(self.config.get("memory", {}))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -100,7 +109,7 @@ class BoardRun:
         nobody composed its configuration from overrides."""
         if (overrides := self.summary.get("overrides")) is None:
             return None
-        settings = run_folder.leaves(self.config)
+        settings = leaves(self.config)
         named = [str(value) for key, value in settings if value and key.endswith(("_target_", "external.target"))]
         others = sorted({name.partition(".")[0] for name in named}.difference(OWN))
         return shlex.join(["lcm", "evaluate", *overrides, *([f"trust=[{','.join(others)}]"] if others else [])])
@@ -194,7 +203,7 @@ def _terms(run: BoardRun, measure: str) -> Terms:
 
 def _rows(runs: Sequence[BoardRun], measure: str, queries: int) -> list[BoardRow]:
     """Best first; arms among them, each once where several runs measured the same. Last what lacks questions."""
-    sign = 1 if run_folder.directions(runs[0].folder).get(measure) == "lower" else -1
+    sign = 1 if directions(runs[0].folder).get(measure) == "lower" else -1
     rows = []
     for run in runs:
         measures = run.summary["measures"]
@@ -217,11 +226,11 @@ def write_manifest(board: Leaderboard, folder: Path, names: Sequence[str]) -> No
     told = {
         "kind": "leaderboard",
         "measure": board.measure,
-        "code": {"lcm": __version__, "source": source_digest(), "commit": run_folder.commit()},
+        "code": {"lcm": __version__, "source": source_digest(), "commit": commit()},
         "rows": [row_of(run) for run in board.runs],
         "files": {name: sum_of(folder / name) for name in sorted(names)},
     }
-    run_folder.write_json(folder / MANIFEST, {**told, "sha256": digest_of(told)})
+    write_json(folder / MANIFEST, {**told, "sha256": digest_of(told)})
 
 
 def row_of(run: BoardRun) -> dict[str, Any]:

@@ -16,11 +16,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.experiment.run_folder import read_summary
 from eval.leaderboard import KEPT, PAGE, RUNS, Leaderboard, read_board, write_manifest
 from eval.measures.names import HEADLINE
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import write_page
+from eval.run import read_summary
 from lcm.errors import LcmError
 from lcm.files import private
 from pipelines.config.arguments import told_apart

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.point_record import point_record
-from eval.experiment.run_folder import leaves, read_config, sections
-from eval.measures.means import written
 from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, WHOLE, kind_of
 from eval.measures.retrieval import DEFAULT_NAMES
+from eval.run import leaves, point_record, read_config
+from eval.shape import sections
+from eval.table import written
 from lcm.encoding import well_formed
 from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import SUMMARY
+from eval.run import SUMMARY
 from eval.tracking.mlflow_log import receipts_of
 from eval.tracking.place import SQLITE, place_of, quieten, reason_of, whole_uri
 from lcm.errors import LcmError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from eval.ladder.retrievals import Retrieval
+from eval.ladder.losses import Retrieval
 from lcm.errors import LcmError
 
 
