@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
-from eval.dataset.card import Card, dataset_digest, releases_of
+from eval.dataset.card import Card, dataset_digest, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     Published,
@@ -124,17 +124,7 @@ class LongMemEval(Published):
     """Whether questions of the development part that are not LongMemEval's are taken too: a mirror's author asked them
     of distractor sessions. No turn is marked for them, so `official` leaves them out in any case."""
 
-    card: ClassVar[Card] = Card(
-        name="longmemeval",
-        title="LongMemEval: 500 questions, each with a haystack of sessions (S, M, oracle); 3 haystacks in the "
-        "development part",
-        licence="MIT",
-        origin="xiaowu0162/LongMemEval; the development part by way of zjunlp/LightMem commit 8fc9a9179f91, "
-        "MuhammadNoor7/Parallel-Hybrid-Retrieval-... commit 3d2d10e2ca21, MemMachine/MemMachine commit 18f1211290c5",
-        how_to_get="`lcm datasets get longmemeval release=s_cleaned`, or a file of xiaowu0162/longmemeval(-cleaned) by "
-        "hand",
-        releases=releases_of("longmemeval"),
-    )
+    card: ClassVar[Card] = read_card("longmemeval")
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from eval.dataset.card import Card
+from eval.dataset.card import Card, read_card
 from eval.dataset.dataset import Dataset, Draft
 from eval.mirror import local
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
@@ -47,14 +47,7 @@ class Own:
     copies: CopiesRule = "once"
     """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
 
-    card: ClassVar[Card] = Card(
-        name="own",
-        title="your own recorded sessions of any format that lcm reads, with your own questions",
-        licence="that of the files",
-        origin="the files that dataset.paths and dataset.questions name",
-        how_to_get="record sessions; write questions, or let `lcm questions make` write some",
-        files=(),
-    )
+    card: ClassVar[Card] = read_card("own")
 
     def __post_init__(self) -> None:
         check_choice(self, workspace=WorkspaceRule, copies=CopiesRule)
@@ -180,14 +173,7 @@ class Transcripts:
     copies: CopiesRule = "once"
     """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
 
-    card: ClassVar[Card] = Card(
-        name="transcripts",
-        title="recorded transcripts of any format that lcm reads; no queries, no judgements",
-        licence="that of the files",
-        origin="the files that dataset.paths names",
-        how_to_get="record them",
-        files=(),
-    )
+    card: ClassVar[Card] = read_card("transcripts")
 
     def __post_init__(self) -> None:
         check_choice(self, copies=CopiesRule)
