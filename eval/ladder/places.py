@@ -14,7 +14,7 @@ that gives scores, before which the order of rows means nothing, and behind the 
 
 import polars as pl
 
-from eval.measures.ranked_messages import with_near_duplicates
+from eval.measures.coverage import with_near_duplicates
 from lcm.retrieval.ranking.pipeline import SOURCE
 
 FIRST = 10

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from eval.ladder.places import FIRST
-from eval.measures.ranked_messages import with_near_duplicates
+from eval.measures.coverage import with_near_duplicates
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Ranker

@@ -16,9 +16,7 @@ from eval.external.process import PythonObject, Stdio
 from eval.external.ranking import External
 from eval.ladder.asking import asked_again
 from eval.ladder.explanation import explained
-from eval.ladder.losses import losses, said_messages
-from eval.ladder.places import FOUND
-from eval.ladder.unseen import UNANSWERED
+from eval.ladder.losses import FOUND, UNANSWERED, asked_again, losses, said_messages
 from eval.measures.means import Means
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk

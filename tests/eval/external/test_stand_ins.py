@@ -24,10 +24,9 @@ from eval.external.reading import ASKED_SCHEMA
 from eval.external.session import FaultError, message_told, read_found, read_told, read_took_ms
 from eval.measures.measure import Measure
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.resume import Resume
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.measures.survival import Survival
+from eval.measures.sessions import Resume, Survival
 from eval.replay.bulk import Bulk
 from lcm.consent import COMMANDS
 from lcm.errors import LcmError
