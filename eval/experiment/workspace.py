@@ -18,7 +18,6 @@ from eval.experiment.facts import FACTS, Fact, readable_documents
 from eval.external.ranking import External
 from eval.external.reading import RecordedAnswers
 from eval.measures.coverage import evidence_text
-from eval.measures.evidence_text import evidence_text
 from eval.measures.measure import REPORT_TOKENS, Measure, MemoryReading
 from eval.measures.names import SYSTEM_ARM
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay

@@ -26,7 +26,7 @@ from eval.cache.pools import with_cached_pools
 from eval.dataset.dataset import Dataset
 from eval.experiment.external_outcome import unanswered, unjudged
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.external.ranking.recorded_answers import RecordedAnswers
+from eval.external.reading import RecordedAnswers
 from eval.measures.means import ALL
 from eval.measures.ranked_messages import with_near_duplicates
 from eval.replay.extent import instants

@@ -14,7 +14,6 @@ from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.external.process import PythonObject, Stdio
 from eval.external.ranking import External
-from eval.ladder.asking import asked_again
 from eval.ladder.explanation import explained
 from eval.ladder.losses import FOUND, UNANSWERED, asked_again, losses, said_messages
 from eval.measures.means import Means
