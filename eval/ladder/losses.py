@@ -27,8 +27,8 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.external_outcome import unanswered, unjudged
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.external.reading import RecordedAnswers
+from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
-from eval.measures.ranked_messages import with_near_duplicates
 from eval.replay.extent import instants
 from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
