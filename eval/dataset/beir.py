@@ -18,7 +18,7 @@ from typing import ClassVar
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from eval.dataset.card import Card, read_card
+from eval.dataset.card import Card, read_card, text_digest
 from eval.dataset.collection import (
     CANDIDATES_SCHEMA,
     CORPUS_ID,
@@ -164,7 +164,7 @@ def _digest(files: Sequence[Path], protocol: str) -> str:
     for path in files:
         with opened_as_is(path) as content:
             digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    return hashlib.sha256("\n".join([*digests, protocol]).encode()).hexdigest()
+    return text_digest(*digests, protocol)
 
 
 def read_beir(directory: Path, split: str = "test", subset: str | None = None) -> Collection:

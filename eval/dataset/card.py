@@ -136,5 +136,9 @@ def read_pinned(directory: Path, files: Sequence[PinnedFile]) -> dict[str, bytes
 
 def dataset_digest(files: Sequence[PinnedFile], protocol: str) -> str:
     """One digest for the files and the way they are used."""
-    lines = [f"{file.path} {file.sha256}" for file in files]
-    return hashlib.sha256("\n".join([*lines, protocol]).encode()).hexdigest()
+    return text_digest(*(f"{file.path} {file.sha256}" for file in files), protocol)
+
+
+def text_digest(*lines: str) -> str:
+    """The sha256 of some lines."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
