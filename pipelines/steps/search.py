@@ -75,9 +75,14 @@ class StudySetup:
     folder: Path
 
     @property
+    def file(self) -> Path | None:
+        """The database of the study, where it is a file of its folder."""
+        return None if self.settings.storage else self.folder.resolve() / "study.db"
+
+    @property
     def storage(self) -> str:
         """Where the database of the study is."""
-        return self.settings.storage or f"sqlite:///{self.folder.resolve() / 'study.db'}"
+        return self.settings.storage or f"sqlite:///{self.file}"
 
 
 def _written(assignment: Mapping[str, Any]) -> list[str]:

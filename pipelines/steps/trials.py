@@ -260,6 +260,11 @@ def trials_apart(executor: Executor, queue: TrialQueue, search: StudySetup) -> G
 
 
 def _trials_of_worker(search: StudySetup) -> Iterator[TrialEnd]:
+    if search.file is not None and not search.file.is_file():
+        raise LcmError(
+            f"{search.file} is not there where a worker is: name a folder that all machines see at this path, or share "
+            "the study by study.storage=postgresql://HOST/DB"
+        )
     with answering(is_json=False, is_quiet=True), queue_of(search) as queue:
         try:
             yield from trials_here(queue, search)
