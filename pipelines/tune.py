@@ -35,9 +35,8 @@ from eval.executor import Executor, NoExecutor
 from eval.measures.measure import timed
 from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.study.results import PointResult, compared_by, why_equal
-from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Study, unmeasured
-from eval.study.shares import folds_of, rungs_of
-from eval.study.space import Space, space
+from eval.study.selection import folds_of, rungs_of
+from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Space, Study, space, unmeasured
 from eval.tracking.tracking import Log
 from lcm.errors import LcmError
 from lcm.faults import refused

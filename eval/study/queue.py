@@ -28,8 +28,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from eval.study.selection import FACTOR
 from eval.study.settings import TRIAL_FOLDERS, Study
-from eval.study.shares import FACTOR
 from lcm.errors import LcmError
 from lcm.faults import refuse_emptied, refused
 from lcm.redaction import redacted

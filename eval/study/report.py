@@ -18,9 +18,16 @@ from eval.comparison.pairing import Pairing, Verdict
 from eval.study.gain import rows_against
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.results import PointResult
-from eval.study.selection import CrossValidation, FinishedTrial, best, cross_validated, pareto_front, values_by_query
+from eval.study.selection import (
+    CrossValidation,
+    FinishedTrial,
+    Fold,
+    best,
+    cross_validated,
+    pareto_front,
+    values_by_query,
+)
 from eval.study.settings import Objective, Study
-from eval.study.shares import Fold
 from eval.table import interval, probability, signed
 from lcm.errors import LcmError
 

@@ -9,9 +9,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.dataset.dataset import Dataset
-from eval.study.settings import Study
-from eval.study.shares import Fold, Rung
-from eval.study.space import Space
+from eval.study.selection import Fold, Rung
+from eval.study.settings import Space, Study
 from pipelines.config.composition import CompositionCache, composed_whole, explained, quoted
 
 _TUNE = "tune"

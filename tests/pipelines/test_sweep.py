@@ -22,7 +22,7 @@ from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.changed import asked_of
 from pipelines.config.composition import CompositionCache
-from pipelines.steps import points as points_module
+from pipelines.steps import point as points_module
 from pipelines.steps import sweep
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.point import PARTS

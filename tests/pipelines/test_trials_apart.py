@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from eval.executor import FailedItem, Local
-from eval.study.settings import Study
-from eval.study.space import Space
+from eval.study.settings import Space, Study
 from lcm.errors import LcmError
 from pipelines.steps import trials as trials
 from pipelines.steps.search import StudySetup, TrialConfigs
