@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_report import explained, headline, name, table
+from eval.comparison.report import explained, headline, name, table
 from eval.dataset.card import Card
 from eval.report.column import ShownRanking
 from eval.report.curves import rank_curves, token_curves

@@ -8,8 +8,8 @@ import polars as pl
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
-from eval.regression.gate import GatedComparison
-from eval.regression.wording import explained, headline, run_in_words, table
+from eval.regression.regression import GatedComparison
+from eval.regression.report import explained, headline, run_in_words, table
 from eval.report.column import ShownRanking
 from eval.report.comparison_page import categories, curves, dataset, differences, section_of_notes, systems, told_of
 from eval.report.figure import Interval, intervals

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.control_arms import against_controls
+from eval.comparison.comparison import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.ladder.losses import missed

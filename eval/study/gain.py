@@ -9,8 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.agreement import comparable, shared_queries
-from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, comparable, shared_queries
 from eval.measures.conversations import overspent
 from eval.run import Run
 from eval.study.results import PointResult, changed_measures, drawn, is_cost, marked

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.comparison.agreement import comparable
+from eval.comparison.pairing import comparable
 from eval.report.column import columns_of_run, queries_of
 from eval.report.comparison_page import categories, curves
 from eval.report.curves import rank_curves
