@@ -16,7 +16,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from eval.dataset.sample import Sample
-from eval.measures.rouge import rouge
+from eval.measures.memory import rouge
 from eval.table import Column
 from lcm.compaction.summarizer.t5 import T5Model, Window, WindowSummary, windows
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder, weights_alone

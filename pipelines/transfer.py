@@ -33,7 +33,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from eval.comparison.pairing import Pairing
 from eval.comparison.transfer import JSON, told_measures, transferred, write_transfer
-from eval.external.contract import Told
+from eval.external.session import Told
 from eval.measures.names import EXTERNAL_MEMORY
 from eval.run import Run
 from lcm.errors import LcmError

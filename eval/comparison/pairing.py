@@ -1,4 +1,4 @@
-"""Runs held against a baseline, query by query: what they must agree in, differences with intervals and tests, a word."""
+"""Runs held against a baseline, query by query: what they must agree in, differences, tests, a word."""
 
 import math
 import re

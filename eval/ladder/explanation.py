@@ -14,8 +14,8 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.ladder.losses import FIRST, FOUND, LATE, REASONS, Asked, Said, Traced, message_ranks, placed, why_unseen
+from eval.measures.coverage import with_near_duplicates
 from eval.measures.measure import MemoryReading
-from eval.measures.ranked_messages import with_near_duplicates
 from eval.measures.retention import Lineage, Retention, Standing
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory

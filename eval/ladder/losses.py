@@ -26,9 +26,9 @@ from eval.cache.pools import with_cached_pools
 from eval.dataset.dataset import Dataset
 from eval.experiment.external_outcome import unanswered, unjudged
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.external.ranking.recorded_answers import RecordedAnswers
+from eval.external.reading import RecordedAnswers
+from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
-from eval.measures.ranked_messages import with_near_duplicates
 from eval.replay.extent import instants
 from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory

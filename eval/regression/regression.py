@@ -10,9 +10,9 @@ import polars as pl
 
 from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, require_comparable, unknown_settings, without_pair
 from eval.dataset.dataset import Dataset
+from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.ranked_messages import with_near_duplicates
 from eval.run import Run
 from eval.significance import least_p_value
 from lcm.checks import check_range

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.survival import ALL_KINDS, STATES
+from eval.measures.sessions import ALL_KINDS, STATES
 from eval.report.figure import lines
 from eval.report.parts import Figure, Part, Section
 from eval.run import read_table

@@ -7,8 +7,7 @@ import polars as pl
 
 from eval.measures.means import Means
 from eval.measures.measure import SystemReading
-from eval.measures.resume import Resume
-from eval.measures.survival import Survival
+from eval.measures.sessions import Resume, Survival
 from eval.report.conversations import conversation_headline, conversation_sections, of_conversations
 from eval.report.parts import Figure
 from eval.table import Table
