@@ -235,11 +235,13 @@ class Table:
         least, most = [], []
         labels = sum(column.kind in _FOLDED for column in self.columns)
         room = max(1, int(width * (share if labels < 2 else 2 * share / labels)))
+        longest_word = max(room, (width - 1 - _BORDER * labels) // max(labels, 1))
         for i, column in enumerate(self.columns):
             cells = [_on_terminal(column, row[i]) for row in self.cells]
             longest = max((cell_len(line) for text in cells for line in text.splitlines()), default=0)
             words = [*cells, column.title] if column.kind in _FOLDED else [column.title]
-            folded = max(cell_len(atom.rstrip()) for text in words for atom in _atoms(text, room))
+            pieces = (atom for text in words for piece in _pieces(text, room) for atom in _atoms(piece, longest_word))
+            folded = max((cell_len(atom.rstrip()) for atom in pieces), default=1)
             most.append(max(longest, cell_len(column.title)))
             least.append(min(most[-1], folded if column.kind in _FOLDED else max(folded, longest)))
         return least, most
@@ -405,17 +407,23 @@ def folded(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _atoms(text: str, width: int, level: int = 0) -> Iterator[str]:
-    """What stays in one line."""
+def _atoms(text: str, width: int) -> Iterator[str]:
+    """What stays in one line: pieces, cut where they are longer than one."""
     from rich.cells import cell_len, chop_cells
 
+    for piece in _pieces(text, width):
+        yield from (piece,) if cell_len(piece.rstrip()) <= width else chop_cells(piece, width)
+
+
+def _pieces(text: str, width: int, level: int = 0) -> Iterator[str]:
+    """Words, and where one is longer than a line its parts."""
+    from rich.cells import cell_len
+
     for piece in _BREAKS[level].split(text):
-        if cell_len(piece.rstrip()) <= width:
+        if cell_len(piece.rstrip()) <= width or level + 1 == len(_BREAKS):
             yield piece
-        elif level + 1 < len(_BREAKS):
-            yield from _atoms(piece, width, level + 1)
         else:
-            yield from chop_cells(piece, width)
+            yield from _pieces(piece, width, level + 1)
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:

@@ -37,7 +37,7 @@ from eval.batch.run_folder import incidents_of, tells_of, write_compaction_run
 from eval.batch.settings import deciding_settings
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sharding import Shard, shards_of
-from eval.executor.executor import Executor, FailedItem
+from eval.executor import Executor, FailedItem
 from eval.experiment.run_folder import config_hash, write_frame
 from eval.mirror import Mirror, origin_of
 from eval.tracking.tracking import Tracking

@@ -32,10 +32,10 @@ import yaml
 from eval.dataset.dataset import generated_label
 from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
-from eval.sweep.sweep_folder import best_point, numbered_point
+from eval.study.settings import check_pick
+from eval.study.sweep import best_point, numbered_point
 from eval.tracking.environment import quieten
 from eval.tracking.mlflow_log import Mlflow
-from eval.tuning.study import check_pick
 from lcm import __version__
 from lcm.errors import LcmError
 from lcm.files import write_text

@@ -28,8 +28,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval.dataset.collected import document_ids
-from eval.exchange.trec import read_trec_qrels
+from eval.dataset.collection import document_ids, read_trec_qrels
 from eval.judging.agreement import agreements, qrels_of
 from eval.judging.estimate import Estimate, estimated
 from eval.judging.judgement import GRADES, Judgement

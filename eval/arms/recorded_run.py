@@ -6,9 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.dataset.collected import document_ids
+from eval.dataset.collection import document_ids, read_trec_run
 from eval.dataset.dataset import Dataset
-from eval.exchange.trec import read_trec_run
 from lcm.errors import DatasetError
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch

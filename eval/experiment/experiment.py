@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
+from eval.arms.arm import KnowsDataset
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor
-from eval.executor.none import NoExecutor
+from eval.executor import Executor, NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
 from eval.experiment.external_outcome import (
     aligned_values,
@@ -42,6 +42,7 @@ from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
     VALUES_SCHEMA,
     ArmMeasure,
+    Measure,
     QueryMeasure,
     RunMeasure,
     RunReading,
@@ -55,11 +56,15 @@ from eval.measures.measure import (
 )
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.ranked_messages import with_near_duplicates
-from eval.measures.retrieval import judged_queries
+from eval.measures.retrieval import Retrieval, judged_queries
 from eval.measures.waiting import Waiting
+from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Replay
 from lcm.errors import DatasetError
 from lcm.faults import counting
 from lcm.memory.session import heartbeat_ids
+from lcm.memory.system import System
+from lcm.protocols.retrieval import Ranker
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 _NAMED = ("workspace_id", "document_id")
@@ -417,3 +422,31 @@ def _digest(parts: Sequence[Any]) -> str | None:
         return digest(identity.of(parts), identity.modules)
     except Unidentified:
         return None
+
+
+_BULK, _MEANS, _RETRIEVAL = Bulk(), Means(), Retrieval()
+
+
+def evaluate(
+    system: System,
+    dataset: Dataset,
+    measures: Mapping[str, Measure] | None = None,
+    arms: Mapping[str, Ranker | KnowsDataset] | None = None,
+    replay: Replay = _BULK,
+    means: Means = _MEANS,
+) -> pl.DataFrame:
+    """Replay a dataset through a memory system, and measure what came back.
+
+    Args:
+        measures: by name; None = those of retrieval.
+        arms: other rankings over the very same memory.
+        replay: how transcripts reach the memory.
+        means: how intervals are made.
+    Returns:
+        Rows arm (`system` and those of `arms`), group (`all`, or a category), measure, value, n, low, high.
+    Raises:
+        DatasetError: if nothing in the dataset is judged.
+    """
+    wanted = {"retrieval": _RETRIEVAL} if measures is None else measures
+    evaluator = WorkspaceEvaluator(dataset, system, replay, wanted, arms or {})
+    return Experiment(evaluator, means).run(lambda what, done, total: None).means

@@ -65,7 +65,7 @@ _LAST_FILES: dict[str, tuple[object, bytes]] = {}
 """Table of the run that was written last -> what it was made of, and its file: points of a sweep share what is asked
 and what control arms answer, and coding whole histories as Parquet takes longer than to rank."""
 _PACKAGES = (
-    "lcm-harness", "bm25s", "hnswlib", "hydra-core", "ir-measures", "mlflow", "numpy", "omegaconf", "onnxruntime",
+    "lcm-harness", "bm25s", "hnswlib", "hydra-core", "mlflow", "numpy", "omegaconf", "onnxruntime",
     "optimum", "optuna", "polars", "PyStemmer", "scipy", "tokenizers", "torch", "transformers",
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import polars as pl
 
-from eval.exchange.collection import JUDGED_SCHEMA
+from eval.dataset.collection import JUDGED_SCHEMA
 from eval.judging.judgement import Judgement, Kind
 from eval.judging.judgement_file import JudgementFile
 from eval.kappa import agreement_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.dataset.collected import document_ids
+from eval.dataset.collection import document_ids
 from eval.dataset.dataset import Dataset
 from eval.judging.judgement import GRADES, Judgement
 from eval.judging.judgement_file import JudgementFile

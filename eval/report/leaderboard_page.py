@@ -113,7 +113,7 @@ def _again(board: Leaderboard) -> Section:
 def _digests(board: Leaderboard) -> Section:
     columns = list(map(Column, ("run", "dataset", "configuration", "results", "code", "lcm")))
     rows = [_digest_row(run) for run in board.runs]
-    lead = "manifest.json beside this page has them whole, and may be signed; runs/ has the versions of all packages."
+    lead = "manifest.json beside this page has them whole; runs/ has the versions of all packages."
     table = Table(columns, rows, "What each row was made of")
     return Section("digests", "Digests and versions", [table], lead)
 

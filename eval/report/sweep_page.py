@@ -13,9 +13,17 @@ from eval.report.comparison_page import dataset
 from eval.report.figure import Interval, intervals, lines
 from eval.report.parts import Figure, Notes, Part, ReportPage, Section
 from eval.report.run_page import survived
-from eval.sweep.changed import repeated_notes
-from eval.sweep.gain import next_commands, paired_table
-from eval.sweep.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, numbers, points_table
+from eval.study.gain import next_commands, paired_table
+from eval.study.results import (
+    HAYSTACK,
+    PointResult,
+    drawn,
+    generated_labels,
+    is_cost,
+    numbers,
+    points_table,
+    repeated_notes,
+)
 from eval.table import sentence
 
 _MOST_MEASURES = 9

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock
 
+from eval.executor import begin_worker, uninterrupted
 from eval.experiment.point_record import point_record
 from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.experiment.times import times_ms
@@ -33,7 +34,6 @@ from eval.tracking.receipts import keep_receipts, receipts_of
 from eval.tracking.refusal import is_silence, reason_of
 from eval.tracking.tables import TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
-from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.given import plain_bytes

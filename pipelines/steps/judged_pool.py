@@ -6,9 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.dataset.collected import document_ids
+from eval.dataset.collection import check_ids, document_ids, write_trec_qrels
 from eval.dataset.dataset import Dataset
-from eval.exchange.trec import check_ids, write_trec_qrels
 from eval.judging.agreement import qrels_of
 from eval.judging.judgement_file import JudgementFile
 from eval.judging.pool import pooled

@@ -10,8 +10,8 @@ from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
+from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
-from eval.dataset.rejudged import rejudged
 from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.outcome import Outcome

@@ -28,10 +28,10 @@ from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page
 from eval.report.sweep_page import sweep_page
 from eval.report.texts import Texts
-from eval.sweep.results import PointResult
-from eval.sweep.sweep_folder import POINTS, point_of
+from eval.study.results import PointResult
+from eval.study.settings import DEFAULT, TRIAL_FOLDERS
+from eval.study.sweep import POINTS, point_of
 from eval.table import counted
-from eval.tuning.study import DEFAULT, TRIAL_FOLDERS
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.interruption import interruption

@@ -16,10 +16,9 @@ from eval.comparison.side import read_side
 from eval.experiment.experiment import Progress
 from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summary
 from eval.measures.measure import is_timing
-from eval.sweep.origin import origin_of, point_name
-from eval.sweep.point_folder import PointFolder
-from eval.sweep.sweep_folder import numbered_point, point_of
-from eval.tuning.study import TRIAL_FOLDERS
+from eval.study.point import PointFolder, origin_of, point_name
+from eval.study.settings import TRIAL_FOLDERS
+from eval.study.sweep import numbered_point, point_of
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.command_line import Command

@@ -2,46 +2,42 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor
+from eval.executor import Executor
 from eval.experiment.experiment import Progress
 from eval.experiment.point_record import POINT, point_record
 from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
-from eval.sweep.gain import gain
-from eval.sweep.origin import Origin, origin_of, point_name
-from eval.sweep.point_folder import PointFolder
-from eval.sweep.results import PointResult
-from eval.sweep.sweep_folder import write_sweep
+from eval.study.gain import gain
+from eval.study.point import Origin, PointFolder, origin_of, point_name
+from eval.study.results import PointResult
+from eval.study.sweep import write_sweep
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
-from lcm.plugins.settings.tables import named_table
+from lcm.plugins.settings.tables import Table, named_table
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache, CompositionError
-from pipelines.config.launcher import launch
+from pipelines.config.idle import alike_notes
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
-from pipelines.steps.point import evaluated, parts_of, told_of_external
-from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, run_composed, shares_points
+from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
+from pipelines.steps.point import READ, parts_of, told_of_external
+from pipelines.steps.points import BuiltPoint, PointJob, reason_of, run_points
 from pipelines.steps.reporting import reported
-from pipelines.steps.sweep_log import SweepLog, watched
-from pipelines.steps.sweep_notes import notes_before
+from pipelines.steps.sweep_log import SweepLog
 from pipelines.views.progress import progress, working
 from pipelines.views.runs import compared_by, show_points
 from pipelines.views.terminal import say, show_incidents, warn
 
-_HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
-"""The launcher that Hydra chooses where none is named."""
 _DECIDING = ("dataset", "experiment", "judgements", "measures")
 """Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""
 _DEFAULT = "default"
@@ -51,7 +47,6 @@ _LEFT_OUT = {
     "`lcm evaluate -m sweep=summarizers_t5 summarizer.model=t5-small` shows it"
 }
 """Ready sweep -> what it cannot have, and how to get that."""
-_HYDRAS = re.compile(r"[+~]*hydra[./]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,7 @@ def sweep(command: Command) -> int:
     tracking: Tracking = checked[points[0]].parts["tracking"]
     executor: Executor = checked[points[0]].parts["executor"]
     is_shown = bool(checked[points[0]].config.report)
-    for note in notes_before({point.label: checked[point] for point in points}, plugin):
+    for note in _notes_before({point.label: checked[point] for point in points}, plugin):
         say(note)
     origins = _Origins(checked)
     failed: dict[str, str] = {}
@@ -98,14 +93,7 @@ def sweep(command: Command) -> int:
                 logs.submit(folder / point.name)
         try:
             with progress() as show:
-                if multirun.launcher != _HERE:
-                    hand = partial(_launch, command)
-                    failed = _run_apart(hand, todo, len(runs), folder, checked, origins, logs, show)
-                elif shares_points(executor, len(todo)):
-                    hand = partial(run_by, executor)
-                    failed = _run_apart(hand, todo, len(runs), folder, checked, origins, logs, show)
-                else:
-                    failed = _run_here(todo, len(runs), folder, checked, origins, logs, show)
+                failed = _run(executor, todo, len(runs), folder, origins, logs, show)
         except KeyboardInterrupt as error:
             kept = sum(PointFolder(folder / point.name).is_complete() for point in points)
             logs.cancel()
@@ -185,21 +173,19 @@ class _Origins:
 
     def __init__(self, checked: Mapping[Point, BuiltPoint]) -> None:
         self._checked = checked
-        self._datasets: dict[str, Dataset] = {}
+        self.datasets: dict[str, Dataset] = {}
+        """By what points call theirs."""
 
-    def of(self, point: Point) -> tuple[Origin, Dataset]:
+    def of(self, point: Point) -> Origin:
         built = self._checked[point]
-        key = config_hash({"dataset": built.plain["dataset"]})
-        if key not in self._datasets:
-            self._datasets[key] = built.parts["dataset"].load()
-        dataset = self._datasets[key]
-        return origin_of(built.plain, dataset.digest, told_of_external(built.parts)), dataset
+        if built.dataset not in self.datasets:
+            self.datasets[built.dataset] = built.parts["dataset"].load()
+        return origin_of(built.plain, self.datasets[built.dataset].digest, told_of_external(built.parts))
 
-    def begin(self, point: Point, kept: PointFolder) -> Dataset:
-        """Make the folder of a point ready for what it will hold; returns the point's dataset."""
-        origin, dataset = self.of(point)
-        kept.begin(origin, point.overrides, point.label)
-        return dataset
+    def begun(self, point: Point, kept: PointFolder) -> PointJob:
+        """Make the folder of a point ready for what it will hold."""
+        kept.begin(self.of(point), point.overrides, point.label)
+        return PointJob(kept.path, point.overrides, self._checked[point], (kept.path / POINT).read_bytes())
 
 
 def _default(
@@ -227,6 +213,32 @@ def _default(
     return default
 
 
+def _notes_before(points: Mapping[str, BuiltPoint], plugin: Table | None) -> Iterator[str]:
+    """What is known before the first point runs: which points will be equal, and what a plugin can take; a line each.
+
+    Args:
+        points: by their labels.
+        plugin: of which is asked what it can take.
+    """
+    some = _with_every_value(points)
+    yield from (f"note: {note}" for note in alike_notes({label: built.config for label, built in some.items()}, READ))
+    if plugin is not None:
+        plain = [built.plain for built in some.values()]
+        keys = keys_of_memory([one for label in some for one in label.split(" ")], plain[0])
+        yield reach_of_swept(plugin, plain, keys)
+
+
+def _with_every_value(points: Mapping[str, BuiltPoint]) -> dict[str, BuiltPoint]:
+    """So many points of a grid as have each of its values once: what a setting leaves without effect shows in them."""
+    seen: set[str] = set()
+    found = {}
+    for label, built in points.items():
+        if not seen.issuperset(values := label.split(" ")):
+            seen.update(values)
+            found[label] = built
+    return found
+
+
 def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, origins: _Origins) -> list[Point]:
     """What is still to be run, of the points and the default beside them; says what is found of the points."""
     todo, outdated = [], 0
@@ -240,7 +252,7 @@ def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, or
             todo.append(point)
             continue
         try:
-            is_up_to_date = kept.is_of(origins.of(point)[0])
+            is_up_to_date = kept.is_of(origins.of(point))
         except Exception:  # told when the point is run
             is_up_to_date = False
         if not is_up_to_date:
@@ -257,64 +269,29 @@ def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, or
     return todo
 
 
-def _run_here(
-    todo: Sequence[Point],
-    n: int,
-    folder: Path,
-    checked: dict[Point, BuiltPoint],
-    origins: _Origins,
-    logs: SweepLog,
-    show: Progress,
+def _run(
+    executor: Executor, todo: Sequence[Point], n: int, folder: Path, origins: "_Origins", logs: SweepLog, show: Progress
 ) -> dict[str, str]:
-    """One after another in this process; returns why points failed, by name."""
-    failed = {}
-    for done, point in enumerate(todo, n - len(todo)):
-        show("points", done, n)
-        kept = PointFolder(folder / point.name)
-        try:
-            dataset = origins.begin(point, kept)
-            built = checked.pop(point)
-            evaluated(built.config, kept.path, show, dataset, built.parts, point.overrides, built.plain)
-        except Exception as error:
-            failed[point.name] = fail_with(kept, error)
-        else:
-            logs.submit(kept.path)
-    return failed
-
-
-def _run_apart(
-    hand: Callable[[Sequence[PointJob]], None],
-    todo: Sequence[Point],
-    n: int,
-    folder: Path,
-    checked: dict[Point, BuiltPoint],
-    origins: _Origins,
-    logs: SweepLog,
-    show: Progress,
-) -> dict[str, str]:
-    """In other processes, to which `hand` gives them all; returns why points failed before they were given away."""
+    """Run what is left of so many points and log each as it ends; returns why points failed, by name."""
     failed: dict[str, str] = {}
     jobs: list[PointJob] = []
     for point in todo:
         kept = PointFolder(folder / point.name)
         try:
-            origins.begin(point, kept)
+            jobs.append(origins.begun(point, kept))
         except Exception as error:
-            failed[point.name] = fail_with(kept, error)
-        else:
-            jobs.append(PointJob(kept.path, point.overrides, checked[point]))
-    if jobs:
-        with watched([job.folder for job in jobs], n, logs, show):
-            hand(jobs)
+            failed[point.name] = reason_of(error)
+            kept.fail(failed[point.name])
+    before = n - len(jobs)
+    show("points", before, n)
+    with closing(run_points(executor, jobs, origins.datasets, show)) as ended:
+        for done, (job, reason) in enumerate(ended, before + 1):
+            if reason is None:
+                logs.submit(job.folder)
+            else:
+                failed[job.folder.name] = reason
+            show("points", done, n)
     return failed
-
-
-def _launch(command: Command, jobs: Sequence[PointJob]) -> None:
-    """By Hydra's launcher, which composes each point anew."""
-    each: dict[Path, Sequence[str]] = {
-        job.folder: [one for one in job.overrides if not _HYDRAS.match(one)] for job in jobs
-    }
-    launch(run_composed, command_line.presets(command), each, command.pipeline)
 
 
 def _results(points: Sequence[Point], folder: Path, failed: Mapping[str, str]) -> list[PointResult]:

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,6 +32,8 @@ class Output:
 
     is_json: bool = False
     is_quiet: bool = False
+    is_collected: bool = False
+    """For the program that this is: nothing is printed."""
     lines: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     place: Path | None = None
@@ -41,7 +43,7 @@ class Output:
 
     @property
     def is_for_people(self) -> bool:
-        return not (self.is_json or self.is_quiet)
+        return not (self.is_json or self.is_quiet or self.is_collected)
 
     def hear(self, printed: object) -> None:
         """Take what would be shown to a person."""
@@ -86,14 +88,24 @@ def output() -> Output:
 @contextmanager
 def answering(*, is_json: bool, is_quiet: bool) -> Iterator[Output]:
     """Answer in this form inside; unless something goes wrong, the document that was asked for is printed last."""
-    own = Output(is_json=is_json, is_quiet=is_quiet)
-    token = _OUTPUT.set(own)
-    try:
+    with _answered(Output(is_json=is_json, is_quiet=is_quiet)) as own:
         yield own
         if is_json:
             with naming(Path("standard output")):
                 sys.stdout.write(well_formed(redacted(as_json(own.document()))) + "\n")
                 sys.stdout.flush()
+
+
+def collecting() -> AbstractContextManager[Output]:
+    """Answer to the program that this is: inside, what would be printed is kept in the output."""
+    return _answered(Output(is_collected=True))
+
+
+@contextmanager
+def _answered(own: Output) -> Iterator[Output]:
+    token = _OUTPUT.set(own)
+    try:
+        yield own
     finally:
         _OUTPUT.reset(token)
 

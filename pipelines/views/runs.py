@@ -29,9 +29,16 @@ from eval.report.run_tables import (
     served_lines,
     timing_tables,
 )
-from eval.sweep.changed import changed_measures, equal_points, repeated_notes, why_equal
-from eval.sweep.gain import PAIRED, Gain, next_commands, paired_table
-from eval.sweep.results import PointResult, generated_labels, points_table
+from eval.study.gain import PAIRED, Gain, next_commands, paired_table
+from eval.study.results import (
+    PointResult,
+    changed_measures,
+    equal_points,
+    generated_labels,
+    points_table,
+    repeated_notes,
+    why_equal,
+)
 from eval.table import Measures, Table, counted, means_table
 from lcm.records.summary import LEVELS
 from pipelines.views.output import output

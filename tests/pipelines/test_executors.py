@@ -8,8 +8,7 @@ import pytest
 
 from eval.batch.shard_work import ShardWork
 from eval.batch.sharding import Shard
-from eval.executor.executor import FailedItem
-from eval.executor.none import NoExecutor
+from eval.executor import FailedItem, NoExecutor
 from lcm.store.store import Store
 from tests.pipelines.conftest import Finished, Lcm
 from tests.support.looked_at import COMPACTED, CONTROLLED

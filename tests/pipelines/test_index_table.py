@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from eval.report.run_tables import index_table, searches_table
-from eval.sweep.changed import repeated_notes
-from eval.sweep.results import PointResult
+from eval.study.results import PointResult, repeated_notes
 from eval.table import Table
 from pipelines.views.runs import show_points
 

@@ -17,8 +17,8 @@ from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig, OmegaConf
 
 from eval.arms.recorded_run import RecordedRun
+from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset
-from eval.dataset.rejudged import rejudged
 from eval.experiment.outcome import Outcome
 from eval.experiment.run_folder import write_run
 from lcm.errors import ModelError
