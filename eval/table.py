@@ -215,7 +215,7 @@ class Table:
     def _steps(self) -> Iterator[tuple[list[str], float]]:
         """What is left out, ever more, down to the words alone, and the share of the width that a word may take."""
         steps: list[list[str]] = [[], *map(list, self.lacks)]
-        numbers = (column.title for column in self.columns[1:] if column.kind not in _FOLDED)
+        numbers = (column.title for column in self.columns[1:] if column.is_number)
         others = [title for title in numbers if title not in steps[-1]]
         yield from ((step, share) for share in _SHARES for step in steps)
         yield from (([*steps[-1], *others[-n:]], _SHARES[0]) for n in range(1, len(others) + 1))
@@ -451,8 +451,9 @@ def _in_markdown(column: Column, cell: Cell) -> str:
     note = f" **{plain_markdown(cell.note)}**" if cell.note else ""
     if column.kind == "key":
         return f"`{_in_a_cell(' '.join(text.split()))}`{note}"
-    told = f"{_in_a_cell(text) if column.is_number else plain_markdown(text)}{note}"
-    return f"**{told}**" if is_strong else told
+    text = _in_a_cell(text) if column.is_number else plain_markdown(text)
+    text = f"**{text}**" if is_strong else text
+    return f"{text}{_short_bounds(column, cell)}{note}"
 
 
 def _in_a_cell(text: str) -> str:
