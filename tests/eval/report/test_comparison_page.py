@@ -8,7 +8,7 @@ import polars as pl
 
 from eval.comparison.side import Side
 from eval.report.comparison_page import differences
-from eval.report.parts import Notes
+from eval.report.page import Notes
 from eval.table import Table
 
 

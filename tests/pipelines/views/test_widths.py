@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval.experiment.run_folder import directions, read_summary
-from eval.report.contexts import UNCHANGED
+from eval.report.run_tables import UNCHANGED
 from pipelines.views.runs import show_run
 from tests.pipelines.conftest import Finished
 
