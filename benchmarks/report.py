@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.growth import Curve
 from benchmarks.peak_memory import IngestPeak
 from benchmarks.timing import Comparison
-from eval.experiment.run_folder import environment, write_json
+from eval.run import environment, write_json
 from lcm.files import written_whole
 from pipelines.views.terminal import kept, say, show_table
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import read_summary
+from eval.run import read_summary
 from lcm.memory.memory import Memory
 from lcm.protocols.context import ContextRequest
 from lcm.records.context import Context

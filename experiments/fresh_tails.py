@@ -13,7 +13,7 @@ from pathlib import Path
 
 from survival import DATASETS, LOSSLESS, dataset_paths, interval, made, number, retained
 
-from eval.experiment.run_folder import read_summary, read_table
+from eval.run import read_summary, read_table
 
 TAILS = {
     **{f"the last {count}": [f"compaction.fresh_tail_count={count}"] for count in (4, 8, 16, 32)},

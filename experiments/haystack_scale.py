@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.corpus import START, native_messages
-from eval.experiment.run_folder import read_summary
+from eval.run import read_summary
 from lcm.records.conversation import Message, Transcript
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import decompose

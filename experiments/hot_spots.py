@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from survival import DATASETS, LOSSLESS, dataset_paths, interval, made
 
-from eval.experiment.run_folder import read_table
+from eval.run import read_table
 
 TAIL = 8
 TAILS = (TAIL, 12, 16, 24, 32)

@@ -31,7 +31,7 @@ from evidence_fit import L2, Bounds, Learnt, fitted, scored
 from evidence_rows import PLAIN, Evidence, Numbers, collected, evidence_columns
 from system_parts import COMMON, interval, place, run, shown
 
-from eval.experiment.run_folder import read_arms
+from eval.run import read_arms
 from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from pipelines.config import building, composition
 

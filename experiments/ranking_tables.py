@@ -32,8 +32,8 @@ from system_parts import key_of, shown
 from talk_kinds import EVERY_KIND, GROUPS, overrides
 
 from eval.experiment.experiment import Experiment
-from eval.experiment.run_folder import SUMMARY, begin_run, read_arms, read_summary
 from eval.measures.names import SYSTEM_ARM
+from eval.run import SUMMARY, Run, read_arms, read_summary
 from lcm.errors import LcmError
 from pipelines.config import composition
 from pipelines.steps.point import experiment_of, measured
@@ -80,7 +80,7 @@ class Tried:
         components = [parts.system, parts.replay, parts.measures, parts.arms]
         found = folder / kind / key_of(components, [parts.dataset.digest], Experiment)
         if not (found / SUMMARY).is_file():
-            begin_run(found)
+            Run.begin(found)
             measured(config, experiment, found, lambda *_: None, asked)
         return found
 

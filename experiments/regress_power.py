@@ -28,13 +28,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from eval.comparison.side import Side, read_side
+from eval.comparison.agreement import comparable
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import SUMMARY
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
+from eval.run import SUMMARY, Run
 from pipelines import regress
 from pipelines.config import building, composition
 from pipelines.steps.point import evaluated
@@ -236,7 +236,7 @@ def taken(
 
 def measured(run: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
     """At the whole depth of the run: the fifth session may stand below the tenth document."""
-    rows = RETRIEVAL.of_run(RunReading(SYSTEM_ARM, run, documents, dataset))
+    rows = RETRIEVAL.rows(RunReading(SYSTEM_ARM, run, documents, dataset))
     return rows.select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all())
 
 
@@ -261,7 +261,7 @@ def _row(name: str, changes: Sequence[Planted], base: Path) -> str:
     whole, halves = Counter[str](), Counter[str]()
     for change in changes:
         whole[judged(base, change.folder)] += 1
-        sides = read_side(base, "base"), read_side(change.folder, change.name)
+        sides = comparable(base, "base"), comparable(change.folder, change.name)
         for seed in range(HALVES):
             asked = sides[0].queries.sample(fraction=0.5, seed=seed)
             halves[Regression().compare(*(restricted(side, asked) for side in sides)).gate] += 1
@@ -284,7 +284,7 @@ def judged(base: Path, candidate: Path) -> str:
     return str(json.loads((into / "report.json").read_text())["gate"])
 
 
-def restricted(side: Side, asked: pl.DataFrame) -> Side:
+def restricted(side: Run, asked: pl.DataFrame) -> Run:
     return replace(
         side,
         queries=side.queries.join(asked, on="query_id", how="semi", maintain_order="left"),
@@ -294,7 +294,7 @@ def restricted(side: Side, asked: pl.DataFrame) -> Side:
 
 def power(base: Path, harmless: Path, costly: Path) -> None:
     """The table of losses between, by the number of queries."""
-    sides = {name: read_side(path, name) for name, path in (("base", base), ("noise", harmless), ("words", costly))}
+    sides = {name: comparable(path, name) for name, path in (("base", base), ("noise", harmless), ("words", costly))}
     measures = list(Regression().measures)
     queries = sides["base"].queries.join(sides["base"].values, on="query_id", how="semi", maintain_order="left")
     tables = {
@@ -340,7 +340,7 @@ def mixed(recall: dict[str, np.ndarray], loss: float, rng: np.random.Generator) 
     return chosen
 
 
-def drawn_side(side: Side, queries: pl.DataFrame, table: pl.DataFrame, drawn: np.ndarray) -> Side:
+def drawn_side(side: Run, queries: pl.DataFrame, table: pl.DataFrame, drawn: np.ndarray) -> Run:
     """A side of the queries that were drawn, each under an id of its own."""
     ids = [f"{i}" for i in range(len(drawn))]
     wide = table[drawn].with_columns(query_id=pl.Series(ids))

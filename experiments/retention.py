@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.experiment.run_folder import read_summary
+from eval.run import read_summary
 
 COMMON = ("replay=per_turn", "arms=none", "tracking=none", "measures.latency.queries=0")
 SMALL = (

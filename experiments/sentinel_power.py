@@ -17,9 +17,9 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.comparison.side import Side, read_side
-from eval.experiment.run_folder import SUMMARY
+from eval.comparison.agreement import comparable
 from eval.regression.regression import Regression
+from eval.run import SUMMARY, Run
 from lcm.consent import COMMANDS
 from pipelines import questions_make
 from pipelines.config import composition
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     questions = folder / "questions.jsonl"
     if not questions.exists():
         questions_make.main([SESSIONS, f"into={questions}"])
-    base = read_side(ran(folder, questions, 0, 0, 0), "base")
+    base = comparable(ran(folder, questions, 0, 0, 0), "base")
     print("| revision | true loss of recall@10, points | "
           + " | ".join(f"{size or judged(base)} questions: regressed | cannot tell" for size in SIZES)
           + " |\n|---|--:|" + "--:|--:|" * len(SIZES))  # fmt: skip
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
         found: list[Counter[str]] = [Counter() for _ in SIZES]
         losses = []
         for seed in range(1, seeds + 1):
-            side = read_side(ran(folder, questions, share, seed, noise), name)
+            side = comparable(ran(folder, questions, share, seed, noise), name)
             losses.append(100 * (recall(base) - recall(side)))
             for size, verdicts in zip(SIZES, found, strict=True):
                 for draw in range(DRAWS if size else 1):
@@ -82,15 +82,15 @@ def ran(folder: Path, questions: Path, share: float, seed: int, noise: float) ->
     return into
 
 
-def recall(side: Side) -> float:
+def recall(side: Run) -> float:
     return float(side.values.filter(measure="recall@10")["value"].mean())  # type: ignore[arg-type]
 
 
-def judged(side: Side) -> int:
+def judged(side: Run) -> int:
     return len(side.values.filter(measure="recall@10"))
 
 
-def restricted(side: Side, asked: pl.DataFrame) -> Side:
+def restricted(side: Run, asked: pl.DataFrame) -> Run:
     return replace(
         side,
         queries=side.queries.join(asked, on="query_id", how="semi", maintain_order="left"),

@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import read_summary, read_table
+from eval.run import read_summary, read_table
 from eval.significance import bootstrap_means
 from lcm.compaction.facts.reading import KINDS
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from eval.cache.fingerprint import Fingerprint, digest
-from eval.experiment.run_folder import read_summary
+from eval.run import read_summary
 from eval.significance import bootstrap_means
 
 PRESET = "the preset"

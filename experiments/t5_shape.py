@@ -1,7 +1,7 @@
 """A T5 in the shape of t5-small, its weights drawn at random: it says nothing, and is as fast as a real one.
 
     .venv/bin/python experiments/t5_shape.py FOLDER
-    lcm models check FOLDER count=32 max_new_tokens=48
+    python -m benchmarks.t5 FOLDER count=32 max_new_tokens=48
 
 Its tokenizer is learnt from the bundled conversations, so that a text has about as many tokens as a real one's.
 """
@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
-from eval.models.checking import sample_texts
+from benchmarks.t5 import sample_texts
 
 MARKS = ("<pad>", "</s>", "<unk>")
 WORDS = 4000

@@ -24,13 +24,13 @@ from unittest.mock import patch
 
 import polars as pl
 
+from eval.comparison.agreement import comparable
 from eval.comparison.comparison import compared
 from eval.comparison.comparison_folder import write_comparison
-from eval.comparison.side import read_side
 from eval.experiment.experiment import Experiment
-from eval.experiment.run_folder import begin_run
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.replay.workspace_replay import Replay
+from eval.run import Run
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
@@ -47,7 +47,7 @@ from lcm.writing.admission.amac import AdmitAll
 from pipelines.config import composition
 from pipelines.steps import reporting
 from pipelines.steps.point import experiment_of, measured
-from pipelines.steps.repeated_run import RepeatedRun, repeated_run
+from pipelines.steps.runs import RepeatedRun, repeated_run
 
 COMMON = (
     "dataset=locomo", "dataset.only=[conv-26,conv-30]", "dataset.categories=[1,2,3,4]", "arms=none",
@@ -88,7 +88,7 @@ def shown(regression: Regression, folder: Path, page: Path) -> dict[str, float]:
     before, after, into = folder / "before", folder / "after", folder / "compare"
     ran(before, regression.system, None)
     ran(after, (*regression.system, *regression.settings), regression.fault)
-    found = compared([read_side(before, "before"), read_side(after, "after")])
+    found = compared([comparable(before, "before"), comparable(after, "after")])
     write_comparison(into, found)
 
     def repeated(side: Path) -> RepeatedRun:
@@ -102,7 +102,7 @@ def shown(regression: Regression, folder: Path, page: Path) -> dict[str, float]:
 
 
 def ran(folder: Path, overrides: Sequence[str], fault: Fault | None) -> None:
-    begin_run(folder)
+    Run.begin(folder)
     config = composition.composed([*COMMON, *overrides])
     measured(config, planted(experiment_of(config), fault), folder, lambda *_: None, ())
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eval.experiment.run_folder import read_summary, read_table
 from eval.replay.per_turn import turns
+from eval.run import read_summary, read_table
 from lcm.compaction.scheduling import Synchronous
 from lcm.memory.memory import Memory
 from lcm.protocols.compaction import Summarizer

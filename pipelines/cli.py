@@ -56,7 +56,7 @@ PIPELINES = {
     "journal": "show what hosts said of their sessions",
     "cache": "show what is kept between runs, and remove what is not worth its room",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
-    "models": "list the T5s that can summarise, download and export them, and hold them against torch's",
+    "models": "list the T5s that can summarise, and download them",
     "log": "log run folders to MLflow that did not get there",
 }
 _MODULES = {"import": "import_preset"}

@@ -33,13 +33,14 @@ from eval.dataset.files import files_of, identified
 from eval.dataset.ledger import KeepsLedger, ledger_text
 from eval.dataset.sample import bundled_directory
 from eval.download import Remote, download
+from eval.run import Run
 from lcm.errors import DatasetError, LcmError
 from lcm.files import file_name
 from pipelines.config import building, composition, conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.config.suggestion import meant
-from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
 from pipelines.steps.point import dataset_described
+from pipelines.steps.runs import dataset_of_run, runs_alike
 from pipelines.views.progress import downloading
 from pipelines.views.terminal import kept, say
 
@@ -237,10 +238,10 @@ def _write(arguments: Sequence[str]) -> int:
     to = Path(command.settings["to"]).expanduser()
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise LcmError(f"to={to} holds something already: name a new folder")
-    runs = kept_runs([Path(word) for word in command.words]) if command.words else []
+    runs = runs_alike([Path(word) for word in command.words]) if command.words else []
     if runs and command.overrides:
         raise LcmError(f"a run says which dataset it was made on: leave {command.overrides[0]} out, or the run")
-    dataset = dataset_of_runs(runs) if runs else dataset_described(composition.composed(command.overrides))
+    dataset = dataset_of_run(runs[0]) if runs else dataset_described(composition.composed(command.overrides))
     collection, notes = collection_of(dataset)
     if "trec" in formats:  # before anything is written
         check_ids(collection.queries["query_id"], "query id")
@@ -262,10 +263,10 @@ def _write(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _write_run(run: KeptRun, dataset: Dataset, to: Path) -> None:
+def _write_run(run: Run, dataset: Dataset, to: Path) -> None:
     """Each arm as a TREC run of its own."""
     names = document_ids(dataset)
-    for (arm,), ranked in run.ranked.group_by("arm", maintain_order=True):
+    for (arm,), ranked in run.ranked_messages.group_by("arm", maintain_order=True):
         places = ranked.select("workspace_id", "message_id").iter_rows()
         named = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
         path = to / f"{run.name}.{file_name(arm)}.trec"

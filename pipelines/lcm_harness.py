@@ -15,7 +15,7 @@ from pathlib import Path
 
 DISTRIBUTION = "lcm-harness"
 """The distribution: on PyPI, `lcm` is another project."""
-PACKAGES = {"lcm": "store/schema_1.sql", "eval": "experiment/run_folder.py", "pipelines": "cli.py"}
+PACKAGES = {"lcm": "store/schema_1.sql", "eval": "run.py", "pipelines": "cli.py"}
 """Package -> a file by which it is known to be ours; our packages have an `__init__.py` that is empty or names us."""
 
 

@@ -16,12 +16,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.experiment.run_folder import read_summary
 from eval.leaderboard.board import Leaderboard, read_board
 from eval.leaderboard.manifest import KEPT, PAGE, RUNS, manifest_of, write_manifest
 from eval.measures.names import HEADLINE
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import write_page
+from eval.run import read_summary
 from lcm.errors import LcmError
 from lcm.files import private
 from pipelines.config.arguments import told_apart

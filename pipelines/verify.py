@@ -24,7 +24,6 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.experiment.run_folder import SUMMARY, read_config, read_summary
 from eval.leaderboard.board import read_board
 from eval.leaderboard.manifest import (
     KEPT,
@@ -40,6 +39,7 @@ from eval.leaderboard.manifest import (
 )
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import rendered
+from eval.run import SUMMARY, read_config, read_summary
 from lcm.derived import SUMS
 from lcm.errors import LcmError
 from pipelines.config.arguments import RUNS_COMMAND, told_apart

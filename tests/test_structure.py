@@ -46,9 +46,9 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance kappa stopwatch table loopback download mirror executor questions dataset
-            cache replay answering measures models external judging arms experiment ladder tracking comparison
-            regression batch study leaderboard report serving
+            significance stopwatch table loopback download mirror executor questions dataset cache replay answering
+            shape measures run models external judging arms experiment ladder tracking comparison regression batch study
+            leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()

@@ -11,10 +11,13 @@ from eval.questions.question import UNANSWERABLE
 from lcm.clock import parse_instant
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
+from lcm.transcript.chat import ChatReader
+from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.reading import read_transcripts
 
 _QUERIES = "queries.jsonl"
 _PROTOCOL = "evidence=original unit=message"
+_READERS = OpenClawReader(), ChatReader()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Sample:
         for file in self.card.files:
             if file.path != _QUERIES:
                 name = Path(file.path).stem
-                (read,) = read_transcripts(where / file.path, workspace_id=name)
+                (read,) = read_transcripts(where / file.path, workspace_id=name, readers=_READERS)
                 transcript, ids[name] = _opaque(read, self.card.name, name)
                 draft.transcripts.append(transcript)
         for line in contents[_QUERIES].decode().splitlines():

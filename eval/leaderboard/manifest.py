@@ -8,10 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import CONFIG, ENVIRONMENT, SUMMARY, commit, write_json
-from eval.experiment.shape import TEXT, each, keys, list_of, or_null
-from eval.experiment.summary_shape import DATASET
 from eval.leaderboard.board import BoardRun, Leaderboard
+from eval.run import CONFIG, ENVIRONMENT, SUMMARY, commit, write_json
+from eval.shape import DATASET, TEXT, each, keys, list_of, or_null
 from lcm import __version__
 from lcm.derived import sum_of
 from lcm.errors import LcmError

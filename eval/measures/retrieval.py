@@ -55,11 +55,19 @@ import polars as pl
 import polars.selectors as cs
 
 from eval.dataset.dataset import Dataset
-from eval.measures.ceiling import best_units, most_within
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
+from eval.measures.coverage import (
+    best_units,
+    covered_by,
+    evidence_counts,
+    most_within,
+    placed_by_document,
+    readings,
+    recall_within,
+    units_of,
+    with_near_duplicates,
+)
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, RunReading, SystemReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
-from eval.measures.ranked_messages import covered_by, placed_by_document, units_of, with_near_duplicates
-from eval.measures.token_budget import evidence_counts, readings, recall_within
 from lcm.errors import LcmError
 from lcm.retrieval.frames import KeptBeside
 
@@ -80,8 +88,11 @@ DEFAULT_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Measure):
     """Measures rankings against the qrels, at the level of messages, sessions, or both."""
+
+    subject = "rankings"
+    of_arms = True
 
     names: Sequence[str] = DEFAULT_NAMES
     levels: Sequence[Level] = ("message", "session")
@@ -116,7 +127,7 @@ class Retrieval:
     def direction(self, value: str) -> Direction:
         return "lower" if value.startswith("tokens") else "higher"
 
-    def of_run(self, reading: RunReading) -> pl.DataFrame:
+    def rows(self, reading: RunReading) -> pl.DataFrame:
         """One value a judged query and measure, 0 where the arm answered nothing; `repaired.` stands before what is
         measured by corrected evidence, where the dataset has some."""
         repaired = reading.dataset.repaired_qrels
@@ -167,15 +178,18 @@ class Retrieval:
             frames += self._judged(units_of(covered, "message", judged["message"]), looked_at)
         return pl.concat(frames)
 
-    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> tuple[str, ...]:
         """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
+        dataset = reading.dataset
         if judged_queries(dataset).is_empty():
             return ()
-        sizes = documents.group_by("workspace_id").agg(message=pl.len(), session=pl.col("session_id").n_unique())
+        sizes = reading.documents.group_by("workspace_id").agg(
+            message=pl.len(), session=pl.col("session_id").n_unique()
+        )
         of_workspace = {workspace: (messages, sessions) for workspace, messages, sessions in sizes.iter_rows()}
         haystacks = [of_workspace.get(workspace, (0, 0)) for workspace in dataset.workspaces]
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
-        found = [*self._unjudged(values)]
+        found = [*self._unjudged(rows)]
         for place, (level, (unit, measure)) in enumerate(units.items()):
             counted = {k: sum(haystack[place] <= k for haystack in haystacks) for k in self._cutoffs()}
             small = {k: n for k, n in counted.items() if n and level in self.levels}
@@ -354,7 +368,8 @@ class _Hits:
 
     @staticmethod
     def _share(part: _Numbers, whole: npt.NDArray[np.number]) -> _Numbers:
-        return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+        shares: _Numbers = np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+        return shares
 
     def _dcg(self, k: int, query: _Places, position: _Places, relevance: _Numbers) -> _Numbers:
         is_seen = position <= k
@@ -385,8 +400,11 @@ def _hits(units: pl.DataFrame, judgements: pl.DataFrame, judged: pl.DataFrame) -
     found = units.join(numbered, on=["query_id", "unit"]).sort("query", "position")
     ideal = numbered.sort("query", "relevance", descending=[False, True])
     at = ideal["query"].to_numpy().astype(np.int64)
+    query, rank, position = (found[name].to_numpy().astype(np.int64) for name in ("query", "rank", "position"))
     return _Hits(
-        *(found[name].to_numpy().astype(np.int64) for name in ("query", "rank", "position")),
+        query,
+        rank,
+        position,
         found["relevance"].to_numpy().astype(np.float64),
         np.bincount(at, minlength=len(judged)),
         (at, np.arange(len(at)) - np.searchsorted(at, at) + 1, ideal["relevance"].to_numpy().astype(np.float64)),

@@ -9,7 +9,6 @@ import polars as pl
 
 from eval.comparison.comparison import Comparison
 from eval.comparison.comparison_report import explained, headline, name, table
-from eval.comparison.side import Side
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
@@ -20,6 +19,7 @@ from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section
 from eval.report.ranking import ShownRanking
 from eval.report.run_page import curves, dataset_section, lost
 from eval.report.system_flow import differing, system_flow
+from eval.run import Run
 from eval.table import Cell, Column, Row, Table, Tone, counted, signed, titled
 
 _REPEATED = ("memory", "tracking", "executor", "stages", "cache", "means", "report")
@@ -57,11 +57,11 @@ def comparison_page(
     )
 
 
-def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
+def differences(baseline: Run, others: Sequence[Run]) -> Section | None:
     """What each side is set to otherwise than the baseline."""
     parts: list[Part] = []
     for side in others:
-        if baseline.config is None or side.config is None:
+        if not (baseline.config and side.config):
             parts.append(Notes([f"{side.name}: a config.yaml is missing, so nothing is known of what differs"]))
             continue
         rows = differing(baseline.config, side.config, _REPEATED)
@@ -79,7 +79,7 @@ def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
     return Section("differences", "What differs", parts) if parts else None
 
 
-def categories(baseline: Side, sides: Sequence[Side], measure: str, is_cost: bool) -> Section | None:
+def categories(baseline: Run, sides: Sequence[Run], measure: str, is_cost: bool) -> Section | None:
     """The means of a measure by kind of question, of each side, and its difference from the baseline's: over the
     questions of which all that have any value have one."""
     asked = baseline.queries.select("query_id")
@@ -110,7 +110,7 @@ def categories(baseline: Side, sides: Sequence[Side], measure: str, is_cost: boo
     return Section("categories", "By kind of question", [table])
 
 
-def systems(sides: Sequence[Side]) -> Section | None:
+def systems(sides: Sequence[Run]) -> Section | None:
     """Each side's system, as data passes through it."""
     parts: list[Part] = []
     for side in sides:
@@ -119,7 +119,7 @@ def systems(sides: Sequence[Side]) -> Section | None:
     return Section("systems", "What was run", parts, "What is off is not drawn.") if parts else None
 
 
-def told_of(side: Side) -> list[str]:
+def told_of(side: Run) -> list[str]:
     """A side's own notes and what it survived, with its name."""
     summary = side.summary
     incidents = [f"survived: {what}, {times} times" for what, times in (summary.get("incidents") or {}).items()]
@@ -181,7 +181,7 @@ def _places(comparison: Comparison, costs: Mapping[int, float | None]) -> list[P
     return found
 
 
-def _by_category(side: Side, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:
+def _by_category(side: Run, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:
     """Category -> mean, and of how many of some questions."""
     values = side.values.filter(measure=measure).join(asked, on="query_id", how="semi")
     values = values.join(side.queries.select("query_id", "category"), on="query_id")

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import Dataset
-from eval.ladder.unseen import REASONS
+from eval.ladder.losses import REASONS
 from eval.report.insight import FoldedConversation, Insight, MessageLadder, ShownContext, StoredDocument
 from eval.report.page import Blocks, parted
 from eval.report.ranking import ShownRanking, shown_measures

@@ -10,10 +10,9 @@ import polars as pl
 from eval.comparison.control_arms import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import CONFIG, read_config, read_summary, read_table, sections
 from eval.ladder.losses import missed
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.survival import ALL_KINDS, STATES
+from eval.measures.sessions import ALL_KINDS, STATES
 from eval.report.figure import Interval, intervals, lines, shares
 from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section, Source
 from eval.report.ranking import ShownRanking, rank_curves, token_curves
@@ -30,6 +29,8 @@ from eval.report.run_tables import (
     timing_tables,
 )
 from eval.report.system_flow import system_flow
+from eval.run import CONFIG, read_config, read_summary, read_table
+from eval.shape import sections
 from eval.table import Cell, Measures, Row, Table, counted, means_table, sentence, titled
 from eval.tracking.naming import run_name
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eval.experiment.run_folder import sections
 from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
+from eval.shape import sections
 from eval.table import Column, Measures, Table, counted, means_table
 
 UNCHANGED = "nothing folds or was chosen for contexts here"

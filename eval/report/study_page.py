@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.card import Card
-from eval.experiment.run_folder import read_summary, read_table
 from eval.report.figure import Interval, intervals, lines
 from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section
 from eval.report.run_page import configuration, dataset_section, survived
+from eval.run import read_summary, read_table
 from eval.study.gain import next_commands, paired_table
 from eval.study.results import (
     HAYSTACK,

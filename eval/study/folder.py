@@ -11,7 +11,7 @@ import polars as pl
 from optuna.trial import TrialState
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import CONFIG, commit, write_frame, write_summary
+from eval.run import CONFIG, commit, write_frame, write_summary
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.report import CONFIG_HASH, IMPORTANCE_FROM, SAME_AS, SECONDS, STATES, StudyReport, Worth
 from eval.table import Column, Table, titled

@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.agreement import shared_queries
+from eval.comparison.agreement import comparable, shared_queries
 from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
-from eval.comparison.side import Side, read_side
-from eval.experiment.conversation_means import overspent
+from eval.measures.conversations import overspent
+from eval.run import Run
 from eval.study.results import PointResult, changed_measures, drawn, is_cost, marked
 from eval.table import Cell, Column, Row, Table, interval, paired_cells, plain_markdown, probability, signed
 
@@ -305,7 +305,7 @@ def rows_against(
     )
 
 
-def _side(folder: Path, result: PointResult) -> Side | None:
+def _side(folder: Path, result: PointResult) -> Run | None:
     """A point's own numbers; None of a point that another machine keeps."""
     kept = folder / result.name
-    return read_side(kept, result.label, has_config=False) if (kept / "per_query.parquet").exists() else None
+    return comparable(kept, result.label) if (kept / "per_query.parquet").exists() else None

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.cache.fingerprint import Unidentified, content_of, libraries, source_digest
-from eval.experiment.point_record import POINT
-from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
-from eval.external.contract import is_fault
+from eval.external.session import is_fault
+from eval.run import POINT, SUMMARY, config_hash, read_summary
 from lcm.consent import is_trusted
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError
@@ -25,7 +24,7 @@ from lcm.redaction import redacted_record
 
 _log = logging.getLogger(__name__)
 _OURS = ("lcm", "eval")
-_ALWAYS = frozenset({"eval.experiment.experiment", "eval.experiment.run_folder"})
+_ALWAYS = frozenset({"eval.experiment.experiment", "eval.run"})
 _BESIDE = ("cache", "executor", "report", "stages", "tracking")
 """What changes no number. Latencies do depend on how many queries are timed."""
 

@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ import polars as pl
 from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial, TrialState
 
+from eval.comparison.agreement import comparable
 from eval.comparison.pairing import Pairing, Verdict
-from eval.comparison.side import Side, read_side
 from eval.study.gain import rows_against
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.results import PointResult
@@ -248,7 +248,7 @@ def _held_out(
     picked = {row.fold: originals[row.picked] for row in found.folds}
     if any(number not in points for number in picked.values()):
         return
-    base = read_side(folder / default.name, default.label)
+    base = comparable(folder / default.name, default.label)
     values = pl.concat(
         values_by_query(folder / str(picked[fold.name]))
         .filter(pl.col("workspace_id").is_in(fold.workspaces))
@@ -256,7 +256,7 @@ def _held_out(
         for fold in folds
         if fold.name in picked
     )
-    side: Side = replace(base, name="picked by the others", values=values.filter(pl.col("value").is_finite()))
+    side = base.having("picked by the others", values=values.filter(pl.col("value").is_finite()))
     yield from Pairing().rows(base, [side], measures).iter_rows(named=True)
 
 

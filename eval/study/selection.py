@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eval.experiment.run_folder import read_table
 from eval.measures.names import SYSTEM_ARM
+from eval.run import read_table
 from eval.study.settings import Objective
 from eval.study.shares import Fold
 

@@ -21,10 +21,8 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 
 from eval.executor import begin_worker, uninterrupted
-from eval.experiment.point_record import point_record
-from eval.experiment.run_folder import SUMMARY, read_summary
-from eval.experiment.times import times_ms
-from eval.ladder.retrievals import Retrieval
+from eval.ladder.losses import Retrieval
+from eval.run import SUMMARY, point_record, read_summary, times_ms
 from eval.tracking import entry, naming
 from eval.tracking.artifacts import keep_files
 from eval.tracking.environment import SQLITE, VARIABLES, of_environment, place_of, quieten, whole_uri

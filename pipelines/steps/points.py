@@ -5,6 +5,7 @@ A worker that does not see the caller's folders, as on another machine of a clus
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +16,7 @@ from omegaconf import DictConfig
 from eval.dataset.dataset import Dataset
 from eval.executor import Executor, NoExecutor, shared_out
 from eval.experiment.experiment import Progress
-from eval.experiment.point_record import POINT
-from eval.experiment.run_folder import config_hash
+from eval.run import POINT, config_hash
 from eval.study.point import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine
@@ -24,9 +24,16 @@ from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
 from pipelines.steps.point import evaluated
 
 
-class BuiltPoint(NamedTuple):
-    """What a point is made of, until it runs."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One configuration of many, composed and built before the first of them runs."""
 
+    name: str
+    """Of its folder."""
+    label: str
+    """The overrides that tell it from the others."""
+    overrides: tuple[str, ...]
+    """Of which its configuration was composed."""
     config: DictConfig
     plain: Mapping[str, Any]
     """The configuration, resolved."""
@@ -42,10 +49,8 @@ class BuiltPoint(NamedTuple):
 class PointJob(NamedTuple):
     """A point whose folder was begun."""
 
+    point: Point
     folder: Path
-    overrides: Sequence[str]
-    """Of which its configuration was composed."""
-    built: BuiltPoint
     record: bytes
     """The folder's `point.json`."""
 
@@ -74,8 +79,7 @@ def run_points(
     if len(jobs) < executor.workers:
         executor = NoExecutor()
     else:
-        alone = {"executor": NoExecutor()}
-        jobs = [job._replace(built=job.built._replace(parts={**job.built.parts, **alone})) for job in jobs]
+        jobs = [job._replace(point=_alone(job.point)) for job in jobs]
     task = partial(_run_each, datasets, show if isinstance(executor, NoExecutor) else _unseen)
     with closing(shared_out(executor, task, jobs)) as ended:
         for place, end in ended:
@@ -87,14 +91,20 @@ def run_points(
             yield job, end.reason
 
 
+def _alone(point: Point) -> Point:
+    """The point as one process runs it."""
+    return replace(point, parts={**point.parts, "executor": NoExecutor()})
+
+
 def _run_each(datasets: Mapping[str, Dataset], show: Progress, jobs: Sequence[PointJob]) -> Iterator[_PointEnd]:
     """Run the points that one process has been given, each whole."""
     for job in jobs:
         with _place_of(job) as folder:
             reason = None
             try:
-                config, plain, parts = job.built
-                evaluated(config, folder, show, datasets[job.built.dataset], parts, job.overrides, plain)
+                point = job.point
+                dataset = datasets[point.dataset]
+                evaluated(point.config, folder, show, dataset, point.parts, point.overrides, point.plain)
             except Exception as error:  # told of this point: the others may be sound
                 reason = reason_of(error)
             yield _PointEnd(reason, None if folder == job.folder else _files(folder))

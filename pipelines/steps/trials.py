@@ -3,9 +3,10 @@
 import os
 import platform
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,18 +15,17 @@ from optuna.trial import Trial, TrialState
 
 from eval.executor import Executor, FailedItem
 from eval.experiment.experiment import Experiment
-from eval.experiment.run_folder import SUMMARY, config_hash, read_summary
+from eval.run import SUMMARY, config_hash, read_summary
 from eval.study.point import PointFolder, origin_of
 from eval.study.queue import TrialQueue, Worker, quieten
-from eval.study.report import CONFIG_HASH, SAME_AS, SECONDS, SUMS
-from eval.study.selection import sums_by_fold, values_by_query
+from eval.study.report import CONFIG_HASH, SAME_AS, SECONDS, SUMS, finished
+from eval.study.selection import best, sums_by_fold, values_by_query
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS, overall
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from pipelines.config import building
-from pipelines.config.building import identity
 from pipelines.steps.interruption import interruption
-from pipelines.steps.point import experiment_of, written
+from pipelines.steps.point import experiment_of, measured
 from pipelines.steps.search import StudySetup
 from pipelines.views.output import answering
 from pipelines.views.progress import progress
@@ -59,7 +59,7 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
         assignment = search.space.suggested(trial)
         config = search.configs.config(assignment)
         plain = building.resolved(config)
-        known = config_hash(identity(plain))
+        known = config_hash(building.identity(plain))
         trial.set_user_attr(CONFIG_HASH, known)
         attributes, values = _taken_over(known, queue) or _evaluated(trial, assignment, config, plain, search)
     except _PrunedError as error:
@@ -80,7 +80,11 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
     told = ", ".join(f"{one.measure} {value:.4f}" for one, value in zip(search.settings.wanted(), values, strict=True))
     if SAME_AS in attributes:
         told += f" (trial {attributes[SAME_AS]} again)"
-    return _ended(trial.number, told + _best_so_far(queue, search), assignment)
+    complete = [finished(one, one.params) for one in queue.trials(TrialState.COMPLETE)]
+    if complete:
+        picked = best(complete, search.settings.wanted())
+        told += f"; best {picked.values[0]:.4f}, trial {picked.number}"
+    return _ended(trial.number, told, assignment)
 
 
 def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[float]] | None:
@@ -95,13 +99,8 @@ def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[flo
 def _evaluated(
     trial: Trial, assignment: Mapping[str, Any], config: DictConfig, plain: Mapping[str, Any], search: StudySetup
 ) -> tuple[dict[str, Any], list[float]]:
-    folder = search.folder / TRIAL_FOLDERS / str(trial.number)
-    kept = PointFolder(folder)
-    if not _has_numbers(kept, plain, search):
-        experiment = experiment_of(config, search.dataset)
-        _climb(trial, experiment, search)
-        label = f"trial {trial.number}: {_values(assignment)}"
-        _keep(kept, config, plain, search.configs.overrides(assignment), label, search, experiment)
+    label = f"trial {trial.number}: {_values(assignment)}"
+    folder = _run(str(trial.number), config, plain, assignment, label, search, partial(_climb, trial, search))
     summary = read_summary(folder)
     objectives = search.settings.wanted()
     values = []
@@ -122,7 +121,7 @@ def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
     """
     config = search.configs.config({})
     plain = building.resolved(config)
-    known = config_hash(identity(plain))
+    known = config_hash(building.identity(plain))
     for trial in queue.begun():
         if trial.user_attrs.get(CONFIG_HASH) == known and trial.state in (TrialState.COMPLETE, TrialState.RUNNING):
             own = search.folder / TRIAL_FOLDERS / str(trial.user_attrs.get(SAME_AS, trial.number))
@@ -130,45 +129,44 @@ def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
                 return None
             if (own / SUMMARY).is_file():
                 return own
-    kept = PointFolder(search.folder / TRIAL_FOLDERS / DEFAULT)
     try:
-        if not _has_numbers(kept, plain, search):
-            experiment = experiment_of(config, search.dataset)
-            _keep(kept, config, plain, search.configs.overrides({}), DEFAULT, search, experiment)
+        return _run(DEFAULT, config, plain, {}, DEFAULT, search)
     except Exception as error:  # the trials are sound without it
         if interruption(error) or is_of_machine(error):
             raise
         warn(f"the default could not be measured beside the trials: {error}")
         return None
+
+
+def _run(
+    name: str,
+    config: DictConfig,
+    plain: Mapping[str, Any],
+    assignment: Mapping[str, Any],
+    label: str,
+    search: StudySetup,
+    before: Callable[[Experiment], None] = lambda _: None,
+) -> Path:
+    """The folder of a configuration's numbers, which are found unless they are there: whoever is gone may have had
+    them, and not said so.
+
+    Args:
+        before: what is tried on a part of the dataset first.
+    """
+    kept = PointFolder(search.folder / TRIAL_FOLDERS / name)
+    origin = origin_of(plain, search.dataset.digest)
+    if not (kept.is_complete() and kept.is_of(origin)):
+        experiment = experiment_of(config, search.dataset)
+        before(experiment)
+        kept.clear()
+        overrides = search.configs.overrides(assignment)
+        kept.begin(origin, overrides, label, [one.measure for one in search.settings.wanted()])
+        with progress() as show:
+            measured(config, experiment, kept.path, show, overrides, plain)
     return kept.path
 
 
-def _has_numbers(kept: PointFolder, plain: Mapping[str, Any], search: StudySetup) -> bool:
-    """Whether what lies there has the numbers of a configuration: one that is gone had finished it, and not said so."""
-    return kept.is_complete() and kept.is_of(origin_of(plain, search.dataset.digest))
-
-
-def _keep(
-    kept: PointFolder,
-    config: DictConfig,
-    plain: Mapping[str, Any],
-    overrides: Sequence[str],
-    label: str,
-    search: StudySetup,
-    experiment: Experiment,
-) -> None:
-    """Evaluate a configuration into its folder."""
-    origin = origin_of(plain, search.dataset.digest)
-    kept.clear()
-    started = time.perf_counter()
-    kept.begin(origin, overrides, label, [one.measure for one in search.settings.wanted()])
-    with progress() as show:
-        outcome = experiment.run(show)
-    seconds = {"total": time.perf_counter() - started}
-    written(kept.path, outcome, search.dataset, config, overrides, seconds, plain)
-
-
-def _climb(trial: Trial, experiment: Experiment, search: StudySetup) -> None:
+def _climb(trial: Trial, search: StudySetup, experiment: Experiment) -> None:
     """Measure a growing share of the queries, as long as the pruner lets it.
 
     Raises:
@@ -182,17 +180,6 @@ def _climb(trial: Trial, experiment: Experiment, search: StudySetup) -> None:
                 trial.report(float(values.sum()) / len(values), rung.step)
             if trial.should_prune():
                 raise _PrunedError(rung.name)
-
-
-def _best_so_far(queue: TrialQueue, search: StudySetup) -> str:
-    from eval.study.report import finished
-    from eval.study.selection import best
-
-    complete = [finished(one, one.params) for one in queue.trials(TrialState.COMPLETE)]
-    if not complete:
-        return ""
-    picked = best(complete, search.settings.wanted())
-    return f"; best {picked.values[0]:.4f}, trial {picked.number}"
 
 
 def _ended(number: int, told: str, assignment: Mapping[str, Any]) -> TrialEnd:

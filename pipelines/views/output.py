@@ -57,7 +57,7 @@ class Output:
         if self.place is None:
             return {"lines": self.lines, "tables": [one.json() for one in self.tables]}
         if (folder := folder_of(self.place)) is not None:
-            from eval.experiment.run_folder import read_summary
+            from eval.run import read_summary
 
             return {"folder": str(folder), **read_summary(folder)}
         return {"made": str(self.place), "lines": self.lines, "tables": [one.json() for one in self.tables]}
@@ -71,7 +71,7 @@ def from_here(place: Path) -> Path:
 
 def folder_of(place: Path) -> Path | None:
     """The folder with a summary that was made, where that or a page in it is told; None where a file alone was made."""
-    from eval.experiment.run_folder import SUMMARY  # here, because `lcm --help` need not wait for it
+    from eval.run import SUMMARY  # here, because `lcm --help` need not wait for it
 
     folder = place.parent if place.suffix == ".md" else place
     return folder if (folder / SUMMARY).is_file() else None

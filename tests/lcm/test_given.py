@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from eval.batch.sharding import digest_of
+from eval.batch.sources import digest_of
 from eval.dataset.beir import Beir
 from eval.dataset.collection import read_trec_qrels
 from eval.dataset.files import json_array, json_array_stream, unpacked_lines
 from eval.dataset.ledger import read_ledger
 from eval.dataset.longmemeval import LongMemEval
-from eval.experiment.run_folder import read_config, read_summary, read_table
-from eval.judging.judgement_file import JudgementFile
+from eval.judging.judgements import JudgementFile
 from eval.questions.files import read_questions
+from eval.run import read_config, read_summary, read_table
 from lcm import given
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.authored import AuthoredFiles

@@ -17,7 +17,7 @@ import pytest
 
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
-from eval.measures.ranked_messages import with_near_duplicates
+from eval.measures.coverage import with_near_duplicates
 from eval.report.run_tables import served_lines
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.looked_at import CONTROLLED, NO_CONTEXTS

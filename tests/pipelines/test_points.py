@@ -10,7 +10,7 @@ from eval.executor import FailedItem, NoExecutor
 from eval.study.point import POINT, Origin, PointFolder
 from lcm.errors import LcmError
 from pipelines.steps import points
-from pipelines.steps.points import BuiltPoint, PointJob, run_points
+from pipelines.steps.points import Point, PointJob, run_points
 from tests.pipelines.conftest import Finished, Lcm
 from tests.pipelines.test_sweep import COMMAND, assert_same
 from tests.support.ray_of_two import RAY_OF_TWO
@@ -28,8 +28,8 @@ def test_workers_of_the_executor_give_the_same_numbers(
 
 def begun(folder: Path) -> PointJob:
     PointFolder(folder).begin(Origin("a", "b", "c", "d"), [folder.name], folder.name)
-    built = BuiltPoint(None, {"dataset": "x"}, {"executor": Dying(3)})  # type: ignore[arg-type]
-    return PointJob(folder, (), built, (folder / POINT).read_bytes())
+    point = Point(folder.name, "", (), None, {"dataset": "x"}, {"executor": Dying(3)})  # type: ignore[arg-type]
+    return PointJob(point, folder, (folder / POINT).read_bytes())
 
 
 class Dying:
@@ -66,7 +66,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def told(executor: Any, jobs: Sequence[PointJob]) -> dict[str, str | None]:
-    datasets: Any = {jobs[0].built.dataset: None}
+    datasets: Any = {jobs[0].point.dataset: None}
     return {job.folder.name: reason for job, reason in run_points(executor, jobs, datasets, lambda *_: None)}
 
 

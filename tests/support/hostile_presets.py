@@ -84,8 +84,8 @@ _ALIASES = [
     ("lcm.retrieval.embedder.export.os.system", f"command: {_TOUCH}\n"),
     ("lcm.retrieval.embedder.export.subprocess.run", f"args: [touch, {CANARY}]\n"),
     ("lcm.retrieval.embedder.export.os.mkdir", _PATH),
-    ("eval.experiment.run_folder.subprocess.check_call", f"args: [touch, {CANARY}]\n"),
-    ("eval.external.line_process.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
+    ("eval.run.subprocess.check_call", f"args: [touch, {CANARY}]\n"),
+    ("eval.external.process.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
     ("eval.tracking.mlflow_log.os.system", f"command: {_TOUCH}\n"),
     ("lcm.files.os.makedirs", f"name: {CANARY}\n"),
     ("lcm.files.os.mkdir", _PATH),
@@ -106,7 +106,7 @@ _FOREIGN = [
 ]
 _NO_COMPONENTS = [
     ("lcm.retrieval.embedder.export._run_apart", f"program: evil\nsource: x\ntarget: {CANARY}\nprecision: fp32\n"),
-    ("eval.experiment.run_folder.write_whole", f"path: {CANARY}\ntext: x\n"),
+    ("eval.run.write_whole", f"path: {CANARY}\ntext: x\n"),
     ("lcm.files.written_whole", _PATH),
     ("lcm.store.store.Store", _PATH),
     ("pipelines.config.command_line.new_folder", f"wanted: {CANARY}\n"),

@@ -10,8 +10,7 @@ from polars.testing import assert_frame_equal
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.experiment.experiment import Experiment
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import write_run
+from eval.experiment.outcome import Outcome, write_run
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries, workspace_of_query
 from eval.study.selection import sums_by_fold, values_by_query
