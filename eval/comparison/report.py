@@ -26,8 +26,9 @@ _COLUMNS = (
     Column("p (Holm)", "p"),
     Column("verdict", "verdict"),
 )
-_LACKS = (("p (Holm)",), ("interval",), ("p (Holm)", "mean"), ("interval", "mean"), ("interval", "difference", "mean"))
-"""On a narrow terminal the interval or p stays; beside a mean an interval alone would be read as the mean's."""
+_LACKS = (("p (Holm)",), ("p (Holm)", "mean"), ("difference", "interval"))
+"""On a narrow terminal the interval or p stays; a difference and its interval go together, for beside a mean an
+interval alone would be read as the mean's."""
 
 
 def table(comparison: Comparison, most_sides: int | None = None) -> Table:

@@ -3,7 +3,7 @@
 from eval.dataset.dataset import generated_label
 from eval.leaderboard.board import BoardRow, BoardRun, Leaderboard, Standings
 from eval.leaderboard.manifest import results_of
-from eval.report.parts import Notes, Part, ReportPage, Section
+from eval.report.page import Notes, Part, ReportPage, Section
 from eval.table import Cell, Column, Row, Table, counted, mean_cell, titled
 
 _DIGITS = 16

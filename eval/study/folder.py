@@ -14,6 +14,7 @@ from eval.dataset.dataset import generated_label
 from eval.run import CONFIG, commit, write_frame, write_summary
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.report import CONFIG_HASH, IMPORTANCE_FROM, SAME_AS, SECONDS, STATES, StudyReport, Worth
+from eval.table import Column, Table, titled
 from eval.tracking.entry import dataset_tags
 from lcm.files import write_text
 
@@ -55,16 +56,11 @@ def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str]:
     yield ""
     yield _rule(report)
     yield ""
-    yield from _table(
-        ("objective", "value"),
-        [
-            (f"{one.direction} {one.measure}", f"{value:.4f}")
-            for one, value in zip(report.objectives, report.picked.values, strict=True)
-        ],
-    )
-    yield from _table(
-        ("key", "value"), [(f"`{key}`", _short(value)) for key, value in report.picked.assignment.items()]
-    )
+    values = zip(report.objectives, report.picked.values, strict=True)
+    rows = [(f"{one.direction} {one.measure}", value) for one, value in values]
+    yield from (Table(titled("objective", ("value",), digits=4), rows).markdown(), "")
+    set_to = [(key, _short(value)) for key, value in report.picked.assignment.items()]
+    yield from (Table((Column("key", "key"), Column("value")), set_to).markdown(), "")
     if best:
         yield from ("```", shlex.join(["lcm", "evaluate", *best]), "```", "")
 
@@ -102,14 +98,13 @@ def _validation(report: StudyReport) -> Iterator[str]:
         "one standard error of the best."
     )
     yield ""
-    yield from _table(
-        ("held out", "queries", "picked by the others", "their mean", "here", f"trial {report.picked.number} here"),
-        [
-            (row.fold, str(row.queries), f"trial {row.picked}", f"{row.training:.4f}", f"{row.value:.4f}",
-             f"{row.chosen_trial_value:.4f}")
-            for row in found.folds
-        ],
-    )  # fmt: skip
+    means = ("their mean", "here", f"trial {report.picked.number} here")
+    columns = (*titled("held out", ("queries",)), Column("picked by the others"), *titled("", means, digits=4)[1:])
+    rows = [
+        (row.fold, row.queries, f"trial {row.picked}", row.training, row.value, row.chosen_trial_value)
+        for row in found.folds
+    ]
+    yield from (Table(columns, rows).markdown(), "")
 
 
 def _why_nothing_is_held_out(report: StudyReport) -> str:
@@ -130,25 +125,24 @@ def _front(report: StudyReport) -> Iterator[str]:
     if len(shown) < len(report.front):
         yield f"The first {len(shown)} of {len(report.front)}; `study.parquet` has all."
         yield ""
-    yield from _table(
-        ("trial", *(one.measure for one in report.objectives), "keys"),
-        [
-            (
-                str(trial.number),
-                *(f"{value:.4f}" for value in trial.values),
-                ", ".join(f"`{key}={_short(value)}`" for key, value in trial.assignment.items()),
-            )
-            for trial in shown
-        ],
-    )
+    columns = (*titled("trial", (one.measure for one in report.objectives), digits=4), Column("keys", "key"))
+    rows = [
+        (
+            str(trial.number),
+            *trial.values,
+            ", ".join(f"{key}={_short(value)}" for key, value in trial.assignment.items()),
+        )
+        for trial in shown
+    ]
+    yield from (Table(columns, rows).markdown(), "")
 
 
 def _importances(report: StudyReport) -> Iterator[str]:
     yield f"## What {report.objectives[0].measure} depends on (PED-ANOVA, shares)"
     yield ""
     if report.importances:
-        rows = [(f"`{key}`", f"{share:.3f}") for key, share in report.importances.items()]
-        yield from _table(("key", "share"), rows)
+        columns = (Column("key", "key"), Column("share", "number"))
+        yield from (Table(columns, list(report.importances.items())).markdown(), "")
     else:
         yield f"It is not told: {_why_nothing_is_important(report)}."
         yield ""
@@ -173,38 +167,23 @@ def _trials(report: StudyReport) -> Iterator[str]:
         if len(best) < len(report.complete):
             yield f"The best {len(best)} of {len(report.complete)}; `study.parquet` has all."
             yield ""
-        yield from _table(
-            ("trial", *(one.measure for one in report.objectives), *names),
-            [
-                (
-                    str(trial.number),
-                    *(f"{value:.4f}" for value in trial.values),
-                    *(_told(report.told.get(trial.number, {}).get(name)) for name in names),
-                )
-                for trial in best
-            ],
+        columns = (
+            *titled("trial", (one.measure for one in report.objectives), digits=4),
+            *(Column(name, "number") for name in names),
         )
+        rows = [
+            (str(trial.number), *trial.values, *(report.told.get(trial.number, {}).get(name) for name in names))
+            for trial in best
+        ]
+        yield from (Table(columns, rows).markdown(), "")
     for note in report.notes:
         yield f"- {note}"
     if report.notes:
         yield ""
 
 
-def _told(value: float | None) -> str:
-    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
-
-
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        cells = " | ".join(cell.replace("|", r"\|") for cell in row)
-        yield f"| {cells} |"
-    yield ""
 
 
 _SLICES = 12

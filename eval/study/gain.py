@@ -238,7 +238,11 @@ def paired_table(rows: pl.DataFrame, baseline: str, most: int | None = None) -> 
         else (f"{row['point']} {row['label']}", row["n"], row["candidate"], *paired_cells(row), row["verdict"])
         for row in with_baseline(rows if most is None else rows.head(most))
     ]
-    return Table(columns, told, lacks=[["n", *more] for more in ([], ["p (Holm)"], [interval], ["p (Holm)", measure])])
+    return Table(
+        columns,
+        told,
+        lacks=[["n", *more] for more in ([], ["p (Holm)"], ["p (Holm)", measure], ["difference", interval])],
+    )
 
 
 def markdown(found: Gain | None) -> str:

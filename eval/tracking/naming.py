@@ -7,7 +7,7 @@ from typing import Any
 
 from eval.measures.names import HEADLINE, SYSTEM_ARM, kind_of
 from eval.run import point_record
-from eval.table import written
+from eval.table import means_table
 from eval.tracking.tables import FOLDER
 from lcm.encoding import well_formed
 from lcm.given import plain_bytes
@@ -85,17 +85,8 @@ def _table(summary: Mapping[str, Any]) -> list[str]:
     shown = list(dict.fromkeys(names))[:_COLUMNS]
     if not shown:
         return []
-    rows = [["arm", *map(_plain, shown)], ["---", *["---:"] * len(shown)]]
-    rows += [[_plain(arm), *(_cell(measures.get(name), name) for name in shown)] for arm, measures in arms.items()]
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def _cell(entry: Mapping[str, Any] | None, name: str) -> str:
-    if entry is None or entry["value"] is None:
-        return "-"
-    is_cost = kind_of(name) == "tokens"
-    bounds = "" if is_cost or entry["low"] is None else f" [{entry['low']:.3f}, {entry['high']:.3f}]"
-    return f"{written(entry['value'], is_cost)}{bounds}"
+    costs = [name for name in shown if kind_of(name) == "tokens"]
+    return [means_table("arm", arms, shown, costs).markdown()]
 
 
 def _whole(page: Path) -> str:
