@@ -58,8 +58,12 @@ def private() -> Iterator[None]:
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there."""
+def written_whole(path: Path, *, is_derived: bool = False) -> Iterator[BinaryIO]:
+    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there.
+
+    Args:
+        is_derived: whether it carries its check and is made again: it need not outlast a loss of power.
+    """
     made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with naming(path):
@@ -69,10 +73,13 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
             with opened as stream:
                 yield stream
                 stream.flush()
-                os.fsync(stream.fileno())
+                if not is_derived:
+                    os.fsync(stream.fileno())
         made.replace(path)
     finally:
         made.unlink(missing_ok=True)
+    if is_derived:
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
