@@ -31,9 +31,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from eval.comparison.agreement import comparable
 from eval.comparison.comparison import Comparison, compared
 from eval.comparison.comparison_folder import MARKDOWN, write_comparison
-from eval.comparison.side import read_side
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
 def _compared(request: CompareRequest, into: Path, by: str | None, measures: Sequence[str], cluster: str) -> Comparison:
     with progress() as show:
         found = all_sides(request, into, show)
-    sides = [read_side(side.folder, side.name) for side in found]
+    sides = [comparable(side.folder, side.name) for side in found]
     drawn: Any = cast(Literal["none", "workspace"], cluster)
     return compared(sides, by, measures, drawn)
 

@@ -28,9 +28,9 @@ from omegaconf import DictConfig
 
 from eval.comparison.control_arms import against_controls
 from eval.experiment.external_outcome import ALIGNED
-from eval.experiment.run_folder import begin_run
 from eval.measures.measure import directions_of
 from eval.measures.names import CONTEXT_COSTS, HAS_NO_NUMBER, kind_of
+from eval.run import Run
 from pipelines.config.building import as_written
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.idle import idle_note
@@ -80,7 +80,7 @@ def explain(config: DictConfig) -> int:
 
 def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """One run: the story of the whole project. Returns its summary."""
-    begin_run(folder)
+    Run.begin(folder)
     with working("loading the dataset"):
         experiment = experiment_of(command.config, parts=parts)  # a mistake in it stops before anything is logged
     with parts["tracking"].logger() as log:

@@ -28,15 +28,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval.dataset.collected import document_ids
-from eval.exchange.trec import read_trec_qrels
-from eval.judging.agreement import agreements, qrels_of
-from eval.judging.estimate import Estimate, estimated
-from eval.judging.judgement import GRADES, Judgement
-from eval.judging.judgement_file import JudgementFile
-from eval.judging.model_judge import ModelJudge
-from eval.judging.ppi import PoweredMean
-from eval.judging.session import JudgingSession
+from eval.dataset.collection import document_ids, read_trec_qrels
+from eval.judging.judgements import (
+    GRADES,
+    Estimate,
+    Judgement,
+    JudgementFile,
+    PoweredMean,
+    agreements,
+    estimated,
+    qrels_of,
+)
+from eval.judging.session import JudgingSession, ModelJudge
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM, is_share
 from lcm.clock import format_instant
@@ -46,6 +49,7 @@ from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.composition import quoted
 from pipelines.config.repeated import repeated_dataset
 from pipelines.steps.judged_pool import DEPTH, JudgedPool
+from pipelines.steps.runs import config_of
 from pipelines.views.progress import progress
 from pipelines.views.terminal import kept, say, say_where, show_table, warn
 
@@ -181,7 +185,7 @@ def _report(judging: JudgedPool, measure: str) -> None:
         kept(file.path.parent)
     if held and any(judged["relevance"]):
         by_it = f"judgements={quoted(str(file.path.parent / 'qrels.trec'))}"
-        dataset = repeated_dataset(judging.runs[0].config)
+        dataset = repeated_dataset(config_of(judging.runs[0]))
         if dataset is None:
             say(f"Evaluate by it: {shlex.quote(by_it)} beside what chose the dataset of {judging.runs[0].folder}")
         else:
@@ -193,7 +197,7 @@ def _show_estimates(judging: JudgedPool, measure: str) -> None:
     rows, fewest = [], _ENOUGH
     for run in judging.runs:
         for arm in judging.arms:
-            ranked = run.run.filter(arm=arm)
+            ranked = run.rankings.filter(arm=arm)
             if ranked.is_empty():
                 continue
             reading = RunReading(arm, ranked, run.documents, judging.dataset)

@@ -28,14 +28,14 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.comparison.side import read_side
+from eval.comparison.agreement import comparable
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import leaves
 from eval.regression.gate import GatedComparison
 from eval.regression.limit import limit_of
 from eval.regression.regression import Regression
 from eval.regression.regression_folder import MARKDOWN, write_regression
 from eval.regression.words import with_words
+from eval.run import leaves
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
@@ -93,7 +93,7 @@ def _compared(request: RegressRequest, regression: Regression, into: Path) -> tu
     """What the gate says, and the dataset where words of it are shown."""
     with progress() as show:
         found = two_sides(request, into, show)
-    baseline, candidate = (read_side(side.folder, side.name) for side in found)
+    baseline, candidate = (comparable(side.folder, side.name) for side in found)
     comparison = regression.compare(baseline, candidate)
     if not comparison.shows_rankings:
         return comparison, None

@@ -30,7 +30,6 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.experiment.run_folder import SUMMARY, read_summary
 from eval.ladder.asking import Asked, asked_again
 from eval.ladder.contexts import Shown, shown, with_budget
 from eval.ladder.explanation import Explanation, explained
@@ -38,6 +37,7 @@ from eval.ladder.losses import counted, judged_messages, losses, said_messages
 from eval.ladder.places import FOUND
 from eval.ladder.retrievals import most_missed, retrievals
 from eval.measures.retention import Retention
+from eval.run import SUMMARY, read_summary
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.records.query import Query
@@ -45,7 +45,7 @@ from lcm.transcript.passages import utterance
 from pipelines.config import building, composition
 from pipelines.config.arguments import RUNS_COMMAND, CommandArguments, told_apart
 from pipelines.steps.named_question import named_id, named_question
-from pipelines.steps.repeated_run import RepeatedRun, repeated_run
+from pipelines.steps.runs import RepeatedRun, repeated_run
 from pipelines.steps.sides import EVALUATED
 from pipelines.views.output import output
 from pipelines.views.progress import progress
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
             assert word is not None
             _of_question(run, word, command)
     except ValueError as error:  # of a setting that meant something then
-        raise LcmError(f"{run.kept.folder}: the code has changed since ({error}); run `lcm evaluate` again") from error
+        raise LcmError(f"{run.run.folder}: the code has changed since ({error}); run `lcm evaluate` again") from error
     return 0
 
 
@@ -119,7 +119,7 @@ def _newest() -> Path:
 def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
     queries, done = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
     if not queries:
-        raise LcmError(f"{run.kept.folder} has no judged questions: name one, and what was to be found: --expect ID")
+        raise LcmError(f"{run.run.folder} has no judged questions: name one, and what was to be found: --expect ID")
     with progress() as show:
 
         def count(placed: int) -> None:
@@ -129,10 +129,10 @@ def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
 
         rows = losses(run.experiment.evaluator, count, run.require_same)
     if output().is_json:
-        tell_json(losses_record(run.kept.folder, rows))
+        tell_json(losses_record(run.run.folder, rows))
     else:
         texts = {query.query_id: query.text for query in run.experiment.evaluator.dataset.queries}
-        show_losses(run.kept.folder, rows, counted(rows), texts)
+        show_losses(run.run.folder, rows, counted(rows), texts)
     if command.overrides:
         _log(run, rows, command)
 
@@ -141,7 +141,7 @@ def _log(run: RepeatedRun, rows: pl.DataFrame, command: CommandArguments) -> Non
     """Log the questions that lose most."""
     tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
     named = most_missed(rows, command.number("traces") or _TRACES)
-    where = tracking.log_retrievals(run.kept.folder, list(retrievals(run.experiment.evaluator, rows, named)))
+    where = tracking.log_retrievals(run.run.folder, list(retrievals(run.experiment.evaluator, rows, named)))
     if where:
         say(f"Logged: {where}")
 
@@ -153,7 +153,7 @@ def _of_question(run: RepeatedRun, named: str, command: CommandArguments) -> Non
     said = {message.message_id: utterance(message) for one in here for message in one.messages}
     told = _told(run, query, command.settings.get("expect"), command.number("budget"))
     if output().is_json:
-        records = [explanation_record(run.kept.folder, *one) for one in told]
+        records = [explanation_record(run.run.folder, *one) for one in told]
         tell_json(records[0] if "expect" in command.settings else records)
     else:
         for found, contexts in told:

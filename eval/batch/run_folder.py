@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from eval.batch.report import REPORT, contexts_note
-from eval.experiment.run_folder import (
+from eval.run import (
     CONFIG,
     SUMMARY,
     commit,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from eval.experiment.run_folder import by_class, leaves
+from eval.run import by_class, leaves
 
 _GROUPS = ("compaction", "token_estimator", "assembly", "session")
 _OF_LIVE_SESSIONS = {

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.batch.settings import differences
-from eval.experiment.run_folder import by_class, config_hash
 from eval.mirror import Origin, origin_of
+from eval.run import by_class, config_hash
 from lcm.derived import sealed, unsealed
 from lcm.encoding import well_formed
 from lcm.errors import LcmError

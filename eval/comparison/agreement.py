@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from eval.comparison.side import Side
 from eval.measures.measure import is_timing
+from eval.measures.names import RANKING_MEASURES, REPAIRED, kind_of
+from eval.run import Run
 from lcm.errors import LcmError
 
 MEASURES = "measures"
@@ -16,6 +18,7 @@ SETTINGS = ("replay", MEASURES)
 _FREE = ("measures.retrieval.names", "measures.retention.budgets")
 """Of these groups, what decides which measures there are but changes no value; so do measures of time."""
 _ALIKE = "evaluate both alike"
+_AGAIN = "run `lcm evaluate` again with this lcm"
 _OF_MEASURES = "measure definitions"
 _IDENTITY = ("query_id", "text", "evidence")
 
@@ -37,7 +40,20 @@ class Disagreement:
         return f"different {self.what}: {baseline} {_short(self.baseline)}, {candidate} {_short(self.candidate)}"
 
 
-def disagreements(baseline: Side, candidate: Side) -> Iterator[Disagreement]:
+def comparable(folder: Path, name: str) -> Run:
+    """A run whose numbers can be held against those of others, its values read.
+
+    Raises:
+        LcmError: if it is no run, was written before runs could be compared, or a file is missing or damaged.
+    """
+    run = Run.open(folder, name)
+    if "definitions" not in run.summary:
+        raise LcmError(f"{run.name} does not say by which definitions its measures were made: {_AGAIN}")
+    assert run.values.width and run.queries.width, "what is missing or damaged is told now"
+    return run
+
+
+def disagreements(baseline: Run, candidate: Run) -> Iterator[Disagreement]:
     """What two runs were not made alike in, as far as both say it."""
     ours, theirs = baseline.summary["dataset"], candidate.summary["dataset"]
     told = (
@@ -45,12 +61,12 @@ def disagreements(baseline: Side, candidate: Side) -> Iterator[Disagreement]:
         ("protocol", ours["protocol"], theirs["protocol"]),
         ("dataset digest", ours["digest"], theirs["digest"]),
         (_OF_MEASURES, baseline.summary["definitions"], candidate.summary["definitions"]),
-        *_told_settings(baseline.config or {}, candidate.config or {}),
+        *_told_settings(baseline.config, candidate.config),
     )
     return (Disagreement(*one) for one in told if one[1] != one[2])
 
 
-def shared_queries(sides: Sequence[Side]) -> pl.DataFrame:
+def shared_queries(sides: Sequence[Run]) -> pl.DataFrame:
     """The queries of the first side that all others were asked, too: alike in id, words and evidence."""
     asked = [
         {
@@ -63,7 +79,7 @@ def shared_queries(sides: Sequence[Side]) -> pl.DataFrame:
     return sides[0].queries.filter(pl.col("query_id").is_in(list(shared)))
 
 
-def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str]) -> list[str]:
+def require_comparable(baseline: Run, candidate: Run, measures: Sequence[str]) -> list[str]:
     """Refuse runs whose numbers do not mean the same.
 
     Args:
@@ -78,8 +94,8 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
             why = next((flag for flag in side.summary.get("flags", ()) if "no number" in flag), "its notes say why")
             raise LcmError(f"the {role} has no number to be compared by: {why}")
     _refuse(disagreements(baseline, candidate))
-    levels = Disagreement("levels", *(", ".join(side.levels) for side in (baseline, candidate)))
-    _refuse(iter([levels] if baseline.levels != candidate.levels else []))
+    levels = Disagreement("levels", *(", ".join(_levels(side)) for side in (baseline, candidate)))
+    _refuse(iter([levels] if levels.baseline != levels.candidate else []))
     _require_same_queries("", set(baseline.queries["query_id"]), set(candidate.queries["query_id"]))
     known = {side.name: set(side.measures) for side in (baseline, candidate)}
     judged = []
@@ -109,14 +125,14 @@ def require_comparable(baseline: Side, candidate: Side, measures: Sequence[str])
     return judged
 
 
-def without_pair(baseline: Side, candidate: Side, measure: str) -> tuple[set[str], set[str]]:
+def without_pair(baseline: Run, candidate: Run, measure: str) -> tuple[set[str], set[str]]:
     """The queries that have a value of a measure on the baseline's side alone, and on the candidate's alone: external
     memories leave some unanswered, or unjudged."""
     ours, theirs = (_with_value(side, measure) for side in (baseline, candidate))
     return ours - theirs, theirs - ours
 
 
-def _with_value(side: Side, measure: str) -> set[str]:
+def _with_value(side: Run, measure: str) -> set[str]:
     return set(side.values.filter(measure=measure)["query_id"])
 
 
@@ -133,9 +149,9 @@ def require_same_settings(baseline: Mapping[str, Any], candidate: Mapping[str, A
     _refuse(Disagreement(*one) for one in told if one[1] != one[2])
 
 
-def unknown_settings(baseline: Side, candidate: Side) -> list[str]:
+def unknown_settings(baseline: Run, candidate: Run) -> list[str]:
     """The settings that may differ unseen, for the `config.yaml` of a side is missing or does not have them."""
-    configs = [side.config or {} for side in (baseline, candidate)]
+    configs = [side.config for side in (baseline, candidate)]
     groups = [group for group in SETTINGS if not all(_nodes(config, group) for config in configs)]
     of_both = [_settings(config) for config in configs]
     either = {
@@ -152,6 +168,12 @@ def _told_settings(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) ->
     """Key and both values of each setting that both tell."""
     ours, theirs = _settings(baseline), _settings(candidate)
     return [(key, ours[key], theirs[key]) for key in ours if key in theirs]
+
+
+def _levels(run: Run) -> list[str]:
+    """At which levels retrieval was measured: some of message, session."""
+    leveled = [name for name in run.measures if kind_of(name) in RANKING_MEASURES and not name.startswith("tokens")]
+    return sorted({"session" if name.removeprefix(REPAIRED).startswith("session.") else "message" for name in leveled})
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, object]:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from eval.comparison.side import Side, ranking_of
+from eval.measures.names import SYSTEM_ARM
+from eval.measures.ranked_messages import with_near_duplicates
+from eval.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class ChangedQuery:
 
 
 def changed_queries(
-    baseline: Side, candidate: Side, measures: Sequence[str], costs: Collection[str], at_most: int, depth: int
+    baseline: Run, candidate: Run, measures: Sequence[str], costs: Collection[str], at_most: int, depth: int
 ) -> tuple[tuple[ChangedQuery, ...], tuple[ChangedQuery, ...]]:
     """The queries that lost in a measure of quality, and those that won and lost in none; what changed most is first.
 
@@ -60,7 +62,7 @@ def changed_queries(
     worse = gains.filter(lost).sort(*quality, "query_id").head(at_most)
     descending = [*[True] * len(quality), False]
     better = gains.filter(~lost).sort(*quality, "query_id", descending=descending).head(at_most)
-    rankings = [ranking_of(side) if len(worse) or len(better) else None for side in (baseline, candidate)]
+    rankings = [_ranking(side) if len(worse) or len(better) else None for side in (baseline, candidate)]
     asked = {row["query_id"]: row for row in baseline.queries.iter_rows(named=True)}
     values: dict[str, dict[str, tuple[float, float]]] = {}
     for query_id, measure, before, after in both.select("query_id", "measure", "value", "value_after").iter_rows():
@@ -81,6 +83,19 @@ def changed_queries(
 
     of_worse, of_better = (tuple(told(query_id) for query_id in one["query_id"]) for one in (worse, better))
     return of_worse, of_better
+
+
+def _ranking(run: Run) -> pl.DataFrame | None:
+    """query_id, workspace_id, document_id, rank, source_message_ids: what the system ranked; None where only the
+    summary and the values are at hand."""
+    if not all((run.folder / name).exists() for name in ("run.parquet", "documents.parquet")):
+        return None
+    columns = ("arm", "workspace_id", "query_id", "document_id", "rank")
+    ranked = with_near_duplicates(run.frame("run", columns, ("stands_for",))).filter(arm=SYSTEM_ARM)
+    documents = run.frame("documents", ("workspace_id", "document_id", "source_message_ids"))
+    return ranked.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left").select(
+        "query_id", "workspace_id", "document_id", "rank", "source_message_ids"
+    )
 
 
 def _ranked(

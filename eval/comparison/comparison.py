@@ -9,10 +9,10 @@ import polars as pl
 
 from eval.comparison.agreement import disagreements, shared_queries, unknown_settings
 from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
 from eval.measures.names import ANSWER_HEADLINE, EXTERNAL_MEMORY, kind_of
+from eval.run import Run
 from lcm.errors import LcmError
 
 _USUAL = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
@@ -29,7 +29,7 @@ _RESAMPLES = 10_000
 class Standing:
     """A side among the others."""
 
-    side: Side
+    side: Run
     is_baseline: bool
     means: Mapping[str, Entry]
     """Measure -> value, n, low, high, over the questions that all sides were asked."""
@@ -110,7 +110,7 @@ class Comparison:
 
 
 def compared(
-    sides: Sequence[Side],
+    sides: Sequence[Run],
     by: str | None = None,
     measures: Sequence[str] = (),
     cluster: Literal["none", "workspace"] = "none",
@@ -194,7 +194,7 @@ def _comparable(means: Sequence[Mapping[str, Entry]], rows: pl.DataFrame, by: st
     return own["value"] if row["n"] == base["n"] == own["n"] else base["value"] + float(row["difference"])
 
 
-def _differences(baseline: Side, side: Side) -> list[str]:
+def _differences(baseline: Run, side: Run) -> list[str]:
     """What two sides were not made alike in, and may differ by.
 
     Raises:
@@ -211,7 +211,7 @@ def _differences(baseline: Side, side: Side) -> list[str]:
     return told
 
 
-def _is_same(sides: Sequence[Side], queries: pl.DataFrame, measure: str) -> bool:
+def _is_same(sides: Sequence[Run], queries: pl.DataFrame, measure: str) -> bool:
     """Whether no question has another value at any side."""
     columns = ["query_id", "value"]
     first, *others = (
@@ -221,7 +221,7 @@ def _is_same(sides: Sequence[Side], queries: pl.DataFrame, measure: str) -> bool
     return all(one.equals(first) for one in others)
 
 
-def _unknown(measure: str, known: Sequence[str], sides: Sequence[Side]) -> str:
+def _unknown(measure: str, known: Sequence[str], sides: Sequence[Run]) -> str:
     """That some sides lack a measure, and which, where others have it."""
     lacking = [side.name for side in sides if measure not in side.measures]
     where = f"; without it: {', '.join(lacking)}" if len(lacking) < len(sides) else ""

@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from eval.comparison.agreement import comparable
 from eval.comparison.comparison import Comparison, Standing
 from eval.comparison.comparison_report import markdown, report
 from eval.comparison.picture import draw
-from eval.comparison.side import read_side
-from eval.experiment.run_folder import commit, read_table, write_frame, write_json, write_summary
-from eval.experiment.shape import FLAG, NUMBER, TEXT, keys, list_of, read_json
-from eval.experiment.summary_shape import MEASURES
+from eval.run import commit, read_table, write_frame, write_json, write_summary
+from eval.shape import FLAG, MEASURES, NUMBER, TEXT, keys, list_of, read_json
 from eval.tracking.entry import dataset_tags
 from lcm.errors import LcmError
 from lcm.files import private, write_text
@@ -59,7 +58,7 @@ def read_comparison(folder: Path) -> Comparison:
         raise LcmError(f"{folder / JSON} is damaged (one of its sides must be the baseline); {_AGAIN}")
     rows = read_table(folder / ROWS)
     standings = tuple(
-        Standing(read_side(Path(one["folder"]), one["name"]), one["is_baseline"], one["measures"])
+        Standing(comparable(Path(one["folder"]), one["name"]), one["is_baseline"], one["measures"])
         for one in told["sides"]
     )
     return Comparison(

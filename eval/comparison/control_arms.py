@@ -1,16 +1,14 @@
 """What a run's system is better and worse than, of the control arms beside it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from eval.comparison.agreement import comparable
 from eval.comparison.pairing import Pairing
-from eval.comparison.side import read_side
 from eval.comparison.wording import interval
-from eval.experiment.run_folder import read_arms
 from eval.measures.names import ANSWER_HEADLINE, SYSTEM_ARM
 
 BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
@@ -33,9 +31,9 @@ def _against(folder: Path, summary: Mapping[str, Any], measure: str) -> str | No
     arms = [arm for arm, measures in summary["arms"].items() if measure in measures]
     if not arms:
         return None
-    system = read_side(folder, SYSTEM_ARM)
-    values = read_arms(folder, "per_query", ["arm", "query_id", "measure", "value"])
-    of_arms = [replace(system, name=arm, values=values.filter(arm=arm, measure=measure).drop("arm")) for arm in arms]
+    system = comparable(folder, SYSTEM_ARM)
+    values = system.per_query.filter(measure=measure).select("arm", "query_id", "measure", "value")
+    of_arms = [system.having(arm, values=values.filter(arm=arm).drop("arm")) for arm in arms]
     pairing = Pairing()
     rows = pairing.rows(system, of_arms, [measure])
     if rows.is_empty():

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from eval.comparison.side import Side
 from eval.measures.means import ALL
+from eval.run import Run
 from eval.significance import bootstrap_means, holm, least_p_value, sign_flip_p_values
 from lcm.checks import check_choice, check_range
 from lcm.errors import LcmError
@@ -72,8 +72,8 @@ class Pairing:
 
     def rows(
         self,
-        baseline: Side,
-        candidates: Sequence[Side],
+        baseline: Run,
+        candidates: Sequence[Run],
         measures: Sequence[str],
         queries: pl.DataFrame | None = None,
         *,
@@ -109,7 +109,7 @@ class Pairing:
         verdicts = [self._verdict(row, is_tested=row["measure"] not in untested) for row in rows.iter_rows(named=True)]
         return rows.with_columns(verdict=pl.Series(verdicts, dtype=pl.String))
 
-    def means(self, side: Side, queries: pl.DataFrame, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    def means(self, side: Run, queries: pl.DataFrame, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
         """The means of a side over some queries, by measure: value, n, low, high."""
         table = _table(side, queries, measures)
         low, high = self._intervals(table, ~np.isnan(table), self._clusters(queries))
@@ -235,7 +235,7 @@ def _groups(queries: pl.DataFrame, *, by_category: bool) -> dict[str, npt.NDArra
     return every | {group_of(name): asked == name for name in names if len(names) > 1}
 
 
-def _table(side: Side, queries: pl.DataFrame, measures: Sequence[str]) -> _Floats:
+def _table(side: Run, queries: pl.DataFrame, measures: Sequence[str]) -> _Floats:
     """The values of a side, shape (queries, measures), NaN where a measure does not judge a query."""
     told = side.values.filter(pl.col("measure").is_in(list(measures)))
     wide = told.pivot("measure", on_columns=list(measures), index="query_id", values="value", maintain_order=True)

@@ -11,7 +11,7 @@ import polars as pl
 
 from eval.comparison.agreement import shared_queries
 from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side
+from eval.run import Run
 from eval.significance import bootstrap_ratio
 from lcm.errors import LcmError
 
@@ -48,9 +48,7 @@ class Transfer:
     notes: tuple[str, ...] = ()
 
 
-def transferred(
-    here: tuple[Side, Side], there: tuple[Side, Side], measures: Sequence[str], pairing: Pairing
-) -> Transfer:
+def transferred(here: tuple[Run, Run], there: tuple[Run, Run], measures: Sequence[str], pairing: Pairing) -> Transfer:
     """How much of each measure's gain reappears.
 
     Args:
@@ -81,7 +79,7 @@ def transferred(
     return Transfer(tuple(gains), pairing.confidence, pairing.alpha)
 
 
-def told_measures(default: Side, tuned: Side, asked: Sequence[str]) -> Sequence[str]:
+def told_measures(default: Run, tuned: Run, asked: Sequence[str]) -> Sequence[str]:
     """Those that are asked for; else the usual ones.
 
     Raises:
@@ -95,7 +93,7 @@ def told_measures(default: Side, tuned: Side, asked: Sequence[str]) -> Sequence[
     return asked or usual or [name for name in known if directions.get(name) != "lower"] or known
 
 
-def _table(sides: Sequence[Side], measures: Sequence[str], queries: pl.DataFrame) -> pl.DataFrame:
+def _table(sides: Sequence[Run], measures: Sequence[str], queries: pl.DataFrame) -> pl.DataFrame:
     """The questions of which every side has every measure's value, with columns `PLACE MEASURE` of the four."""
     table = queries.select("query_id", "workspace_id")
     for place, side in enumerate(sides):
@@ -105,7 +103,7 @@ def _table(sides: Sequence[Side], measures: Sequence[str], queries: pl.DataFrame
     return table
 
 
-def _silent(sides: Sequence[Side], measure: str) -> Gains:
+def _silent(sides: Sequence[Run], measure: str) -> Gains:
     silent = [side.name for side in sides if measure not in side.measures]
     why = f"no value of it: {', '.join(silent)}" if silent else "no question has a value on all four sides"
     return Gains(measure, 0, None, None, why_untold=why)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.comparison.transfer import Gains, Transfer
-from eval.experiment.run_folder import commit, write_json, write_summary
+from eval.run import commit, write_json, write_summary
 from eval.tracking.entry import dataset_tags
 from lcm.files import private
 

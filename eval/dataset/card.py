@@ -2,14 +2,17 @@
 
 import hashlib
 import os
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from lcm.errors import DatasetError
 
 DATASETS_DIR = "LCM_DATASETS_DIR"
+_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,19 @@ class Card:
     bundled: bool = False
     releases: tuple[Release, ...] = ()
     """Of a dataset that is taken as people download it: the forms that are known by name."""
+
+
+def releases_of(dataset: str) -> tuple[Release, ...]:
+    """The published forms of a dataset, from `releases.toml`."""
+    told = tomllib.loads((_HERE / "releases.toml").read_text("utf-8"))[dataset]
+    return tuple(_release(dataset, **release) for release in told)
+
+
+def _release(dataset: str, files: Sequence[Sequence[Any]] = (), below: str | None = None, **told: Any) -> Release:
+    if below is not None:  # as `sha256sum -c` reads them in a checkout
+        sums = (line.split() for line in (_HERE / f"{dataset}.sha256").read_text("ascii").splitlines())
+        files = [(path, digest) for digest, path in sums if path.startswith(below)]
+    return Release(files=tuple(PinnedFile(*file) for file in files), **told)
 
 
 def address_of(release: Release, pin: PinnedFile, dataset: str, base_url: str | None) -> str | None:

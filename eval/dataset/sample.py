@@ -1,22 +1,23 @@
-"""The bundled sample: it shows the tool and proves nothing."""
+"""The bundled samples: they show the tool and prove nothing."""
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
 from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
-from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.dataset import Dataset, Draft, opaque_id
 from eval.questions.question import UNANSWERABLE
 from lcm.clock import parse_instant
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
+from lcm.transcript.chat import ChatReader
+from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.reading import read_transcripts
 
 _QUERIES = "queries.jsonl"
 _PROTOCOL = "evidence=original unit=message"
+_READERS = OpenClawReader(), ChatReader()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +52,42 @@ class Sample:
     def load(self) -> Dataset:
         where = folder(self.card, self.directory or str(bundled_directory(self.card.name)))
         contents = read_pinned(where, self.card.files)
-        transcripts, ids = [], {}
+        draft, ids = Draft(), dict[str, dict[str, str]]()
         for file in self.card.files:
             if file.path != _QUERIES:
                 name = Path(file.path).stem
-                (read,) = read_transcripts(where / file.path, workspace_id=name)
+                (read,) = read_transcripts(where / file.path, workspace_id=name, readers=_READERS)
                 transcript, ids[name] = _opaque(read, self.card.name, name)
-                transcripts.append(transcript)
-        queries, qrels, answers, unanswerable = [], [], [], set[str]()
+                draft.transcripts.append(transcript)
         for line in contents[_QUERIES].decode().splitlines():
             entry = json.loads(line)
-            name = entry["conversation"]
-            queries.append(
-                Query(entry["query_id"], entry["text"], parse_instant(entry["asked_at"]), name, entry["category"])
-            )
-            if entry["category"] == UNANSWERABLE:
-                unanswerable.add(entry["query_id"])
+            query_id, name, category = entry["query_id"], entry["conversation"], entry["category"]
+            draft.queries.append(Query(query_id, entry["text"], parse_instant(entry["asked_at"]), name, category))
+            if category == UNANSWERABLE:
+                draft.unanswerable.add(query_id)
             else:
-                answers.append((entry["query_id"], entry["answer"]))
-            qrels += [(entry["query_id"], ids[name][message], 1) for message in entry["evidence"]]
-        return Dataset(
-            name=self.card.name,
-            protocol=_PROTOCOL,
-            digest=dataset_digest(self.card.files, _PROTOCOL),
-            transcripts=tuple(transcripts),
-            queries=tuple(queries),
-            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
-            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
-            unanswerable=frozenset(unanswerable),
-            notes=("the sample shows the tool; its numbers prove nothing",),
-        )
+                draft.answers.append((query_id, entry["answer"]))
+            draft.judge(query_id, (ids[name][message] for message in entry["evidence"]))
+        notes = ["the sample shows the tool; its numbers prove nothing"]
+        return draft.dataset(self.card.name, _PROTOCOL, dataset_digest(self.card.files, _PROTOCOL), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleLong(Sample):
+    """One invented session of a coding agent, twelve days long, read and judged as the sample is."""
+
+    card: ClassVar[Card] = Card(
+        name="sample_long",
+        title="one invented session of a coding agent, twelve days long; it shows the tool and proves nothing",
+        licence="CC0 1.0",
+        origin="written for this project",
+        how_to_get="it is bundled",
+        files=(
+            PinnedFile("queries.jsonl", "0b9527545a0a48c8932e96d87e272c64853da10efcd18d4769c79339c1da6c3b"),
+            PinnedFile("transcripts/brook.jsonl", "3c3300ee1f1bc432ccdd4a5704b5319001c999d8db1321f31f131019dba555ed"),
+        ),
+        bundled=True,
+    )
 
 
 def bundled_directory(name: str = "sample") -> Path:

@@ -9,8 +9,7 @@ from typing import Any, get_args
 
 import polars as pl
 
-from eval.answering.answerer import Excerpt
-from eval.answering.reading import within
+from eval.answering import Excerpt, within
 from eval.dataset.dataset import Dataset, opaque_id
 from eval.external.alignment import Aligned, Aligner, How, foreign_texts
 from eval.external.contract import Told, incident, message_told

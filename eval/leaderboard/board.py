@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eval.experiment.run_folder import ENVIRONMENT, config_hash, directions, leaves, read_config, read_summary
 from eval.measures.names import EXTERNAL_MEMORY, HAS_NO_NUMBER
+from eval.run import ENVIRONMENT, config_hash, directions, leaves, read_config, read_summary
 from eval.tracking.naming import system_name, title
 from lcm.consent import OWN
 from lcm.derived import changed_in, checked

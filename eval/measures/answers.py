@@ -27,11 +27,17 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from eval.answering.answerer import Answerer, Excerpt
-from eval.answering.judge import Judge
-from eval.answering.reading import within
+from eval.answering import Answerer, Excerpt, Judge, within
 from eval.dataset.dataset import Dataset
-from eval.measures.measure import QUERY_VALUES_SCHEMA, REPORT_TOKENS, Direction, MemoryReading
+from eval.measures.means import Entry, Means
+from eval.measures.measure import (
+    QUERY_VALUES_SCHEMA,
+    REPORT_TOKENS,
+    Direction,
+    Measure,
+    MemoryReading,
+    SystemReading,
+)
 from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
 from eval.measures.retention import Retention
 from eval.measures.squad import contained, exact_match, f1
@@ -59,8 +65,11 @@ class _Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Measure):
     """Asks an answerer each query of a dataset that says what is right, and scores what it answers."""
+
+    subject = "answers"
+    of_arms = True
 
     answering: Answerer
     reads: Reads = "documents"
@@ -90,12 +99,12 @@ class Answers:
         """How contexts are assembled, where these are read."""
         return [system.assembly] if self.reads == "context" else []
 
-    def is_measured(self, dataset: Dataset) -> bool:
+    def is_measured(self, system: System, dataset: Dataset) -> bool:
         return bool(_wanted(dataset))
 
-    def of_arm(self, reading: MemoryReading, arm: str) -> pl.DataFrame:
+    def rows(self, reading: MemoryReading) -> pl.DataFrame:
         """Rows of `ANSWERS_SCHEMA`: the answer stands beside each of its values."""
-        if self.reads == "context" and arm != SYSTEM_ARM:
+        if self.reads == "context" and reading.arm != SYSTEM_ARM:
             return pl.DataFrame(schema=ANSWERS_SCHEMA)
         wanted = _wanted(reading.dataset)
         asked = [query for query in reading.queries if query.query_id in wanted]
@@ -109,15 +118,17 @@ class Answers:
         ]
         return pl.DataFrame(rows, schema=ANSWERS_SCHEMA, orient="row")
 
-    def unpaired(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]] | None:
         """Of the queries where an arm says that nothing is told, whether it is right."""
         is_right = (pl.col("measure") == "abstention_recall") & (pl.col("value") == 1)
         is_wrong = (pl.col("measure") == "answered") & (pl.col("value") == 0)
         right = is_right.cast(pl.Float64)
-        return rows.filter(is_right | is_wrong).select("arm", measure=pl.lit("abstention_precision"), value=right)
+        said = rows.filter(is_right | is_wrong)
+        return means.of_conversations(said.select("arm", measure=pl.lit("abstention_precision"), value=right)) or None
 
-    def notes(self, dataset: Dataset) -> tuple[str, ...]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> tuple[str, ...]:
         """Over what the means are."""
+        dataset = reading.dataset
         kinds = {
             "have reference answers": sum(bool(one.references) for one in _wanted(dataset).values()),
             "are answered by nothing": sum(one.is_unanswerable for one in _wanted(dataset).values()),

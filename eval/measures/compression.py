@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from eval.measures.measure import REPORT_TOKENS, MemoryReading
+from eval.measures.means import Means
+from eval.measures.measure import REPORT_TOKENS, Measure, MemoryReading
 from lcm.memory.system import System
 from lcm.protocols.models import TokenEstimator
 from lcm.records.summary import LEVELS, Summary
@@ -45,19 +46,18 @@ CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Compression:
+class Compression(Measure):
     """Measures how compaction changed each conversation's context: a row a conversation, one number each for all."""
 
-    def value_names(self) -> list[str]:
-        return []
+    subject = "memory"
 
     def depends_on(self, system: System) -> list[object]:
         return []
 
-    def of_memory(self, reading: MemoryReading) -> pl.DataFrame:
+    def rows(self, reading: MemoryReading) -> pl.DataFrame:
         return compressed(reading.memory.store, REPORT_TOKENS)
 
-    def section(self, rows: pl.DataFrame) -> dict[str, float]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, float]:
         return totals(rows)
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from eval.measures.measure import MemoryReading
+from eval.measures.means import Means
+from eval.measures.measure import Measure, MemoryReading, SystemReading
 from eval.measures.noted_index import noting, way
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Approximate
@@ -32,16 +33,15 @@ _CUTOFF = 10
 
 
 @dataclass(frozen=True, slots=True)
-class IndexSearch:
+class IndexSearch(Measure):
     """Counts how each search of a vector index that may miss documents was answered, and holds it against exact."""
 
-    def value_names(self) -> list[str]:
-        return []
+    subject = "answers"
 
     def depends_on(self, system: System) -> Sequence[object]:
         return [system.ranking] if _may_miss(system) else []
 
-    def of_queries(self, reading: MemoryReading) -> pl.DataFrame:
+    def rows(self, reading: MemoryReading) -> pl.DataFrame:
         memory = reading.memory
         rows: list[tuple[str, int, float | None, float | None]] = []
         if isinstance(memory.live.indexes.vector_index, Approximate):
@@ -55,10 +55,10 @@ class IndexSearch:
                 ]
         return pl.DataFrame(rows, SEARCH_SCHEMA, orient="row")
 
-    def section(self, rows: pl.DataFrame) -> dict[str, object]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, object] | None:
         """How many searches there were, what they found, and both for each way."""
         if rows.is_empty():
-            return {}
+            return None
         by_graph = rows["way"].str.starts_with("graph").sum()
         ways = rows.partition_by("way", as_dict=True)
         return {
@@ -68,9 +68,9 @@ class IndexSearch:
             **{str(name): _told(ways[name,], len(rows)) for (name,) in sorted(ways, key=_narrowest_first)},
         }
 
-    def notes(self, rows: pl.DataFrame) -> list[str]:
-        told = self.section(rows)
-        if not told:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> list[str]:
+        told = self.section(rows, Means())
+        if told is None:
             return []
         ways = ", ".join(
             f"{one['searches']:,} by the {name.replace('_', ' of ')} numbers{_of_exact(one['recall'])}"

@@ -13,12 +13,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from eval.answering.judge import Judge
-from eval.answering.prompts import JUDGE_VERSION
-from eval.dataset.dataset import Dataset
-from eval.kappa import agreement_of
+from eval.answering import JUDGE_VERSION, Judge, agreement_of
+from eval.measures.means import Means
+from eval.measures.measure import Measure, SystemReading
 from lcm.errors import UnansweredError
-from lcm.memory.system import System
 
 JUDGE_AGREEMENT_SCHEMA: dict[str, pl.DataType] = {
     "kind": pl.String(),
@@ -42,24 +40,19 @@ class LabelledAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeAgreement:
+class JudgeAgreement(Measure):
     """Lets the judge say of each labelled answer whether it is correct; asked once a run."""
+
+    subject = "system"
 
     judge: Judge | None
     """None: there is none to measure."""
 
-    def value_names(self) -> list[str]:
-        return []
-
-    def is_measured(self, system: System, dataset: Dataset) -> bool:
-        """It tells nothing of either."""
-        return False
-
-    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
-        said = [] if self.judge is None else list(_judged(self.judge, incidents))
+    def rows(self, reading: SystemReading) -> pl.DataFrame:
+        said = [] if self.judge is None else list(_judged(self.judge, reading.incidents))
         return pl.DataFrame(said, schema=JUDGE_AGREEMENT_SCHEMA, orient="row")
 
-    def section(self, rows: pl.DataFrame) -> Mapping[str, float]:
+    def section(self, rows: pl.DataFrame, means: Means) -> Mapping[str, float]:
         if rows.is_empty():
             return {}
         read = rows.drop_nulls("judged_correct").select("is_correct", "judged_correct").rows()
@@ -72,8 +65,8 @@ class JudgeAgreement:
         more = {"agreement": equal, "wrongly_accepted": wrongly_accepted, "wrongly_refused": wrongly_refused}
         return told | more | ({} if kappa is None else {"kappa": kappa})
 
-    def notes(self, rows: pl.DataFrame) -> Sequence[str]:
-        found = self.section(rows)
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> Sequence[str]:
+        found = self.section(rows, Means())
         if not found:
             return []
         asked = f"judge of answers (prompt {JUDGE_VERSION:g}): of {found['labelled']} labelled answers"
@@ -86,7 +79,7 @@ class JudgeAgreement:
 
 def labelled_answers() -> list[LabelledAnswer]:
     """Those that ship with lcm, in their order."""
-    text = resources.files("eval.answering").joinpath("labelled_answers.jsonl").read_text("utf-8")
+    text = resources.files("eval.measures").joinpath("labelled_answers.jsonl").read_text("utf-8")
     return [LabelledAnswer(**json.loads(line)) for line in text.splitlines()]
 
 

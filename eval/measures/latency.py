@@ -9,12 +9,12 @@ from typing import Any, Protocol, Self, cast, runtime_checkable
 import numpy as np
 import polars as pl
 
-from eval.measures.measure import Direction, MemoryReading
+from eval.measures.means import Means
+from eval.measures.measure import Direction, Measure, MemoryReading
 from eval.measures.noted_index import noted, way
 from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
-from lcm.memory.system import System
 from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import Approximate, Tiered
 from lcm.records.query import Query
@@ -39,8 +39,11 @@ class TellsTimes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(Measure):
     """Times live queries one at a time; `queries` = 0 times none."""
+
+    subject = "memory"
+    is_of_time = True
 
     queries: int = 100
     warmup_queries: int = 5
@@ -58,16 +61,13 @@ class Latency:
     def direction(self, value: str) -> Direction:
         return "lower"
 
-    def depends_on(self, system: System) -> None:
-        """No two measurements are equal."""
-
     def chosen(self, queries: Sequence[Query]) -> list[Query]:
         """Evenly spread over the dataset, so that every workspace has its share."""
         if len(queries) <= self.queries:
             return list(queries)
         return [queries[i] for i in np.linspace(0, len(queries) - 1, self.queries).round().astype(int)]
 
-    def of_memory(self, reading: MemoryReading) -> pl.DataFrame:
+    def rows(self, reading: MemoryReading) -> pl.DataFrame:
         """Milliseconds by part for each chosen query: embedding, the two indexes, and the ranking around them.
 
         The other queries are asked first to warm up; where there are none, the chosen ones. Of an external memory it is
@@ -86,7 +86,7 @@ class Latency:
                 rows = [memory.ask(query) for query in timed]
         return pl.DataFrame(rows, schema=_SCHEMA)
 
-    def section(self, rows: pl.DataFrame) -> dict[str, dict[str, float]]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, float]]:
         """Part -> p50, p95, p99 in milliseconds, and the number of queries. Of an external memory the parts are its own
         time (`memory`) and the way there and back (`transport`), where it tells its own; else there is `total` alone.
 

@@ -24,6 +24,7 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry, Means
+from eval.measures.measure import Measure, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.recall_ways import DEFAULT_RECALL, RecallWays
 from eval.measures.session_play import SessionStop, played
@@ -83,8 +84,11 @@ class _Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Measure):
     """Counts the rounds and tokens that bring back what the next turns need, under each of `budgets`."""
+
+    subject = "system"
+    plays_sessions = True
 
     budgets: Sequence[int] = (2000, 8000, 32000)
     """Tokens of a context."""
@@ -95,26 +99,23 @@ class Resume:
         check_range(self, "budgets", ge=1)
         check_range(self, "tasks", ge=1, is_whole=True)
 
-    def value_names(self) -> list[str]:
-        return []
-
     def is_measured(self, system: System, dataset: Dataset) -> bool:
         return bool(self.budgets)
 
-    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+    def rows(self, reading: SystemReading) -> pl.DataFrame:
         """Take in every conversation: rows of `RESUME_SCHEMA`; one that mentions nothing again has none."""
         rows = []
-        for transcript in dataset.transcripts:
-            for (arm, budget), values in self._of(system, transcript, incidents).items():
+        for transcript in reading.dataset.transcripts:
+            for (arm, budget), values in self._of(reading.system, transcript, reading.incidents).items():
                 rows += [(arm, budget, transcript.conversation_id, name, value) for name, value in values.items()]
         return pl.DataFrame(rows, schema=RESUME_SCHEMA, orient="row")
 
-    def section(self, rows: pl.DataFrame) -> dict[str, dict[str, Entry]]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]]:
         """Means over conversations: `arm@budget` -> measure -> entry."""
         named = pl.when(pl.col("budget").is_null()).then("arm").otherwise(pl.format("{}@{}", "arm", "budget"))
-        return Means().of_conversations(rows.with_columns(arm=named))
+        return means.of_conversations(rows.with_columns(arm=named))
 
-    def notes(self, rows: pl.DataFrame) -> list[str]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> list[str]:
         """Where there is nothing to bring back."""
         if not rows.is_empty():
             return []

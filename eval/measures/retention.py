@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from eval.dataset.dataset import Dataset
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, MemoryReading
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, MemoryReading, SystemReading
 from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, kind_of
 from eval.measures.rouge import rouge
 from lcm.checks import check_range
@@ -38,8 +38,10 @@ from lcm.transcript.passages import utterance
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Measure):
     """Measures how much of the evidence a context still holds, at each of `budgets`."""
+
+    subject = "answers"
 
     budgets: Sequence[int] = (1000, 2000, 4000, 8000, 16000, 32000)
     """Tokens; empty: nothing is assembled."""
@@ -63,7 +65,7 @@ class Retention:
         """How contexts are assembled, and what is recalled into them."""
         return [system.assembly, *([system.ranking] if system.assembly.shows_documents else [])]
 
-    def of_queries(self, reading: MemoryReading) -> pl.DataFrame:
+    def rows(self, reading: MemoryReading) -> pl.DataFrame:
         """Queries without evidence are passed over."""
         memory, evidence = reading.memory, reading.evidence
         judged = [query for query in reading.queries if evidence.get(query.query_id)]
@@ -85,9 +87,9 @@ class Retention:
         for query, _, context, lineage in self._contexts(memory, reading.queries, reading.dataset, recalled):
             yield query, context, lineage
 
-    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> tuple[str, ...]:
         """The fresh tail is always shown, whatever it costs."""
-        costs = values.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
+        costs = rows.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
             budget=pl.col("measure").str.split("@").list.last().cast(pl.Int64)
         )
         over = costs.filter(pl.col("value") > pl.col("budget")).group_by("budget", maintain_order=True).len()

@@ -56,7 +56,7 @@ import polars.selectors as cs
 
 from eval.dataset.dataset import Dataset
 from eval.measures.ceiling import best_units, most_within
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, RunReading, SystemReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
 from eval.measures.ranked_messages import covered_by, placed_by_document, units_of, with_near_duplicates
 from eval.measures.token_budget import evidence_counts, readings, recall_within
@@ -80,8 +80,11 @@ DEFAULT_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Measure):
     """Measures rankings against the qrels, at the level of messages, sessions, or both."""
+
+    subject = "rankings"
+    of_arms = True
 
     names: Sequence[str] = DEFAULT_NAMES
     levels: Sequence[Level] = ("message", "session")
@@ -116,7 +119,7 @@ class Retrieval:
     def direction(self, value: str) -> Direction:
         return "lower" if value.startswith("tokens") else "higher"
 
-    def of_run(self, reading: RunReading) -> pl.DataFrame:
+    def rows(self, reading: RunReading) -> pl.DataFrame:
         """One value a judged query and measure, 0 where the arm answered nothing; `repaired.` stands before what is
         measured by corrected evidence, where the dataset has some."""
         repaired = reading.dataset.repaired_qrels
@@ -167,15 +170,18 @@ class Retrieval:
             frames += self._judged(units_of(covered, "message", judged["message"]), looked_at)
         return pl.concat(frames)
 
-    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> tuple[str, ...]:
         """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
+        dataset = reading.dataset
         if judged_queries(dataset).is_empty():
             return ()
-        sizes = documents.group_by("workspace_id").agg(message=pl.len(), session=pl.col("session_id").n_unique())
+        sizes = reading.documents.group_by("workspace_id").agg(
+            message=pl.len(), session=pl.col("session_id").n_unique()
+        )
         of_workspace = {workspace: (messages, sessions) for workspace, messages, sessions in sizes.iter_rows()}
         haystacks = [of_workspace.get(workspace, (0, 0)) for workspace in dataset.workspaces]
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
-        found = [*self._unjudged(values)]
+        found = [*self._unjudged(rows)]
         for place, (level, (unit, measure)) in enumerate(units.items()):
             counted = {k: sum(haystack[place] <= k for haystack in haystacks) for k in self._cutoffs()}
             small = {k: n for k, n in counted.items() if n and level in self.levels}

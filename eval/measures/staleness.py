@@ -9,7 +9,8 @@ from typing import Protocol, runtime_checkable
 
 import polars as pl
 
-from eval.measures.measure import MemoryReading
+from eval.measures.means import Means
+from eval.measures.measure import Measure, MemoryReading, SystemReading
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Columns, Decay, Numbers, Truths
 
@@ -30,22 +31,21 @@ class KnowsStale(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Staleness:
+class Staleness(Measure):
     """Lists the documents that stand when a workspace is asked last, weakest first, and counts the stale ones.
 
     Used documents keep their strength: with `reinforcement=recall` those count that answers have shown by then.
     """
 
+    subject = "memory"
+
     decay: Decay
     """One that knows nothing stale lists nothing, and a note says so."""
-
-    def value_names(self) -> list[str]:
-        return []
 
     def depends_on(self, system: System) -> list[object]:
         return []
 
-    def of_memory(self, reading: MemoryReading) -> pl.DataFrame:
+    def rows(self, reading: MemoryReading) -> pl.DataFrame:
         if not reading.queries or not isinstance(self.decay, KnowsStale):
             return pl.DataFrame(schema=STALENESS_SCHEMA)
         asked_at = max(query.asked_at for query in reading.queries)
@@ -55,12 +55,12 @@ class Staleness:
         judged = standing.select("document_id", strength=strength, is_stale=is_stale)
         return judged.sort("strength", maintain_order=True).cast(pl.Schema(STALENESS_SCHEMA))
 
-    def section(self, rows: pl.DataFrame) -> dict[str, float]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, float]:
         stale = int(rows["is_stale"].sum())
         return {"documents": len(rows), "stale": stale, "share": stale / max(1, len(rows))}
 
-    def notes(self, rows: pl.DataFrame) -> Sequence[str]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> Sequence[str]:
         if not isinstance(self.decay, KnowsStale):
             return ["the decay calls no document stale: choose decay=weibull, or leave measures.staleness out"]
-        found = self.section(rows)
+        found = self.section(rows, Means())
         return [f"{found['stale']:,} of {found['documents']:,} documents are stale: weaker than decay.stale_threshold"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from eval.dataset.dataset import Dataset
-from eval.measures.measure import REPORT_TOKENS
+from eval.measures.measure import REPORT_TOKENS, Measure, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.rouge import ROUGE, rouge
 from lcm.checks import check_range
@@ -30,8 +30,10 @@ _LEADS = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryQuality:
+class SummaryQuality(Measure):
     """Measures summaries of whole conversations by ROUGE against their references."""
+
+    subject = "system"
 
     target_tokens: int = 60
     """Asked of the summarizer, for each conversation; 0: nothing is summarised."""
@@ -39,15 +41,12 @@ class SummaryQuality:
     def __post_init__(self) -> None:
         check_range(self, "target_tokens", ge=0)
 
-    def value_names(self) -> list[str]:
-        return []
-
     def is_measured(self, system: System, dataset: Dataset) -> bool:
         """Whether the dataset has references of whole conversations, and the system makes summaries."""
         is_wanted = self.target_tokens > 0 and not contract_of(system.compaction).is_off
         return is_wanted and dataset.references["query_id"].null_count() > 0
 
-    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+    def rows(self, reading: SystemReading) -> pl.DataFrame:
         """Score every conversation that has a reference: rows of `QUALITY_SCHEMA`.
 
         A conversation of which no summary could be made scores 0, as an empty text does.
@@ -55,6 +54,7 @@ class SummaryQuality:
         Raises:
             LcmError: if no summary could be made at all.
         """
+        system, dataset, incidents = reading.system, reading.dataset, reading.incidents
         if not self.is_measured(system, dataset):
             return pl.DataFrame(schema=QUALITY_SCHEMA)
         references: dict[str, list[str]] = {}

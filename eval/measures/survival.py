@@ -26,6 +26,7 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry, Means
+from eval.measures.measure import Measure, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.recall_ways import DEFAULT_RECALL, RecallWays
 from eval.measures.session_play import SessionStop, played
@@ -42,6 +43,7 @@ from lcm.checks import check_range
 from lcm.compaction.facts.ledger import Subject, standings
 from lcm.compaction.facts.reading import KINDS
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.records.summary import Summary
 
 State = Literal["retained", "recoverable", "missing", "mutated", "stale"]
@@ -60,8 +62,11 @@ SURVIVAL_SCHEMA: dict[str, pl.DataType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Survival:
+class Survival(Measure):
     """Tells what became of each fact, under each of `budgets`, after each of `cycles`."""
+
+    subject = "system"
+    plays_sessions = True
 
     budgets: Sequence[int] = (1000, 2000, 4000, 8000, 16000, 32000)
     """Tokens of a context."""
@@ -73,35 +78,32 @@ class Survival:
         check_range(self, "budgets", ge=1)
         check_range(self, "cycles", ge=1, is_whole=True, or_null=True)
 
-    def value_names(self) -> list[str]:
-        return []
-
     def is_measured(self, system: System, dataset: Dataset) -> bool:
         return bool(self.budgets)
 
-    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+    def rows(self, reading: SystemReading) -> pl.DataFrame:
         """Take in every conversation: rows of `SURVIVAL_SCHEMA`."""
         rows = []
-        for transcript in dataset.transcripts:
-            for stop in played(system, transcript, self.cycles):
+        for transcript in reading.dataset.transcripts:
+            for stop in played(reading.system, transcript, self.cycles):
                 rows += [
                     (arm, budget, stop.number, kind, stop.conversation_id, measure, value)
                     for arm, budget, values in self._read(stop)
                     for (kind, measure), value in values.items()
                 ]
                 if not stop.next_turn:  # the memory counts from its beginning on
-                    incidents.update(stop.memory.incidents)
+                    reading.incidents.update(stop.memory.incidents)
         return pl.DataFrame(rows, schema=SURVIVAL_SCHEMA, orient="row")
 
-    def section(self, rows: pl.DataFrame) -> dict[str, dict[str, Entry]]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]]:
         """Means over conversations at their end, all kinds together: `arm@budget` -> measure -> entry."""
         at_end = rows.filter(
             pl.col("kind") == ALL_KINDS, pl.col("cycle") == pl.col("cycle").max().over("conversation_id")
         )
         named = pl.when(pl.col("budget").is_null()).then("arm").otherwise(pl.format("{}@{}", "arm", "budget"))
-        return Means().of_conversations(at_end.with_columns(arm=named))
+        return means.of_conversations(at_end.with_columns(arm=named))
 
-    def notes(self, rows: pl.DataFrame) -> list[str]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> list[str]:
         """Where the system's contexts hold no summary, and where they cost more than they may."""
         own = rows.filter(pl.col("arm") == SYSTEM_ARM, pl.col("kind") == ALL_KINDS)
         if own.is_empty():
@@ -110,6 +112,7 @@ class Survival:
         notes = []
         if not own.filter(measure="summaries")["value"].sum():
             notes.append("survival: no context held a summary: compaction made none, or no budget let one in")
+            notes += _why_nothing_folded(reading, rows)
         costs = at_end.filter(measure="context_tokens").sort("budget")
         if told := _told(costs, pl.col("value") > pl.col("budget")):
             notes.append(
@@ -147,6 +150,23 @@ class Survival:
             yield "truncate", budget, reading.values(truncated(stop.said, budget))
             yield "oracle", budget, reading.values(oracle_selection(stop.said, stop.ledger, budget))
         yield "whole_history", None, reading.values(whole_history(stop.said))
+
+
+def _why_nothing_folded(reading: SystemReading, rows: pl.DataFrame) -> Iterator[str]:
+    if contract_of(reading.system.compaction).is_off:
+        yield "survival: compaction=none is chosen, which folds nothing: try compaction=lossless assembly=lossless"
+        return
+    why = []
+    longest = max(len(one.messages) for one in reading.dataset.transcripts)
+    tail = getattr(reading.system.compaction, "fresh_tail_count", 0)
+    if tail >= longest:
+        why.append(f"compaction.fresh_tail_count={tail} keeps all {longest} messages of the longest conversation")
+    threshold = getattr(reading.system.compaction, "threshold_tokens", None)
+    if threshold is not None:
+        most = rows.filter(arm="whole_history", measure="context_tokens")["value"].to_numpy().max()
+        why.append(f"the largest history has {most:,.0f} of the {threshold:,} tokens that trigger a sweep")
+    if why:
+        yield f"survival: {'; '.join(why)}"
 
 
 def _told(costs: pl.DataFrame, is_so: pl.Expr, of: pl.DataFrame | None = None) -> str:

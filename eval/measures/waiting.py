@@ -18,7 +18,8 @@ import numpy as np
 import polars as pl
 
 from eval.dataset.dataset import Dataset
-from eval.measures.means import Entry
+from eval.measures.means import Entry, Means
+from eval.measures.measure import Measure, SystemReading
 from eval.replay.per_turn import turns
 from lcm.compaction.scheduling import Asynchronous
 from lcm.memory.memory import Memory
@@ -45,19 +46,18 @@ _DROPPED = "background compaction"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Measure):
     """Tells how long turns wait for compaction, with and without the background, where scheduling is asynchronous."""
 
+    subject = "system"
     needs: ClassVar[str] = "scheduling=asynchronous and a compaction, as compaction=lossless"
-
-    def value_names(self) -> list[str]:
-        return []
 
     def is_measured(self, system: System, dataset: Dataset) -> bool:
         return not (contract_of(system.scheduling).is_off or contract_of(system.compaction).is_off)
 
-    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+    def rows(self, reading: SystemReading) -> pl.DataFrame:
         """Take in every conversation twice: rows of `WAITING_SCHEMA`; none where it is not measured."""
+        system = reading.system
         if not isinstance(system.scheduling, Asynchronous) or contract_of(system.compaction).is_off:
             return pl.DataFrame(schema=WAITING_SCHEMA)
         arms = {
@@ -67,20 +67,22 @@ class Waiting:
         rows = [
             (arm, *row)
             for arm, one in arms.items()
-            for transcript in dataset.transcripts
-            for row in _turns(one, transcript, incidents)
+            for transcript in reading.dataset.transcripts
+            for row in _turns(one, transcript, reading.incidents)
         ]
         return pl.DataFrame(rows, schema=WAITING_SCHEMA, orient="row")
 
-    def section(self, rows: pl.DataFrame) -> dict[str, dict[str, Entry]]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]] | None:
         """Arm -> what was waited for -> entry; `n` is the number of turns."""
+        if rows.is_empty():
+            return None
         return {
             arm: {name: {"value": value, "n": len(own), "low": None, "high": None} for name, value in _told(own)}
             for arm in (SYNCHRONOUS, ASYNCHRONOUS)
             if not (own := rows.filter(arm=arm)).is_empty()
         }
 
-    def notes(self, rows: pl.DataFrame) -> list[str]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> list[str]:
         """Where nothing ever waited, or nothing was ready in time, no number tells what the background is worth."""
         behind = rows.filter(arm=ASYNCHRONOUS)
         if rows["waited_seconds"].max() and not behind["is_compacted"].any():

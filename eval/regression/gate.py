@@ -7,7 +7,7 @@ import polars as pl
 
 from eval.comparison.changed_query import ChangedQuery
 from eval.comparison.pairing import PAIRED_SCHEMA
-from eval.comparison.side import Side
+from eval.run import Run
 
 Gate = Literal["fine", "regressed", "cannot tell"]
 EXIT_CODES: dict[Gate, int] = {"fine": 0, "regressed": 1, "cannot tell": 3}
@@ -26,8 +26,8 @@ GATED_SCHEMA: dict[str, pl.DataType] = {
 class GatedComparison:
     """What the gate says of a candidate beside a baseline, and the rows that it rests on."""
 
-    baseline: Side
-    candidate: Side
+    baseline: Run
+    candidate: Run
     rows: pl.DataFrame
     """Of `GATED_SCHEMA`, one a group and measure."""
     gate: Gate

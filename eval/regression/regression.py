@@ -9,11 +9,11 @@ import polars as pl
 from eval.comparison.agreement import require_comparable, unknown_settings
 from eval.comparison.changed_query import changed_queries
 from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side
 from eval.measures.means import ALL
 from eval.regression.gate import GATED_SCHEMA, Gate, GatedComparison
 from eval.regression.limit import limit_of
 from eval.regression.unpaired import Unpaired, notes_of
+from eval.run import Run
 from eval.significance import least_p_value
 from lcm.checks import check_range
 
@@ -72,7 +72,7 @@ class Regression:
         check_range(self, "changed_queries", ge=0)
         check_range(self, "depth", ge=1)
 
-    def compare(self, baseline: Side, candidate: Side) -> GatedComparison:
+    def compare(self, baseline: Run, candidate: Run) -> GatedComparison:
         """Judge every row.
 
         Raises:

@@ -6,14 +6,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from eval.comparison.agreement import comparable
 from eval.comparison.changed_query import ChangedQuery
-from eval.comparison.side import Side, read_side
-from eval.experiment.run_folder import CONFIG, commit, read_table, write_frame, write_json, write_summary
-from eval.experiment.shape import NUMBER, TEXT, keys, list_of, read_json
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
 from eval.regression.junit import junit
 from eval.regression.markdown import markdown
+from eval.run import CONFIG, Run, commit, read_table, write_frame, write_json, write_summary
+from eval.shape import NUMBER, TEXT, keys, list_of, read_json
 from eval.tracking.entry import dataset_tags, metric_name
 from lcm.files import private, write_text
 
@@ -78,7 +78,9 @@ def read_regression(folder: Path) -> GatedComparison:
         LcmError: if a side is no longer where it was, or a file is missing or damaged.
     """
     told = read_json(folder / JSON, _SHAPE, "run `lcm regress` again")
-    baseline, candidate = (read_side(Path(told[one]["folder"]), told[one]["name"]) for one in ("baseline", "candidate"))
+    baseline, candidate = (
+        comparable(Path(told[one]["folder"]), told[one]["name"]) for one in ("baseline", "candidate")
+    )
     rows = read_table(folder / ROWS)
     return GatedComparison(
         baseline=baseline,
@@ -142,7 +144,7 @@ def _prefix(group: str) -> str:
     return "" if group == ALL else f"category/{group}/"
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: Run) -> dict[str, Any]:
     known = ("config_hash", "commit", "definitions")
     times = {name: section for name, section in side.summary.get("timing", {}).items() if name != "seconds"}
     return {

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import polars as pl
 
 from eval.comparison.agreement import without_pair
-from eval.comparison.side import Side
+from eval.run import Run
 
 
 class Unpaired(NamedTuple):
@@ -19,7 +19,7 @@ class Unpaired(NamedTuple):
     """The sum of the baseline's values of those that the candidate lacks."""
 
     @classmethod
-    def of(cls, baseline: Side, candidate: Side, measure: str) -> "Unpaired":
+    def of(cls, baseline: Run, candidate: Run, measure: str) -> "Unpaired":
         ours, theirs = without_pair(baseline, candidate, measure)
         lacking = baseline.values.filter(pl.col("query_id").is_in(list(ours)), measure=measure)["value"]
         return cls(len(ours), len(theirs), float(lacking.sum()))

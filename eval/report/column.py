@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.external_outcome import ALIGNED
-from eval.experiment.run_folder import directions, read_arms, read_table
 from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, kind_of
 from eval.report.insight import Insight
+from eval.run import directions, read_arms, read_table
 
 _USUAL = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@2000t", "tokens@10")
 _MOST = 8

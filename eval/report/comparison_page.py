@@ -7,7 +7,6 @@ import polars as pl
 
 from eval.comparison.comparison import Comparison
 from eval.comparison.comparison_report import HEADINGS, cells, explained, headline, name
-from eval.comparison.side import Side
 from eval.comparison.wording import number, signed
 from eval.dataset.card import Card
 from eval.report.column import Column
@@ -17,6 +16,7 @@ from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row,
 from eval.report.plain import counted
 from eval.report.run_page import lost
 from eval.report.system_flow import differing, system_flow
+from eval.run import Run
 
 _TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
 _REPEATED = ("memory", "tracking", "executor", "stages", "cache", "means", "report")
@@ -54,11 +54,11 @@ def comparison_page(
     )
 
 
-def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
+def differences(baseline: Run, others: Sequence[Run]) -> Section | None:
     """What each side is set to otherwise than the baseline."""
     parts: list[Part] = []
     for side in others:
-        if baseline.config is None or side.config is None:
+        if not (baseline.config and side.config):
             parts.append(Notes([f"{side.name}: a config.yaml is missing, so nothing is known of what differs"]))
             continue
         rows = differing(baseline.config, side.config, _REPEATED)
@@ -77,7 +77,7 @@ def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
     return Section("differences", "What differs", parts) if parts else None
 
 
-def categories(baseline: Side, sides: Sequence[Side], measure: str, is_cost: bool) -> Section | None:
+def categories(baseline: Run, sides: Sequence[Run], measure: str, is_cost: bool) -> Section | None:
     """The means of a measure by kind of question, of each side, and its difference from the baseline's: over the
     questions of which all that have any value have one."""
     asked = baseline.queries.select("query_id")
@@ -133,7 +133,7 @@ def dataset(summary: Mapping[str, Any], queries: int, judged: int, card: Card | 
     return Section("dataset", "What they were asked", [Facts(pairs)])
 
 
-def systems(sides: Sequence[Side]) -> Section | None:
+def systems(sides: Sequence[Run]) -> Section | None:
     """Each side's system, as data passes through it."""
     parts: list[Part] = []
     for side in sides:
@@ -142,7 +142,7 @@ def systems(sides: Sequence[Side]) -> Section | None:
     return Section("systems", "What was run", parts, "What is off is not drawn.") if parts else None
 
 
-def told_of(side: Side) -> list[str]:
+def told_of(side: Run) -> list[str]:
     """A side's own notes and what it survived, with its name."""
     summary = side.summary
     incidents = [f"survived: {what}, {times} times" for what, times in (summary.get("incidents") or {}).items()]
@@ -208,7 +208,7 @@ def _places(comparison: Comparison, costs: Mapping[int, float | None]) -> list[P
     return found
 
 
-def _by_category(side: Side, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:
+def _by_category(side: Run, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:
     """Category -> mean, and of how many of some questions."""
     values = side.values.filter(measure=measure).join(asked, on="query_id", how="semi")
     values = values.join(side.queries.select("query_id", "category"), on="query_id")

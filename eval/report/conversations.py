@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import read_table, sections
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.survival import ALL_KINDS, STATES
 from eval.report.figure import lines
 from eval.report.parts import Cell, Figure, Part, Row, Section, Table
 from eval.report.plain import counted
 from eval.report.values import Measures, value_cell
+from eval.run import read_table
+from eval.shape import sections
 
 _TITLES = {"survival": "What survives of facts", "resume": "What it takes to go on"}
 _FIRST = {"survival": "retained", "resume": "at_hand"}

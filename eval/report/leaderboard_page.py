@@ -115,7 +115,7 @@ def _again(board: Leaderboard) -> Section:
 def _digests(board: Leaderboard) -> Section:
     headings = ("run", "dataset", "configuration", "results", "code", "lcm")
     rows = [_digest_row(run) for run in board.runs]
-    lead = "manifest.json beside this page has them whole, and may be signed; runs/ has the versions of all packages."
+    lead = "manifest.json beside this page has them whole; runs/ has the versions of all packages."
     table = Table("What each row was made of", headings, rows, frozenset(range(len(headings))))
     return Section("digests", "Digests and versions", [table], lead)
 

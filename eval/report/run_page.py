@@ -9,7 +9,6 @@ import polars as pl
 from eval.comparison.control_arms import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import CONFIG, read_config, read_summary, sections
 from eval.ladder.losses import missed
 from eval.measures.means import usual_n
 from eval.measures.names import SYSTEM_ARM
@@ -24,6 +23,8 @@ from eval.report.plain import counted, sentence
 from eval.report.served import HEADINGS, served_rows
 from eval.report.system_flow import system_flow
 from eval.report.values import Measures, value_cell
+from eval.run import CONFIG, read_config, read_summary
+from eval.shape import sections
 from eval.tracking.naming import run_name
 
 FIRST = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@5", "recall@2000t", "tokens@10")

@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from eval.experiment.run_folder import read_summary, read_table
 from eval.report.figure import Interval, intervals, lines
 from eval.report.parts import Cell, Facts, Figure, Part, ReportPage, Row, Section, Table
 from eval.report.plain import sentence
 from eval.report.run_page import configuration, survived
+from eval.run import read_summary, read_table
 
 _MOST_TRIALS = 50
 _BESIDE = ("number", "state", "is_best", "is_on_front", "config_hash", "same_as", "seconds", "error")

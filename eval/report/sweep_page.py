@@ -8,16 +8,15 @@ import polars as pl
 
 from eval.comparison.wording import interval, probability, signed
 from eval.dataset.card import Card
-from eval.experiment.run_folder import read_summary, read_table
 from eval.measures.means import written
 from eval.report.comparison_page import dataset
 from eval.report.figure import Interval, intervals, lines
 from eval.report.parts import Cell, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
 from eval.report.plain import sentence
 from eval.report.run_page import survived
-from eval.sweep.changed import repeated_notes
-from eval.sweep.gain import next_commands, with_baseline
-from eval.sweep.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, numbers
+from eval.run import read_summary, read_table
+from eval.study.gain import next_commands, with_baseline
+from eval.study.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, numbers, repeated_notes
 
 _MOST_MEASURES = 9
 _MOST_LINES = 8

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.point_record import point_record
-from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, read_config, read_summary
+from eval.run import CONFIG, SUMMARY, leaves, point_record, read_config, read_summary
 from eval.tracking.naming import run_name
 from lcm.errors import LcmError
 from lcm.given import opened_as_is

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import leaves, read_config
+from eval.run import leaves, read_config
 from eval.tracking.headline import headline_measures, headline_sections
 from lcm.redaction import redacted, redacted_record
 

@@ -6,9 +6,9 @@ The others stand in the tables that are logged beside them, and in the run's fil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from eval.experiment.run_folder import sections
 from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, WHOLE, kind_of
 from eval.measures.retrieval import DEFAULT_NAMES
+from eval.shape import sections
 
 _SESSION = "session."
 _REPAIRED = tuple(f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10"))

@@ -20,10 +20,9 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock
 
-from eval.experiment.point_record import point_record
-from eval.experiment.run_folder import SUMMARY, read_summary
-from eval.experiment.times import times_ms
+from eval.executor import begin_worker, uninterrupted
 from eval.ladder.retrievals import Retrieval
+from eval.run import SUMMARY, point_record, read_summary, times_ms
 from eval.tracking import entry, naming
 from eval.tracking.artifacts import keep_files
 from eval.tracking.environment import SQLITE, VARIABLES, of_environment, place_of, quieten, whole_uri
@@ -33,7 +32,6 @@ from eval.tracking.receipts import keep_receipts, receipts_of
 from eval.tracking.refusal import is_silence, reason_of
 from eval.tracking.tables import TAG, tables, tag
 from eval.tracking.tracking import Log, TrackingError
-from eval.worker_process import begin_worker, uninterrupted
 from lcm.checks import check_range
 from lcm.consent import refused_host
 from lcm.given import plain_bytes

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import SUMMARY
+from eval.run import SUMMARY
 from eval.tracking.environment import SQLITE, place_of, quieten, whole_uri
 from eval.tracking.receipts import receipts_of
 from eval.tracking.refusal import reason_of

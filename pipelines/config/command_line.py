@@ -28,10 +28,12 @@ from pipelines.config.short_form import written_out
 from pipelines.config.trust import SEARCH_PATH, check_settable
 
 _RUN_DIR, _SWEEP_DIR = "hydra.run.dir", "hydra.sweep.dir"
-_OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params", "hydra.launcher", "hydra/launcher")
+_OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params")
 """The settings of Hydra's own that act here; it runs no job by itself."""
 
 
+_NO_LAUNCHER = "points are shared out by executor=local or executor=ray, on a cluster with executor.address too"
+_BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 _FOR = "for="
 _OF_MANY = (EVALUATE, "tune")
 """Pipelines that take `for=PLUGIN`, to say which swept keys a plugin can take."""
@@ -69,8 +71,6 @@ class Multirun:
     """The overrides of each run."""
     folder: Path | None
     """Where they are to be kept, if the command or a preset says so."""
-    launcher: str
-    """The `_target_` of the launcher."""
     sweep: str | None
     """The ready sweep that is chosen."""
 
@@ -137,6 +137,8 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         overrides = _searching(overrides, found.config_dir)
     for override in overrides:
         key = override.lstrip("+~").partition("=")[0]
+        if key.startswith(("hydra/launcher", "hydra.launcher")):
+            raise LcmError(f"{override}: {_NO_LAUNCHER}")
         if key.startswith(("hydra.", "hydra/")) and not key.startswith((*_OF_HYDRA, "hydra.sweep.subdir")):
             raise LcmError(f"{override} has no effect; of Hydra's own settings these have: {', '.join(_OF_HYDRA)}")
     return Command(
@@ -247,6 +249,8 @@ def multirun(asked: Command) -> Multirun:
         hydra = composed_whole(shared, asked.pipeline).hydra
     except CompositionError as error:  # each point tells why, and what else is wrong with it
         hydra = composed_whole(error.others, asked.pipeline).hydra
+    if dict(hydra.launcher) != {"_target_": _BASIC_LAUNCHER}:
+        raise LcmError(f"hydra.launcher, which a preset sets: {_NO_LAUNCHER}")
     with explained(shared, asked.pipeline):
         params = hydra.sweeper.get("params") or {}
         check_settable(list(params), "hydra.sweeper.params")
@@ -264,7 +268,6 @@ def multirun(asked: Command) -> Multirun:
     return Multirun(
         points=list(itertools.product(*values.values())),
         folder=Path(hydra.sweep.dir) if is_named or "${now:" not in str(sweep["dir"]) else None,
-        launcher=str(hydra.launcher._target_),
         sweep=hydra.runtime.choices.get("sweep"),
     )
 

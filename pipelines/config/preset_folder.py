@@ -8,8 +8,7 @@ from typing import Any
 
 import yaml
 
-from eval.experiment import run_folder
-from eval.experiment.run_folder import CONFIG, leaves, write_json
+from eval.run import CONFIG, leaves, write_json, write_summary
 from lcm.errors import LcmError
 from lcm.files import write_text
 from pipelines.config.preset_choices import Reference, RestoredConfig
@@ -60,7 +59,7 @@ def write_choices(
         _write(folder / kind / f"{name}.yaml", head + text)
 
 
-def write_summary(
+def write_provenance(
     folder: Path, name: str, config: Mapping[str, Any], config_text: str, provenance: Mapping[str, Any]
 ) -> None:
     """Write the configuration, where it comes from, and last the summary: a folder with a summary is complete."""
@@ -84,7 +83,7 @@ def write_summary(
             },
         },
     }
-    run_folder.write_summary(folder, summary)
+    write_summary(folder, summary)
 
 
 def _write(path: Path, text: str) -> None:

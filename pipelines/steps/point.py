@@ -10,15 +10,15 @@ from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
+from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
-from eval.dataset.rejudged import rejudged
 from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Progress
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import begin_run, write_run
+from eval.experiment.outcome import write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
 from eval.external.ranking.external import External
 from eval.replay.haystack import Haystack
+from eval.run import Run
 from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.protocols.models import ReadsModel
@@ -76,7 +76,7 @@ def evaluated(
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
-    begin_run(folder)
+    Run.begin(folder)
     return measured(config, experiment_of(config, dataset, parts), folder, show, overrides, plain)
 
 
@@ -88,27 +88,16 @@ def measured(
     overrides: Sequence[str],
     plain: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Run the experiment that a configuration describes and write its folder, which was begun."""
+    """Run the experiment that a configuration describes and write its folder, which was begun, with what the
+    configuration is and how it differs from the default."""
     started = time.perf_counter()
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
     if note := idle_note(config):
         outcome = replace(outcome, flags=(note, *outcome.flags))
-    return written(folder, outcome, experiment.evaluator.dataset, config, overrides, seconds, plain)
-
-
-def written(
-    folder: Path,
-    outcome: Outcome,
-    dataset: Dataset,
-    config: DictConfig,
-    overrides: Sequence[str],
-    seconds: Mapping[str, float],
-    plain: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Write the folder of a run, with what its configuration is and how it differs from the default."""
     plain = building.resolved(config) if plain is None else plain
     text, asked = building.resolved_text(plain), asked_of(config, overrides)
+    dataset = experiment.evaluator.dataset
     return write_run(folder, outcome, dataset, building.identity(plain), text, seconds, asked)
 
 

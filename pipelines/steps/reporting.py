@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from omegaconf import DictConfig, OmegaConf
 
 from eval.comparison.comparison import Comparison
 from eval.comparison.comparison_folder import read_comparison
-from eval.comparison.side import Side
 from eval.dataset.card import Card
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.experiment.run_folder import CONFIG, SUMMARY, directions, read_config, read_summary, read_table
 from eval.regression.regression_folder import read_regression
 from eval.report.asked_insight import insight_of
 from eval.report.column import Column, columns_of_run, queries_of
@@ -29,14 +26,14 @@ from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page
 from eval.report.sweep_page import sweep_page
 from eval.report.texts import Texts
-from eval.sweep.results import PointResult
-from eval.sweep.sweep_folder import POINTS, point_of
-from eval.tuning.study import DEFAULT, TRIAL_FOLDERS
+from eval.run import SUMMARY, Run, directions, read_summary, read_table
+from eval.study.results import PointResult
+from eval.study.settings import DEFAULT, TRIAL_FOLDERS
+from eval.study.sweep import POINTS, point_of
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
-from pipelines.steps.point import dataset_described
-from pipelines.steps.repeated_run import repeated_run
+from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
 from pipelines.views.output import from_here
 from pipelines.views.terminal import compared_by
 
@@ -179,7 +176,7 @@ class Reporter:
         columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in shown.items()]
         self._explore(page, first, columns, queries_of(first), notes)
 
-    def _sides(self, sides: Sequence[Side]) -> tuple[list[Column], pl.DataFrame, list[str]]:
+    def _sides(self, sides: Sequence[Run]) -> tuple[list[Column], pl.DataFrame, list[str]]:
         """The rankings of the sides, over the questions that all of them were asked."""
         columns, notes = [], []
         for side in sides[:_MOST_SIDES]:
@@ -212,7 +209,6 @@ class Reporter:
         if not self.asks_memories:
             return None, [_IS_BRIEF]
         try:
-            _config(folder)
             run = repeated_run(folder)
             evaluator = run.experiment.evaluator
             asked, total = 0, len(evaluator.dataset.queries)
@@ -230,13 +226,9 @@ class Reporter:
 def dataset_at_hand(folder: Path) -> tuple[Dataset | None, str]:
     """The dataset of a run, loaded anew, or why it is not at hand."""
     try:
-        dataset = dataset_described(_config(folder))
-        told = read_summary(folder)["dataset"]
-        if dataset.digest != told["digest"]:
-            return None, f"dataset {told['name']} has changed since the run: words are not shown"
+        return dataset_of_run(Run(folder)), ""
     except (LcmError, ValueError, OSError) as error:
         return None, f"the dataset is not at hand, so words are not shown: {error}"
-    return dataset, ""
 
 
 def _points(folder: Path) -> list[PointResult]:
@@ -267,25 +259,10 @@ def _swept(label: str) -> list[str]:
     return [one.partition("=")[0].lstrip("+") for one in label.split(" ") if "=" in one]
 
 
-def _config(folder: Path) -> DictConfig:
-    """The configuration of a run.
-
-    Raises:
-        LcmError: if there is none, or it names no dataset.
-    """
-    config = OmegaConf.create(read_config(folder))
-    assert isinstance(config, DictConfig)
-    if "dataset" not in config:
-        raise LcmError(f"{folder / CONFIG} names no dataset")
-    return config
-
-
 def _card(folder: Path) -> Card | None:
     """The card of a run's dataset, where its configuration names one that can be built."""
-    if not (folder / CONFIG).is_file():
-        return None
     try:
-        card: Card = building.build(_config(folder), "dataset").card
+        card: Card = building.build(config_of(Run(folder)), "dataset").card
     except (LcmError, ValueError, AttributeError):
         return None
     return card

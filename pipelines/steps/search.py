@@ -9,10 +9,9 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.dataset.dataset import Dataset
-from eval.tuning.folds import Fold
-from eval.tuning.rungs import Rung
-from eval.tuning.space import Space
-from eval.tuning.study import Study
+from eval.study.settings import Study
+from eval.study.shares import Fold, Rung
+from eval.study.space import Space
 from pipelines.config.composition import CompositionCache, composed_whole, explained, quoted
 
 _TUNE = "tune"

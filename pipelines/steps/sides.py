@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from eval.comparison.agreement import MEASURES, SETTINGS, require_same_settings
-from eval.comparison.side import read_side
+from eval.comparison.agreement import MEASURES, SETTINGS, comparable, require_same_settings
 from eval.experiment.experiment import Progress
-from eval.experiment.run_folder import CONFIG, SUMMARY, read_config, read_summary
 from eval.measures.measure import is_timing
-from eval.sweep.origin import origin_of, point_name
-from eval.sweep.point_folder import PointFolder
-from eval.sweep.sweep_folder import numbered_point, point_of
-from eval.tuning.study import TRIAL_FOLDERS
+from eval.run import CONFIG, SUMMARY, Run, read_summary
+from eval.study.point import PointFolder, origin_of, point_name
+from eval.study.settings import TRIAL_FOLDERS
+from eval.study.sweep import numbered_point, point_of
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.command_line import Command
@@ -95,7 +93,7 @@ def two_sides(request: RegressRequest, into: Path, show: Progress) -> tuple[Side
     sides = [side for side in (baseline, candidate) if side is not None]
     for side in sides:
         if side.preset is None:  # refused before an evaluation that could not be compared
-            read_side(side.folder, side.name, has_config=False)
+            comparable(side.folder, side.name)
     measured = next((side for side in sides if side.preset is None), None)
     if candidate is not None:
         settings = SHARED if measured is None else ()
@@ -257,8 +255,8 @@ def _found(which: str, text: str, name: str, uri: str | None, into: Path) -> Sid
 
 def _shared(side: SideSource) -> dict[str, Any] | None:
     """The configuration of a run; None where only its numbers are at hand."""
-    path = side.folder / CONFIG
-    return building.resolved(OmegaConf.create(read_config(side.folder))) if path.is_file() else None
+    config = Run(side.folder).config
+    return building.resolved(OmegaConf.create(config)) if config else None
 
 
 def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> DictConfig:

@@ -1,18 +1,14 @@
 """The log of a sweep: its points go below it, several at a time, while the next ones run; what cannot be logged is told
 once."""
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from eval.experiment.experiment import Progress
-from eval.sweep.point_folder import PointFolder
 from eval.tracking.tracking import Log, Tracking, TrackingError
 
-_LOOK_EVERY_S = 0.5
 _AT_ONCE = 8
 """Points that wait for each other: what is the same for all is asked of the server once for so many."""
 
@@ -83,36 +79,3 @@ class SweepLog:
                 log(folders, self._folder)
             except TrackingError as error:
                 self._refused = str(error)
-
-
-@contextmanager
-def watched(folders: Sequence[Path], n: int, logs: SweepLog, show: Progress) -> Iterator[None]:
-    """Log the points of other processes, and count them, as they appear.
-
-    Args:
-        n: how many points there are in all, those in `folders` being the last.
-    """
-    waiting = list(folders)
-    is_over = threading.Event()
-
-    def look() -> None:
-        for folder in list(waiting):
-            point = PointFolder(folder)
-            if point.is_complete() or point.failure() is not None:
-                waiting.remove(folder)
-                if point.is_complete():
-                    logs.submit(folder)
-        show("points", n - len(waiting), n)
-
-    def keep_looking() -> None:
-        while not is_over.wait(_LOOK_EVERY_S):
-            look()
-
-    watcher = threading.Thread(target=keep_looking)
-    watcher.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        watcher.join()
-        look()

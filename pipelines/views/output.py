@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,6 +33,8 @@ class Output:
 
     is_json: bool = False
     is_quiet: bool = False
+    is_collected: bool = False
+    """For the program that this is: nothing is printed."""
     lines: list[str] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
     place: Path | None = None
@@ -42,7 +44,7 @@ class Output:
 
     @property
     def is_for_people(self) -> bool:
-        return not (self.is_json or self.is_quiet)
+        return not (self.is_json or self.is_quiet or self.is_collected)
 
     def hear(self, printed: object) -> None:
         """Take what would be shown to a person."""
@@ -64,7 +66,7 @@ class Output:
         if self.place is None:
             return {"lines": self.lines, "tables": self.tables}
         if (folder := folder_of(self.place)) is not None:
-            from eval.experiment.run_folder import read_summary
+            from eval.run import read_summary
 
             return {"folder": str(folder), **read_summary(folder)}
         return {"made": str(self.place), "lines": self.lines, "tables": self.tables}
@@ -78,7 +80,7 @@ def from_here(place: Path) -> Path:
 
 def folder_of(place: Path) -> Path | None:
     """The folder with a summary that was made, where that or a page in it is told; None where a file alone was made."""
-    from eval.experiment.run_folder import SUMMARY  # here, because `lcm --help` need not wait for it
+    from eval.run import SUMMARY  # here, because `lcm --help` need not wait for it
 
     folder = place.parent if place.suffix == ".md" else place
     return folder if (folder / SUMMARY).is_file() else None
@@ -95,14 +97,24 @@ def output() -> Output:
 @contextmanager
 def answering(*, is_json: bool, is_quiet: bool) -> Iterator[Output]:
     """Answer in this form inside; unless something goes wrong, the document that was asked for is printed last."""
-    own = Output(is_json=is_json, is_quiet=is_quiet)
-    token = _OUTPUT.set(own)
-    try:
+    with _answered(Output(is_json=is_json, is_quiet=is_quiet)) as own:
         yield own
         if is_json:
             with naming(Path("standard output")):
                 sys.stdout.write(well_formed(redacted(as_json(own.document()))) + "\n")
                 sys.stdout.flush()
+
+
+def collecting() -> AbstractContextManager[Output]:
+    """Answer to the program that this is: inside, what would be printed is kept in the output."""
+    return _answered(Output(is_collected=True))
+
+
+@contextmanager
+def _answered(own: Output) -> Iterator[Output]:
+    token = _OUTPUT.set(own)
+    try:
+        yield own
     finally:
         _OUTPUT.reset(token)
 

@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval.comparison.wording import interval, probability, signed
-from eval.sweep.gain import CONFIDENCE, Gain, with_baseline
+from eval.study.gain import CONFIDENCE, Gain, with_baseline
 
 PAIRED_POINTS = 12
 """So many are shown."""

@@ -1,11 +1,14 @@
 """How far a command is, and how long the rest may take."""
 
+import math
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
+from importlib import import_module
 from threading import Event, Lock, Thread
 
 from rich.console import Console
@@ -109,11 +112,48 @@ class _Lines:
             Console(stderr=True, soft_wrap=True).print(f"{what}: {told}", highlight=False, markup=False)
 
 
+class _Cell:
+    """One line with a bar below the cell of a notebook, which goes when all is done."""
+
+    def __init__(self) -> None:
+        shown = import_module("IPython.display")
+        self._html = shown.HTML
+        self._line = shown.display(self._html(""), display_id=True)
+        self._paces: dict[str, Pace] = defaultdict(Pace)
+        self._told_s = -math.inf
+
+    def show(self, what: str, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        self._paces[what].watch(done, total, now_s)
+        if now_s - self._told_s >= _LOOK_EVERY_S:
+            self._told_s = now_s
+            told = ", ".join(filter(None, (f"{done} of {total}", self._paces[what].told(now_s))))
+            bar = f'<progress value="{done}" max="{total}"></progress>'
+            self._line.update(self._html(f"{bar} {escape(what)}: {told}"))
+
+    def clear(self) -> None:
+        self._line.update(self._html(""))
+
+
+def _is_in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this: it alone has a shell with a kernel."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
 @contextmanager
 def progress() -> Iterator[experiment.Progress]:
-    """A bar with the remaining time on a terminal; elsewhere a plain line now and then; nothing for `--quiet`."""
+    """A bar with the remaining time on a terminal or in a notebook; elsewhere a plain line now and then; nothing for
+    `--quiet`."""
     if output().is_quiet:
         yield lambda *_: None
+        return
+    if _is_in_notebook():
+        cell = _Cell()
+        try:
+            yield cell.show
+        finally:
+            cell.clear()
         return
     if not sys.stderr.isatty():
         lines, is_over = _Lines(), Event()

@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import sections
 from eval.measures.means import WHOLE_FROM, usual_n, written
 from eval.measures.measure import Direction
 from eval.measures.names import (
@@ -31,9 +30,17 @@ from eval.report.contexts import UNCHANGED, are_in_question
 from eval.report.conversations import COUNTS
 from eval.report.plain import counted
 from eval.report.served import served_lines
-from eval.sweep.changed import changed_measures, equal_points, repeated_notes, why_equal
-from eval.sweep.gain import PAIRED, Gain, next_commands
-from eval.sweep.results import PointResult, generated_labels, is_cost
+from eval.shape import sections
+from eval.study.gain import PAIRED, Gain, next_commands
+from eval.study.results import (
+    PointResult,
+    changed_measures,
+    equal_points,
+    generated_labels,
+    is_cost,
+    repeated_notes,
+    why_equal,
+)
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import printable
 from lcm.records.summary import LEVELS

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from eval.sweep.changed import repeated_notes
-from eval.sweep.results import PointResult
+from eval.study.results import PointResult, repeated_notes
 from pipelines.views.index_table import index_table, points_table
 from pipelines.views.terminal import show_points
 

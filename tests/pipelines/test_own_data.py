@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.sweep.gain import PAIRED
+from eval.study.gain import PAIRED
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.short_form import written_out

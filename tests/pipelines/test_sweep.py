@@ -15,13 +15,14 @@ import polars as pl
 import pytest
 
 from eval.dataset.sample import Sample, bundled_directory
-from eval.sweep.gain import PAIRED
-from eval.sweep.point_folder import FAILURE, POINT
+from eval.study.gain import PAIRED
+from eval.study.point import FAILURE, POINT
 from lcm.derived import sealed
 from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.changed import asked_of
 from pipelines.config.composition import CompositionCache
+from pipelines.steps import points as points_module
 from pipelines.steps import sweep
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.point import PARTS
@@ -65,13 +66,13 @@ def of_weight(folder: Path, weight: float) -> Path:
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The weight of each point that is run."""
     weights: list[float] = []
-    real = sweep.evaluated
+    real = points_module.evaluated
 
     def evaluated(config: Any, *rest: Any) -> Any:
         weights.append(config.fusion.dense_weight)
         return real(config, *rest)
 
-    monkeypatch.setattr(sweep, "evaluated", evaluated)
+    monkeypatch.setattr(points_module, "evaluated", evaluated)
     return weights
 
 
@@ -223,7 +224,7 @@ def test_ctrl_c_says_how_to_go_on(lcm: Lcm, folder: Path, monkeypatch: pytest.Mo
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweep, "evaluated", interrupted)
+    monkeypatch.setattr(points_module, "evaluated", interrupted)
     finished = lcm("evaluate", *SMALL, "-m", "fusion.dense_weight=0.2,0.4,0.6", f"hydra.sweep.dir={folder}")
     assert finished.code == INTERRUPTED
     assert finished.stderr == (
@@ -283,22 +284,11 @@ def test_a_point_is_composed_and_built_once_and_its_dataset_loaded_once(
     assert calls == expected
 
 
-@pytest.mark.slow
-def test_joblib_gives_the_same_numbers(lcm: Lcm, swept: Finished) -> None:
-    assert_same(swept, lcm(*COMMAND, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"))
-
-
-@pytest.mark.full
-@pytest.mark.xdist_group("ray")
-def test_ray_gives_the_same_numbers(lcm: Lcm, swept: Finished) -> None:
-    import ray
-
-    two = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
-    try:
-        there = lcm(*COMMAND, *two, "+hydra.launcher.ray.init.include_dashboard=false")
-    finally:
-        ray.shutdown()
-    assert_same(swept, there)
+@pytest.mark.parametrize("launcher", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"])
+def test_a_launcher_of_hydras_is_refused_with_what_shares_points_out(lcm: Lcm, launcher: str) -> None:
+    refused = lcm(*COMMAND, launcher)
+    assert_refused(refused, launcher)
+    assert "executor=local" in refused.stderr and "executor=ray" in refused.stderr
 
 
 def kill_after(n: int, arguments: Sequence[str], place: Path) -> None:

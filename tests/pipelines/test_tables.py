@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from eval.sweep.results import PointResult
+from eval.study.results import PointResult
 from pipelines.views import terminal
 
 MEASURES = {

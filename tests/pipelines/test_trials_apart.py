@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from eval.executor.executor import FailedItem
-from eval.executor.local import Local
+from eval.executor import FailedItem, Local
 from lcm.errors import LcmError
-from pipelines.steps import trials
+from pipelines.steps import trials as trials
 from pipelines.steps.search import TrialConfigs
-from pipelines.steps.trial import TrialEnd
+from pipelines.steps.trials import TrialEnd
 from tests.pipelines.conftest import Finished, Lcm
 from tests.pipelines.test_tune import read
 from tests.pipelines.test_tune import trials as rows_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from eval.experiment.run_folder import CONFIG
+from eval.run import CONFIG
 from lcm.derived import SUMS, seal
 from pipelines.config.composition import quoted
 from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset

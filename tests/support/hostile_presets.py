@@ -39,9 +39,7 @@ def hostile_presets() -> Iterator[HostilePreset]:
     for node in _RESOLVED:
         yield _experiment("a target by a resolver", node, "decay")
     for node, names in _HYDRAS:
-        yield _experiment(
-            "Hydra's own settings", f"hydra:\n{node}", names, ("-m", "hydra/launcher=joblib", "decay=none,weibull")
-        )
+        yield _experiment("Hydra's own settings", f"hydra:\n{node}", names, ("-m", "decay=none,weibull"))
     for node, names, more in _TRUSTING:
         yield _experiment("trust that a YAML gives itself", node, names, more, {"evil.py": _MODULE})
     for target in _MODULES:
@@ -86,14 +84,14 @@ _ALIASES = [
     ("lcm.retrieval.embedder.export.os.system", f"command: {_TOUCH}\n"),
     ("lcm.retrieval.embedder.export.subprocess.run", f"args: [touch, {CANARY}]\n"),
     ("lcm.retrieval.embedder.export.os.mkdir", _PATH),
-    ("eval.experiment.run_folder.subprocess.check_call", f"args: [touch, {CANARY}]\n"),
-    ("eval.benchmark.peak_memory.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
+    ("eval.run.subprocess.check_call", f"args: [touch, {CANARY}]\n"),
+    ("eval.external.line_process.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
     ("eval.tracking.mlflow_log.os.system", f"command: {_TOUCH}\n"),
     ("lcm.files.os.makedirs", f"name: {CANARY}\n"),
     ("lcm.files.os.mkdir", _PATH),
-    ("eval.executor.ray.os.system", f"command: {_TOUCH}\n"),
+    ("eval.executor.os.system", f"command: {_TOUCH}\n"),
     ("lcm.retrieval.embedder.export.shutil.copyfile", f"src: /etc/hostname\ndst: {CANARY}\n"),
-    ("eval.executor.ray.importlib.import_module", "name: evil\n"),
+    ("eval.executor.importlib.import_module", "name: evil\n"),
     ("lcm.retrieval.embedder.export.FileLock", f"lock_file: {CANARY}\n"),
 ]
 _FOREIGN = [
@@ -108,7 +106,7 @@ _FOREIGN = [
 ]
 _NO_COMPONENTS = [
     ("lcm.retrieval.embedder.export._run_apart", f"program: evil\nsource: x\ntarget: {CANARY}\nprecision: fp32\n"),
-    ("eval.experiment.run_folder.write_whole", f"path: {CANARY}\ntext: x\n"),
+    ("eval.run.write_whole", f"path: {CANARY}\ntext: x\n"),
     ("lcm.files.written_whole", _PATH),
     ("lcm.store.store.Store", _PATH),
     ("pipelines.config.command_line.new_folder", f"wanted: {CANARY}\n"),
@@ -180,11 +178,11 @@ _TRUSTING = [
     (f"{_MINE}hydra:\n  job:\n    env_set: {{LCM_TRUST: evil}}\n", "hydra.job.env_set", ()),
     (f"hydra:\n  sweeper:\n    params:\n      +trust: evil\n{_MINE}", "trust", ("-m",)),
     (
-        f"executor:\n  _target_: eval.executor.ray.Ray\n  runtime_env: {{pip: [{FOLDER}]}}\n",
+        f"executor:\n  _target_: eval.executor.Ray\n  runtime_env: {{pip: [{FOLDER}]}}\n",
         "executor.runtime_env",
         (),
     ),
-    ("executor:\n  _target_: eval.executor.ray.Ray\n  address: ray://203.0.113.1:10001\n", "executor.address", ()),
+    ("executor:\n  _target_: eval.executor.Ray\n  address: ray://203.0.113.1:10001\n", "executor.address", ()),
 ]
 _MODULES = ["evil.Evil", "evil.none", "evil.Evil.__init__", "experiment.evil.Evil"]
 _PLACES = ["pkg://evil", "pkg://evil/conf", "structured://evil", "evil://x"]

@@ -1,7 +1,6 @@
 """Several sides against the first: which questions, which measures, in which order, and in what words."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from eval.comparison.comparison import Comparison, compared
 from eval.comparison.comparison_folder import read_comparison, write_comparison
 from eval.comparison.comparison_report import cells, headline, markdown, report
 from eval.comparison.picture import draw
-from eval.comparison.side import Side
 from eval.report.comparison_page import comparison_page
 from eval.report.page import rendered
+from eval.run import Run
 from lcm.errors import LcmError
 from tests.support.run_folders import side
 
@@ -26,7 +25,7 @@ ROW = {"side", "measure", "n", "baseline", "candidate", "difference", "low", "hi
 """Keys of `compare.json`, as docs/compare.md names them."""
 
 
-def three(folder: Path, **more: Any) -> list[Side]:
+def three(folder: Path, **more: Any) -> list[Run]:
     return [
         side(folder / "base", {"recall@10": MIDDLE, "tokens@10": CHEAP}, **more),
         side(folder / "rich", {"recall@10": HIGH, "tokens@10": DEAR}, **more),
@@ -131,7 +130,7 @@ HOSTILE = "<script>alert(1)</script> | `x` [a](javascript:alert(2)) $\\frac{1}{0
 
 
 def test_names_from_outside_do_nothing_anywhere(tmp_path: Path) -> None:
-    found = compared([replace(one, name=f"{one.name} {HOSTILE}") for one in three(tmp_path)])
+    found = compared([one.having(f"{one.name} {HOSTILE}") for one in three(tmp_path)])
     assert draw(found, tmp_path / "hostile.png")
     text = rendered(comparison_page(found, (), found.baseline.side.queries))
     tags = _Tags()

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.arms.oracle import Oracle
+from eval.arms import Oracle
 from eval.external.contract import FaultError, Found, Told, read_found, read_told, reset_arguments
 from eval.external.mcp import Mcp, McpConnection
 from eval.external.mcp_tool import Tool

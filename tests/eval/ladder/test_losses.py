@@ -131,7 +131,7 @@ def test_the_losses_of_every_preset_are_what_its_recall_lacks(preset: str) -> No
     results = [evaluator.evaluate(workspace, lambda _: None) for workspace in data.workspaces]
     run = pl.concat([one.run(SYSTEM_ARM) for one in results])
     reading = RunReading(SYSTEM_ARM, run, pl.concat([one.documents for one in results]), data)
-    values = Retrieval(["recall@10"], ["message"]).of_run(reading).filter(measure="recall@10")
+    values = Retrieval(["recall@10"], ["message"]).rows(reading).filter(measure="recall@10")
     found = rows.group_by("query_id").agg(recall=(pl.col("place") == FOUND).mean())
     both = values.join(found, on="query_id", how="full")
     assert len(both) == len(values) == len(found)

@@ -104,7 +104,7 @@ class Case:
         reachable = with_ranked(of_memory, [run.with_columns(query_id=pl.lit("q0"))])
 
         def values(reachable: pl.DataFrame | None = None) -> list[Values]:
-            found = Retrieval(names=NAMES).of_run(RunReading("an arm", run, documents, data, worded, reachable))
+            found = Retrieval(names=NAMES).rows(RunReading("an arm", run, documents, data, worded, reachable))
             told = found.filter(~pl.col("measure").str.starts_with("judged"))
             of_query = told.partition_by("query_id", as_dict=True)
             return [

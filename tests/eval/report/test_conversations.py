@@ -1,11 +1,12 @@
 """The sections of a page that tell of conversations."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from eval.measures.means import Means
+from eval.measures.measure import SystemReading
 from eval.measures.resume import Resume
 from eval.measures.survival import Survival
 from eval.report.conversations import conversation_headline, conversation_sections, of_conversations
@@ -17,9 +18,9 @@ from tests.support.workspaces import transcript
 def survived(folder: Path, measure: Survival) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Rows and summary of two conversations, of eight turns and of two."""
     talks = dataset(transcript(LINES), transcript(LINES[:4], "other"))
-    rows = measure.of_system(folding(), talks, incidents=Counter())
+    rows = measure.rows(SystemReading(folding(), talks))
     rows.write_parquet(folder / "survival.parquet")
-    return rows, {"measures": {}, "survival": measure.section(rows), "compression": {"ratio": 2.0}}
+    return rows, {"measures": {}, "survival": measure.section(rows, Means()), "compression": {"ratio": 2.0}}
 
 
 def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_how_many_conversations_a_column_averages_is_told(tmp_path: Path) -> Non
 
 def test_where_nothing_was_mentioned_again_there_is_no_section(tmp_path: Path) -> None:
     resume = Resume((100,), 2)
-    rows = resume.of_system(folding(), dataset(transcript(("Hello there.",))), incidents=Counter())
-    summary = {"measures": {}, "resume": resume.section(rows)}
+    rows = resume.rows(SystemReading(folding(), dataset(transcript(("Hello there.",)))))
+    summary = {"measures": {}, "resume": resume.section(rows, Means())}
     assert conversation_sections(tmp_path, summary) == []
     assert conversation_headline(summary) == []

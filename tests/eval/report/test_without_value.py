@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.comparison.side import read_side
+from eval.comparison.agreement import comparable
 from eval.report.column import columns_of_run, queries_of
 from eval.report.comparison_page import categories, curves
 from eval.report.curves import rank_curves
@@ -61,8 +61,8 @@ def test_curves_beside_each_other_are_over_the_questions_that_both_answered(part
 
 
 def test_kinds_of_question_are_over_those_that_all_answered(partly: Path, tmp_path: Path) -> None:
-    ours = read_side(folder(tmp_path / "ours", [1.0, 1.0, 0.0, 1.0]), "ours")
-    section = categories(ours, [ours, read_side(partly, "theirs")], "recall@10", is_cost=False)
+    ours = comparable(folder(tmp_path / "ours", [1.0, 1.0, 0.0, 1.0]), "ours")
+    section = categories(ours, [ours, comparable(partly, "theirs")], "recall@10", is_cost=False)
     assert section is not None
     (table,) = section.parts
     assert isinstance(table, Table)

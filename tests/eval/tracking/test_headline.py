@@ -3,8 +3,7 @@
 from eval.measures.names import CONTEXT_MEASURES
 from eval.measures.retention import Retention
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.sweep.changed import changed_measures
-from eval.sweep.results import PointResult
+from eval.study.results import PointResult, changed_measures
 from eval.tracking.entry import metrics
 from eval.tracking.headline import headline_measures
 from pipelines.views.terminal import compared_by

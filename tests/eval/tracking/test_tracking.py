@@ -20,9 +20,8 @@ import polars as pl
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from eval.experiment.run_folder import read_summary, write_summary
-from eval.experiment.times import times_ms
 from eval.measures.retrieval import DEFAULT_NAMES
+from eval.run import read_summary, times_ms, write_summary
 from eval.tracking.entry import measure_name, metric_name
 from eval.tracking.local_database import alone
 from eval.tracking.mlflow_log import Mlflow
