@@ -58,11 +58,12 @@ def private() -> Iterator[None]:
 
 
 @contextmanager
-def written_whole(path: Path, *, is_derived: bool = False) -> Iterator[BinaryIO]:
+def written_whole(path: Path, *, is_checked: bool = False) -> Iterator[BinaryIO]:
     """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there.
 
     Args:
-        is_derived: whether it carries its check and is made again: it need not outlast a loss of power.
+        is_checked: whether its sum tells where a loss of power damaged it, and it is then made again: nobody waits for
+            the disk.
     """
     made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -73,12 +74,12 @@ def written_whole(path: Path, *, is_derived: bool = False) -> Iterator[BinaryIO]
             with opened as stream:
                 yield stream
                 stream.flush()
-                if not is_derived:
+                if not is_checked:
                     os.fsync(stream.fileno())
         made.replace(path)
     finally:
         made.unlink(missing_ok=True)
-    if is_derived:
+    if is_checked:
         return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
