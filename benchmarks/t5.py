@@ -16,7 +16,8 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from eval.dataset.sample import Sample
-from eval.measures.rouge import rouge
+from eval.measures.memory import rouge
+from eval.table import Column
 from lcm.compaction.summarizer.t5 import T5Model, Window, WindowSummary, windows
 from lcm.compaction.summarizer.t5_files import T5Files, find_folder, weights_alone
 from lcm.errors import LcmError, ModelError
@@ -42,7 +43,8 @@ _OF_CHECK = ("texts", "count", "max_new_tokens", "prefix")
 _COUNT, _MAX_NEW_TOKENS, _PREFIX = 100, 64, "summarize: "
 DIFFERS = 1
 """The exit code where full precision does not say what torch says."""
-_COLUMNS = ("by", "beams", "batch", "equal", "close", "ROUGE-L", "tokens/s", "s/summary")
+_NUMBERS = (("beams", 0), ("batch", 0), ("equal", 0), ("close", 0), ("ROUGE-L", 3), ("tokens/s", 1), ("s/summary", 3))
+"""Columns of what is checked, and their digits."""
 
 Progress = Callable[[str, int, int], None]
 """Is told what is done, and how much of how much."""
@@ -249,7 +251,7 @@ def _show(found: Checked) -> None:
         f"{found.model}: {found.texts} texts, summaries of at most {found.limit} tokens, {found.threads} threads; "
         "beside torch's, token by token"
     )
-    show_table(_COLUMNS, [_row(one) for one in found.results], numbers=_COLUMNS[1:])
+    show_table(("by", *(Column(name, "number", digits) for name, digits in _NUMBERS)), map(_row, found.results))
     says = "says what torch says" if found.holds else "does not say what torch says"
     say(f"fp32 {says}; close: two choices within 1e-4 nats, so that rounding decides")
 
@@ -257,9 +259,8 @@ def _show(found: Checked) -> None:
 def _row(one: Result) -> tuple[object, ...]:
     held = one.agreement
     shares = ("", "") if held is None else (f"{held.equal} of {one.texts}", held.close)
-    rouge_l = "" if one.rouge_l is None else f"{one.rouge_l:.3f}"
-    speed = (f"{one.tokens_per_second:,.1f}", f"{one.seconds_per_summary:.3f}")
-    return (one.by, one.beams, one.batch_size, *shares, rouge_l, *speed)
+    rouge_l = "" if one.rouge_l is None else one.rouge_l
+    return one.by, one.beams, one.batch_size, *shares, rouge_l, one.tokens_per_second, one.seconds_per_summary
 
 
 if __name__ == "__main__":

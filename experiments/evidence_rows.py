@@ -14,8 +14,7 @@ import polars.selectors as cs
 from system_parts import COMMON, key_of
 
 from eval.dataset.dataset import Dataset
-from eval.measures.ranked_messages import with_near_duplicates
-from eval.measures.shown_text import ShownText
+from eval.measures.coverage import ShownText, with_near_duplicates
 from eval.replay.bulk import Bulk
 from lcm.memory.memory import Memory
 from lcm.memory.system import System

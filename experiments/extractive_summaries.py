@@ -16,7 +16,7 @@ import numpy as np
 
 from eval.dataset.dialogsum import Dialogsum
 from eval.dataset.qmsum import Qmsum
-from eval.measures.rouge import ROUGE, rouge
+from eval.measures.memory import ROUGE, rouge
 from eval.significance import bootstrap_means
 from lcm.compaction.summarizer.extractive import Extractive
 from lcm.protocols.models import Embedder, TextKind, Vectors

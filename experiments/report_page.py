@@ -17,7 +17,7 @@ import polars as pl
 from playwright.sync_api import Page, sync_playwright
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.report.column import Column
+from eval.report.column import ShownRanking
 from eval.report.explorer import Explorer
 from eval.report.insight import FoldedConversation, Insight
 from eval.report.page import write_page
@@ -118,7 +118,7 @@ def invented(path: Path) -> Path:
             tokens=pl.lit(80),
         )
         values = pl.DataFrame({"query_id": asked, "measure": "recall@10", "value": [draw.random() for _ in asked]})
-        columns.append(Column(name, values, ranking, {}, Insight(pl.DataFrame(), folded=dict(folded))))
+        columns.append(ShownRanking(name, values, ranking, {}, Insight(pl.DataFrame(), folded=dict(folded))))
     page = ReportPage("run", "invented", ["2,000 questions, 1,000 summaries"], [])
     Explorer(queries, columns, {}, []).pack(page.blocks, Texts(data, 12 << 20))
     write_page(path, page)

@@ -16,8 +16,7 @@ from lcm.encoding import printable
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
-from pipelines.views.output import answering, output
-from pipelines.views.pipe import PipeSafeConsole, open_closed_streams
+from pipelines.views.output import PipeSafeConsole, answering, open_closed_streams, output
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command

@@ -41,7 +41,7 @@ from pipelines.config.arguments import told_apart
 from pipelines.config.suggestion import meant
 from pipelines.steps.point import dataset_described
 from pipelines.steps.runs import dataset_of_run, runs_alike
-from pipelines.views.downloading import downloading
+from pipelines.views.progress import downloading
 from pipelines.views.terminal import kept, say
 
 DATASETS_URL = "LCM_DATASETS_URL"

@@ -41,7 +41,8 @@ from pipelines.steps.sweep import sweep
 from pipelines.views.output import output
 from pipelines.views.progress import progress, working
 from pipelines.views.readers_table import show_readers
-from pipelines.views.terminal import log_and_report, say, show_run, tell_json
+from pipelines.views.runs import show_run
+from pipelines.views.terminal import log_and_report, say, tell_json
 
 UNTOLD = 2
 """The exit code where an external memory has no number, though control arms have theirs: a fault is never success."""

@@ -42,6 +42,7 @@ from eval.judging.judgements import (
 from eval.judging.session import JudgingSession, ModelJudge
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM, is_share
+from eval.table import Column
 from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, composition
@@ -171,15 +172,11 @@ def _report(judging: JudgedPool, measure: str) -> None:
         relevant = sum((one.relevance or 0) >= GRADES["relevant"] for one in said)
         rows.append((judge, kind, relevant, *least.values(), sum(one.state == "skipped" for one in said)))
     if rows:
-        show_table(
-            ("judge", "kind", "relevant", "partly", "not", "skipped"), rows, ("relevant", "partly", "not", "skipped")
-        )
-    both = [
-        (" and ".join(one.judges), one.n, f"{one.equal:.3f}", "-" if one.kappa is None else f"{one.kappa:.3f}")
-        for one in agreements(file)
-    ]
+        numbers = (Column(name, "number") for name in ("relevant", "partly", "not", "skipped"))
+        show_table(("judge", "kind", *numbers), rows)
+    both = [(" and ".join(one.judges), one.n, one.equal, one.kappa) for one in agreements(file)]
     if both:
-        show_table(("judges", "n", "equal", "Cohen's kappa"), both, ("n", "equal", "Cohen's kappa"))
+        show_table(("judges", *(Column(name, "number") for name in ("n", "equal", "Cohen's kappa"))), both)
     _show_estimates(judging, measure)
     if held:
         kept(file.path.parent)
@@ -207,7 +204,7 @@ def _show_estimates(judging: JudgedPool, measure: str) -> None:
     if any(cell != "-" for row in rows for cell in row[1:]):
         say(f"{measure} over the queries whose whole pool is judged [95% interval]")
         columns = ("by people", "by the model", "by both (prediction-powered)", "the model's weight")
-        show_table(("run", *columns), rows, columns)
+        show_table(("run", *(Column(name, "number") for name in columns)), rows)
         if fewest < _FEWEST:
             say(
                 f"note: people judged {fewest} queries whole; of fewer than {_FEWEST} an interval would hold the true "

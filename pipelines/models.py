@@ -20,7 +20,7 @@ from lcm.compaction.summarizer.t5_files import Checkpoint, checkpoint_folder, ch
 from lcm.errors import LcmError, ModelError
 from lcm.retrieval.embedder.export import file_sha256
 from pipelines.config.arguments import told_apart
-from pipelines.views.downloading import downloading
+from pipelines.views.progress import downloading
 from pipelines.views.terminal import kept, say
 
 

@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.questions.files import write_questions
-from eval.questions.making.question_set import KindReport, make_questions
+from eval.questions.making import KindReport, make_questions
 from eval.questions.question import ENDINGS
 from eval.questions.sessions import WorkspaceRule, read_workspaces
+from eval.table import Column
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.views.terminal import kept, say, show_config, show_table, warn
@@ -89,18 +90,8 @@ def _choice(ours: Mapping[str, str], key: str, choices: Sequence[str]) -> str:
 
 
 def _show(reports: Sequence[KindReport]) -> None:
-    rows = [
-        (
-            one.kind,
-            one.wanted,
-            one.possible,
-            one.made,
-            one.dropped,
-            "-" if one.overlap is None else f"{one.overlap:.2f}",
-        )
-        for one in reports
-    ]
-    show_table(("kind", *_NUMBERS), rows, _NUMBERS)
+    rows = [(one.kind, one.wanted, one.possible, one.made, one.dropped, one.overlap) for one in reports]
+    show_table(("kind", *(Column(name, "number", 2) for name in _NUMBERS)), rows)
     say("overlap: the share of a question's content words that its evidence holds, mean over questions")
     for one in reports:
         if one.dropped:

@@ -46,8 +46,8 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance stopwatch loopback download mirror executor questions dataset cache replay answering shape
-            measures run models external judging arms experiment ladder tracking comparison regression batch study
+            significance stopwatch table loopback download mirror executor questions dataset cache replay answering
+            shape measures run models external judging arms experiment ladder tracking comparison regression batch study
             leaderboard report serving
         """,
         "pipelines": "config views steps commands",

@@ -13,16 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from eval.batch.sources import SourceReader
-from eval.experiment.run_folder import (
-    CONFIG,
-    SUMMARY,
-    commit,
-    environment,
-    read_summary,
-    write_frame,
-    write_json,
-    write_summary,
-)
+from eval.run import CONFIG, SUMMARY, commit, environment, read_summary, write_frame, write_json, write_summary
 from eval.tracking.naming import title
 from lcm.encoding import to_json, well_formed
 from lcm.faults import naming

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from eval.measures.coverage import with_near_duplicates
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.ranked_messages import with_near_duplicates
 from eval.run import Run
 
 

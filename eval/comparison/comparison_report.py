@@ -1,33 +1,54 @@
 """What a comparison found, as plain data and as Markdown."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from eval.comparison.comparison import Comparison, Standing
-from eval.comparison.wording import interval, number, probability, signed
+from eval.table import Cell, Column, Row, Table, paired_cells, plain_markdown
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
-HEADINGS = ("measure", "side", "mean", "difference", "interval", "p (Holm)", "verdict")
 TIME = "ms, median"
 """What stands for a measure in the rows of latency: it is of other queries than the rest, so nothing is tested."""
 
 
-def cells(comparison: Comparison) -> Iterator[tuple[str, ...]]:
-    """The table, a row for each measure and side: best first within a measure, the one that decides first."""
+_COLUMNS = (
+    Column("measure", "label"),
+    Column("side", "label"),
+    Column("mean", "value"),
+    Column("difference", "change"),
+    Column("interval", "interval"),
+    Column("p (Holm)", "p"),
+    Column("verdict", "verdict"),
+)
+_LACKS = (("p (Holm)",), ("interval",), ("p (Holm)", "mean"), ("interval", "mean"), ("interval", "difference", "mean"))
+"""On a narrow terminal the interval or p stays; beside a mean an interval alone would be read as the mean's."""
+
+
+def table(comparison: Comparison, most_sides: int | None = None) -> Table:
+    """A row for each measure and side: best first within a measure, the one that decides first.
+
+    Args:
+        most_sides: so many of the best are shown, and the baseline; None = all.
+    """
+    shown = [one for i, one in enumerate(comparison.standings) if one.is_baseline or i < (most_sides or i + 1)]
+    rows: list[Row] = []
+    lines = []
     for measure in comparison.measures:
+        lines.append(len(rows))
         is_cost = measure in comparison.costs
-        for standing in comparison.standings:
+        for standing in shown:
             mean = standing.means.get(measure)
             if mean is None:
                 continue
+            own = "" if mean["n"] == comparison.judged else f" n={mean['n']:g}"
             row = comparison.row(standing, measure)
-            told = number(mean["value"], is_cost) + ("" if mean["n"] == comparison.judged else f" n={mean['n']:g}")
-            yield (measure, name(comparison, standing), told, *_against(row, is_baseline=standing.is_baseline))
-    for standing in comparison.standings:
+            told = Cell(mean["value"], is_cost, mark=own)
+            rows.append((measure, name(comparison, standing), told, *_against(row, is_baseline=standing.is_baseline)))
+    lines.append(len(rows))
+    for standing in shown:
         if (timed := standing.latency_ms) is not None:
             nothing = "baseline" if standing.is_baseline else "not tested"
-            yield (TIME, name(comparison, standing), f"{timed['p50_ms']:.1f}", "", "", "", nothing)
+            rows.append((TIME, name(comparison, standing), Cell(timed["p50_ms"], is_cost=True), "", "", "", nothing))
+    return Table(_COLUMNS, rows, lacks=_LACKS, lines=lines[1:])
 
 
 def name(comparison: Comparison, standing: Standing) -> str:
@@ -106,28 +127,25 @@ def markdown(comparison: Comparison, picture: str | None) -> str:
         picture: the file beside the page.
     """
     lines = [
-        f"## {_text(comparison.title)}",
+        f"## {plain_markdown(comparison.title)}",
         "",
-        *(f"- {_text(line)}" for line in headline(comparison)),
+        *(f"- {plain_markdown(line)}" for line in headline(comparison)),
         "",
-        *((f"**{_text(comparison.label)}**", "") if comparison.label else ()),
-        f"| {' | '.join(HEADINGS)} |",
-        "|---|---|---:|---:|---|---:|---|",
-        *(f"| {' | '.join(map(_text, row))} |" for row in cells(comparison)),
+        *((f"**{plain_markdown(comparison.label)}**", "") if comparison.label else ()),
+        table(comparison).markdown(),
         "",
-        f"{_text(explained(comparison))}.",
-        *("", *(f"- {_text(note)}" for note in (*incidents(comparison), *comparison.notes))),
-        *(("", f"![{_text(comparison.by)} against cost]({picture})") if picture else ()),
+        f"{plain_markdown(explained(comparison))}.",
+        *("", *(f"- {plain_markdown(note)}" for note in (*incidents(comparison), *comparison.notes))),
+        *(("", f"![{plain_markdown(comparison.by)} against cost]({picture})") if picture else ()),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _against(row: Mapping[str, Any] | None, *, is_baseline: bool) -> tuple[str, str, str, str]:
+def _against(row: Mapping[str, Any] | None, *, is_baseline: bool) -> Row:
     """Difference, interval, p and verdict."""
     if row is None:
         return "", "", "", "baseline" if is_baseline else "not shared"
-    difference = signed(row["difference"], row["lower_is_better"])
-    return difference, interval(row), probability(row["p_holm"]), row["verdict"]
+    return *paired_cells(row), row["verdict"]
 
 
 def _side(standing: Standing) -> dict[str, Any]:
@@ -143,8 +161,3 @@ def _side(standing: Standing) -> dict[str, Any]:
         "measures": {measure: dict(mean) for measure, mean in standing.means.items()},
         "latency_ms": None if standing.latency_ms is None else dict(standing.latency_ms),
     }
-
-
-def _text(text: str) -> str:
-    """Text on one line, with nothing that Markdown reads."""
-    return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))

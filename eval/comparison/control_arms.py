@@ -8,8 +8,8 @@ import polars as pl
 
 from eval.comparison.agreement import comparable
 from eval.comparison.pairing import Pairing
-from eval.comparison.wording import interval
 from eval.measures.names import ANSWER_HEADLINE, SYSTEM_ARM
+from eval.table import interval
 
 BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
 """Of rankings and of answers: the first of each that a run has is what its arms are held by."""

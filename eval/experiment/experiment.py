@@ -36,7 +36,7 @@ from eval.experiment.flags import (
 from eval.experiment.outcome import Outcome
 from eval.experiment.served import served
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
-from eval.measures.ceiling import with_ranked
+from eval.measures.coverage import with_near_duplicates, with_ranked
 from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
@@ -47,7 +47,6 @@ from eval.measures.measure import (
     directions_of,
 )
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.ranked_messages import with_near_duplicates
 from eval.measures.retrieval import Retrieval, judged_queries
 from eval.replay.bulk import Bulk
 from eval.replay.workspace_replay import Replay

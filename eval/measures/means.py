@@ -2,8 +2,7 @@
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +26,6 @@ MEANS_SCHEMA: dict[str, pl.DataType] = {
 }
 Entry = Mapping[str, float | None]
 """A mean as a summary tells it: value, n, low, high; None where it is no number."""
-WHOLE_FROM = 5
-"""A mean cost above this, as tokens are, is written as a whole number."""
 _BOUNDED = ("value", "n", "low", "high")
 _MOST_KNOWN = 20_000
 _KNOWN: "dict[tuple[Means, bytes], tuple[float, float]]" = {}
@@ -120,16 +117,3 @@ class Means:
 
 def entry(row: Mapping[str, float]) -> Entry:
     return {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
-
-
-def written(value: float, is_cost: bool) -> str:
-    """A mean as tables have it: three places; a cost above 5 as a whole number, and a count as it is."""
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.0f}" if is_cost and value > WHOLE_FROM else f"{value:.3f}"
-
-
-def usual_n(entries: Iterable[Entry | None]) -> float:
-    """What stands for a row of means: the `n` that most of them have, of several the one that comes first."""
-    counted = Counter(entry["n"] or 0 for entry in entries if entry is not None)
-    return max(counted, key=lambda n: counted[n], default=0)

@@ -26,8 +26,8 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, MemoryReading, SystemReading
+from eval.measures.memory import rouge
 from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, kind_of
-from eval.measures.rouge import rouge
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System

@@ -55,11 +55,19 @@ import polars as pl
 import polars.selectors as cs
 
 from eval.dataset.dataset import Dataset
-from eval.measures.ceiling import best_units, most_within
+from eval.measures.coverage import (
+    best_units,
+    covered_by,
+    evidence_counts,
+    most_within,
+    placed_by_document,
+    readings,
+    recall_within,
+    units_of,
+    with_near_duplicates,
+)
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, RunReading, SystemReading
 from eval.measures.names import REPAIRED, SYSTEM_ARM
-from eval.measures.ranked_messages import covered_by, placed_by_document, units_of, with_near_duplicates
-from eval.measures.token_budget import evidence_counts, readings, recall_within
 from lcm.errors import LcmError
 from lcm.retrieval.frames import KeptBeside
 

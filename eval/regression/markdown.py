@@ -1,18 +1,16 @@
 """The report of the gate as Markdown: a comment on a pull request."""
 
 import html
-import re
 from collections.abc import Collection, Iterator
 
 from eval.comparison.changed_query import ChangedQuery, RankedDocument
-from eval.comparison.wording import changes
 from eval.dataset.dataset import generated_label
 from eval.regression.gate import GatedComparison
-from eval.regression.wording import cells, explained, headline, run_in_words
+from eval.regression.wording import changes, explained, headline, run_in_words, table
+from eval.table import Cell, Column, Table, plain_markdown
 
 _LONGEST_TEXT = 70
 """Letters of a document: 20 queries with 10 ranks of two sides fit into a comment, which takes 65,536."""
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~])")
 
 
 def markdown(comparison: GatedComparison) -> str:
@@ -27,26 +25,20 @@ def _lines(comparison: GatedComparison) -> Iterator[str]:
     yield ""
     yield headline(comparison)
     yield ""
-    yield f"- baseline: {_text(baseline.name)} ({run_in_words(baseline.summary)})"
-    yield f"- candidate: {_text(candidate.name)} ({run_in_words(candidate.summary)})"
-    yield f"- dataset: {_text(dataset['name'])}, {len(baseline.queries):,} queries ({_text(dataset['protocol'])})"
+    yield f"- baseline: {plain_markdown(baseline.name)} ({run_in_words(baseline.summary)})"
+    yield f"- candidate: {plain_markdown(candidate.name)} ({run_in_words(candidate.summary)})"
+    name, protocol = map(plain_markdown, (dataset["name"], dataset["protocol"]))
+    yield f"- dataset: {name}, {len(baseline.queries):,} queries ({protocol})"
     if label := generated_label(dataset):
-        yield f"- **{_text(label)}**"
+        yield f"- **{plain_markdown(label)}**"
     if comparison.left_out:
         yield f"- not measured in either: {', '.join(comparison.left_out)}"
     if comparison.unknown:
-        yield f"- not known to agree, as a side's config.yaml does not tell: {_text(', '.join(comparison.unknown))}"
-    yield from (f"- {_text(note)}" for note in comparison.notes)
+        unknown = plain_markdown(", ".join(comparison.unknown))
+        yield f"- not known to agree, as a side's config.yaml does not tell: {unknown}"
+    yield from (f"- {plain_markdown(note)}" for note in comparison.notes)
     yield ""
-    share = f"{100 * comparison.confidence:g} %"
-    yield (
-        f"| group | measure | n | changed | baseline | candidate | difference | {share} interval | p | verdict | "
-        "tolerance | gate |"
-    )
-    yield "|---|---|---:|---:|---:|---:|---:|---|---:|---|---:|---|"
-    for row in comparison.rows.iter_rows(named=True):
-        told = [f"**{cell}**" if cell in ("regressed", "cannot tell") else cell for cell in cells(row)]
-        yield f"| {' | '.join([_text(row['group']), row['measure'], *told])} |"
+    yield table([*comparison.rows.iter_rows(named=True)], comparison.confidence).markdown()
     yield ""
     yield f"Paired by query; {explained(comparison)}."
     for word, queries in (("worse, worst", comparison.worse), ("better, best", comparison.better)):
@@ -64,26 +56,20 @@ def _query(query: ChangedQuery, costs: Collection[str]) -> Iterator[str]:
     yield f"{changes(query, costs)}; {query.evidence} messages of evidence"
     if query.baseline is not None and query.candidate is not None and (query.baseline or query.candidate):
         yield ""
-        yield "| rank | baseline | candidate |"
-        yield "|---:|---|---|"
-        for i in range(max(len(query.baseline), len(query.candidate))):
-            yield f"| {i + 1} | {_document(query.baseline, i)} | {_document(query.candidate, i)} |"
+        ranks = range(max(len(query.baseline), len(query.candidate)))
+        rows = [(i + 1, _document(query.baseline, i), _document(query.candidate, i)) for i in ranks]
+        yield Table((Column("rank", "number"), Column("baseline"), Column("candidate")), rows).markdown()
     yield ""
     yield "</details>"
 
 
-def _document(ranking: tuple[RankedDocument, ...], i: int) -> str:
+def _document(ranking: tuple[RankedDocument, ...], i: int) -> str | Cell:
     if i >= len(ranking):
         return ""
     found = ranking[i]
     shown = " ".join((found.text or found.document_id).split())
     shown = shown if len(shown) <= _LONGEST_TEXT else f"{shown[: _LONGEST_TEXT - 1]}…"
-    return f"{_text(shown)}{' **evidence**' if found.covers_evidence else ''}"
-
-
-def _text(text: str) -> str:
-    """Text on one line, with nothing that Markdown reads."""
-    return _SPECIAL.sub(r"\\\1", " ".join(str(text).split()))
+    return Cell(shown, note="evidence" if found.covers_evidence else "")
 
 
 def _html(text: str) -> str:

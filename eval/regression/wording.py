@@ -1,11 +1,12 @@
 """Sentences that every report of the gate uses."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from eval.comparison.wording import interval, number, probability, signed
+from eval.comparison.changed_query import ChangedQuery
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
+from eval.table import Cell, Column, Row, Table, interval, number, paired_cells, probability, signed
 
 _EXPLAINED = {
     "fine": "nothing gated is worse than tolerated beyond chance; over all queries, a loss to be detected is excluded",
@@ -48,21 +49,36 @@ def allowed(row: Mapping[str, Any]) -> str:
     return f"{'+' if row['lower_is_better'] else '-'}{number(row['tolerance'], row['lower_is_better'])}"
 
 
-def cells(row: Mapping[str, Any]) -> list[str]:
-    """A row: n, changed, baseline, candidate, difference, its interval, p, verdict, tolerance, gate."""
-    is_cost = row["lower_is_better"]
-    return [
-        f"{row['n']:,}",
-        f"{row['changed']:,}",
-        number(row["baseline"], is_cost),
-        number(row["candidate"], is_cost),
-        signed(row["difference"], is_cost),
-        interval(row),
-        probability(row["p_holm"]),
-        row["verdict"],
-        allowed(row),
-        row["gate"] or "-",
-    ]
+_LACKS = [
+    ["n", "changed", *more]
+    for more in ([], ["tolerance"], ["tolerance", "p (Holm)"], ["tolerance", "p (Holm)", "baseline", "candidate"])
+]
+"""On a narrow terminal the interval outlives p, which has its say in the verdict."""
+
+
+def table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
+    """The rows of a gate, in order."""
+    columns = (
+        Column("group", "label"),
+        Column("measure", "label"),
+        Column("n", "number"),
+        Column("changed", "number"),
+        Column("baseline", "value"),
+        Column("candidate", "value"),
+        Column("difference", "change"),
+        Column(f"{100 * confidence:g} % interval", "interval"),
+        Column("p (Holm)", "p"),
+        Column("verdict", "verdict"),
+        Column("tolerance", "value"),
+        Column("gate", "gate"),
+    )
+    return Table(columns, [_cells(row) for row in rows], lacks=_LACKS)
+
+
+def _cells(row: Mapping[str, Any]) -> Row:
+    values = (Cell(row[side], row["lower_is_better"]) for side in ("baseline", "candidate"))
+    told = (row["group"], row["measure"], row["n"], row["changed"], *values, *paired_cells(row))
+    return *told, row["verdict"], allowed(row), row["gate"]
 
 
 def sentence(row: Mapping[str, Any]) -> str:
@@ -80,3 +96,11 @@ def run_in_words(summary: Mapping[str, Any]) -> str:
     """Which configuration and which code a run is of."""
     commit = summary.get("commit")
     return f"configuration {summary['config_hash']}, commit {commit[:12] if commit else 'unknown'}"
+
+
+def changes(query: ChangedQuery, costs: Collection[str]) -> str:
+    """`recall@10 1.000 -> 0.500, ...` of what changed for a query."""
+    return ", ".join(
+        f"{name} {number(before, name in costs)} -> {number(after, name in costs)}"
+        for name, (before, after) in query.values.items()
+    )

@@ -20,7 +20,7 @@ _NO_GUIDE = ("oracle", "random", "last_n", "whole_history")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ShownRanking:
     """What one system answered to every question, and what that is worth."""
 
     name: str
@@ -52,7 +52,9 @@ class Column:
         return found
 
 
-def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, with_arms: bool = True) -> list[Column]:
+def columns_of_run(
+    folder: Path, name: str, insight: Insight | None = None, *, with_arms: bool = True
+) -> list[ShownRanking]:
     """The system of a run, and the control arms that another ranking can be learnt from."""
     values = _shown(read_arms(folder, "per_query", ["arm", "query_id", "measure", "value"], controls=with_arms))
     values = values.filter(pl.col("value").is_finite())
@@ -60,7 +62,7 @@ def columns_of_run(folder: Path, name: str, insight: Insight | None = None, *, w
     arms = [arm for arm in values["arm"].unique(maintain_order=True) if arm != SYSTEM_ARM]
     better = directions(folder)
     return [
-        Column(
+        ShownRanking(
             name if arm == SYSTEM_ARM else arm,
             values.filter(arm=arm).select("query_id", "measure", "value"),
             run.filter(arm=arm).drop("arm"),
@@ -76,7 +78,7 @@ def _shown(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~pl.col("arm").is_in(_NO_GUIDE))
 
 
-def shown_measures(columns: Sequence[Column]) -> list[str]:
+def shown_measures(columns: Sequence[ShownRanking]) -> list[str]:
     """The measures that questions are sorted by: those of every table, as far as they were measured, what answers are
     worth, and what contexts retain; those of sessions, where only sessions are judged."""
     known = list(dict.fromkeys(name for column in columns for name in column.values["measure"].unique()))

@@ -1,24 +1,23 @@
 """The page of a comparison: which side is better by what, what differs between them, and every question by itself."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_report import HEADINGS, cells, explained, headline, name
-from eval.comparison.wording import number, signed
+from eval.comparison.comparison_report import explained, headline, name, table
 from eval.dataset.card import Card
-from eval.report.column import Column
+from eval.report.column import ShownRanking
 from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, Place, intervals, lines, scatter
-from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
-from eval.report.plain import counted
+from eval.report.parts import Facts, Figure, Notes, Part, ReportPage, Section
 from eval.report.run_page import lost
 from eval.report.system_flow import differing, system_flow
 from eval.run import Run
+from eval.table import Cell, Column, Row, Table, Tone, counted, signed, titled
 
-_TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
 _REPEATED = ("memory", "tracking", "executor", "stages", "cache", "means", "report")
 """Settings that decide no number, and the whole system, whose parts stand for themselves."""
 _BESIDE = ("arms", "dataset", "distractors", "executor", "experiment", "judgements", "measures", "replay")
@@ -26,7 +25,7 @@ _BESIDE = ("arms", "dataset", "distractors", "executor", "experiment", "judgemen
 
 
 def comparison_page(
-    comparison: Comparison, columns: Sequence[Column], queries: pl.DataFrame, card: Card | None = None
+    comparison: Comparison, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
 ) -> ReportPage:
     """A page without its explorer.
 
@@ -67,9 +66,8 @@ def differences(baseline: Run, others: Sequence[Run]) -> Section | None:
             ".".join(row[0].split(".")[: 2 if row[0].startswith("measures.") else 1]) for row in rows if row not in own
         ]
         if own:
-            headings = ("key", baseline.name, side.name)
-            many = counted(len(own), "setting")
-            parts.append(Table(f"{side.name} differs in {many}", headings, own, frozenset({0, 1, 2})))
+            columns = titled("key", (baseline.name, side.name), "words")
+            parts.append(Table(columns, own, f"{side.name} differs in {counted(len(own), 'setting')}"))
         else:
             parts.append(Notes([f"{side.name}: its system is set as the baseline's is"]))
         if beside:
@@ -90,27 +88,25 @@ def categories(baseline: Run, sides: Sequence[Run], measure: str, is_cost: bool)
         return None
     rows: list[Row] = []
     for category, (usual, n) in base.items():
-        cells_of: list[str | Cell] = [category, f"{n:,}"]
+        told: list[Any] = [category, n]
         for side, of_side in zip(sides, means, strict=True):
             if category not in of_side:
-                cells_of.append(Cell("–", "quiet"))
+                told.append(None)
                 continue
             value = of_side[category][0]
             moved = value - usual
-            is_better = (moved < 0) == is_cost
-            tone: Tone = "" if side is baseline or not moved else "better" if is_better else "worse"
-            note = "" if side is baseline else signed(moved, is_cost)
-            cells_of.append(Cell(number(value, is_cost), tone, note))
-        rows.append(tuple(cells_of))
+            tone: Tone = "" if side is baseline or not moved else "better" if (moved < 0) == is_cost else "worse"
+            told.append(Cell(value, is_cost, tone, "" if side is baseline else signed(moved, is_cost)))
+        rows.append(told)
     table = Table(
-        f"Mean {measure}; below it the difference from the baseline, which no test has looked at",
-        ("category", "n", *(side.name for side in sides)),
+        [*titled("category", ("n",)), *(Column(side.name, "value") for side in sides)],
         rows,
+        f"Mean {measure}; below it the difference from the baseline, which no test has looked at",
     )
     return Section("categories", "By kind of question", [table])
 
 
-def curves(columns: Sequence[Column], queries: pl.DataFrame) -> Section | None:
+def curves(columns: Sequence[ShownRanking], queries: pl.DataFrame) -> Section | None:
     """Over the questions of which all that have any value have one."""
     parts: list[Part] = []
     for column in columns:
@@ -154,11 +150,7 @@ def section_of_notes(told: Sequence[str]) -> Section | None:
 
 
 def _verdicts(comparison: Comparison) -> Section:
-    rows = [
-        tuple(Cell(text, _TONES.get(text, "")) if place == len(row) - 1 else text for place, text in enumerate(row))
-        for row in cells(comparison)
-    ]
-    parts: list[Part] = [Table(explained(comparison), HEADINGS, rows, frozenset({0, 1, 6}))]
+    parts: list[Part] = [replace(table(comparison), caption=explained(comparison))]
     first = comparison.rows.filter(measure=comparison.by)
     if len(first):
         drawn = [

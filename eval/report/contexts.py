@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eval.report.figure import lines
-from eval.report.parts import Facts, Figure, Notes, Part, Row, Section, Table
-from eval.report.plain import sentence
-from eval.report.values import Measures, plain_number, value_cell
+from eval.report.parts import Facts, Figure, Notes, Part, Section
+from eval.table import Measures, Table, mean_cell, sentence, titled
 
 UNCHANGED = "nothing folds or was chosen for contexts here"
 _ABOUT_CONTEXTS = ("assembly", "authored", "compaction", "scheduling", "guidance", "session", "summary_documents")
@@ -41,7 +40,7 @@ def contexts_section(summary: Mapping[str, Any]) -> Section | None:
         parts.append(Notes([*told, f"{sentence(_MEANT)}.", *([] if done.get("summaries") else [f"{_NO_SUMMARY}."])]))
         parts += [_curve(measures, budgets), _table(measures, budgets, {} if done.get("summaries") else _BY_DOCUMENTS)]
     if done.get("summaries"):
-        parts.append(Facts([(name.replace("_", " "), plain_number(value)) for name, value in done.items()]))
+        parts.append(Facts([(name.replace("_", " "), _plain(value)) for name, value in done.items()]))
     return Section("contexts", "What a model would be shown", parts) if parts else None
 
 
@@ -55,9 +54,20 @@ def _curve(measures: Measures, budgets: Sequence[str]) -> Figure:
 
 
 def _table(measures: Measures, budgets: Sequence[str], named: Mapping[str, str]) -> Table:
-    rows: list[Row] = [
-        (budget, *(value_cell(measures.get(f"{kind}@{budget}"), kind == "context_tokens") for kind in _KINDS))
+    rows = [
+        (budget, *(mean_cell(measures.get(f"{kind}@{budget}"), is_cost=kind == "context_tokens") for kind in _KINDS))
         for budget in budgets
     ]
-    headings = ("budget", *(named.get(kind, kind) for kind in _KINDS))
-    return Table("By budget, in the assembly's own tokens", headings, rows, frozenset())
+    columns = titled("budget", (named.get(kind, kind) for kind in _KINDS), "mean")
+    return Table(columns, rows, "By budget, in the assembly's own tokens")
+
+
+def _plain(value: Any) -> str:
+    """A number of any size, or what is none, as it is read."""
+    return (
+        f"{value:,.3g}"
+        if isinstance(value, float) and value != int(value)
+        else f"{value:,}"
+        if isinstance(value, (int, float))
+        else str(value)
+    )

@@ -7,13 +7,12 @@ from typing import Any
 import polars as pl
 
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.survival import ALL_KINDS, STATES
+from eval.measures.sessions import ALL_KINDS, STATES
 from eval.report.figure import lines
-from eval.report.parts import Cell, Figure, Part, Row, Section, Table
-from eval.report.plain import counted
-from eval.report.values import Measures, value_cell
+from eval.report.parts import Figure, Part, Section
 from eval.run import read_table
 from eval.shape import sections
+from eval.table import Cell, Measures, Row, Table, counted, mean_cell, titled
 
 _TITLES = {"survival": "What survives of facts", "resume": "What it takes to go on"}
 _FIRST = {"survival": "retained", "resume": "at_hand"}
@@ -94,22 +93,15 @@ def _table(arms: Mapping[str, Measures]) -> Table:
     alike = {name: next(iter(values)) for name, values in counts.items() if len(values) == 1}
     said = "".join(f"; {value:,.1f} {name}".replace(".0 ", " ") for name, value in alike.items())
     shown = [name for name in names if name not in alike]
-    rows: list[Row] = [
+    rows = [
         (
-            Cell(label, "own" if label.startswith(f"{SYSTEM_ARM}@") else ""),
-            *(_cell(entries.get(name), name) for name in shown),
+            Cell(label, tone="own" if label.startswith(f"{SYSTEM_ARM}@") else ""),
+            *(mean_cell(entries.get(name), is_cost=name.endswith("tokens") or name in COUNTS) for name in shown),
         )
         for label, entries in arms.items()
     ]
-    return Table(f"Means over conversations, with their intervals{said}", ("arm@budget", *shown), rows)
-
-
-def _cell(entry: Mapping[str, Any] | None, name: str) -> Cell:
-    if entry is None or entry["value"] is None or not (name.endswith("tokens") or name in COUNTS):
-        return value_cell(entry, False)
-    bounds = (entry["low"], entry["high"])
-    note = "" if None in bounds else f"{bounds[0]:,.0f} – {bounds[1]:,.0f}"
-    return Cell(f"{entry['value']:,.0f}", "", note)
+    caption = f"Means over conversations, with their intervals{said}"
+    return Table(titled("arm@budget", shown, "mean"), rows, caption)
 
 
 def _of_facts(rows: pl.DataFrame) -> Iterator[Part]:
@@ -125,13 +117,14 @@ def _of_facts(rows: pl.DataFrame) -> Iterator[Part]:
     arms = means["arm"].unique(maintain_order=True).to_list()
     if len(cycles) > 1:
         table: list[Row] = [
-            (Cell(arm, "own" if arm == SYSTEM_ARM else ""), *(_share(by_cycle.get((arm, one))) for one in cycles))
+            (Cell(arm, tone="own" if arm == SYSTEM_ARM else ""), *(by_cycle.get((arm, one)) for one in cycles))
             for arm in arms
         ]
         if len(set(reached.values())) > 1:
-            table.append((Cell("conversations", "quiet"), *(Cell(f"{reached[one]:,}", "quiet") for one in cycles)))
+            having = (Cell(reached[one], tone="quiet") for one in cycles)
+            table.append((Cell("conversations", tone="quiet"), *having))
         caption = f"Retained after each compaction, under {budget:,} tokens{_of_whom(reached)}"
-        yield Table(caption, ("arm", *map(str, cycles)), table)
+        yield Table(titled("arm", map(str, cycles)), table, caption)
     yield _by_conversation(under, budget)
     last = pl.col("cycle") == pl.col("cycle").max().over("conversation_id")
     own = under.filter(last, pl.col("arm") == SYSTEM_ARM, pl.col("kind") != ALL_KINDS)
@@ -141,9 +134,9 @@ def _of_facts(rows: pl.DataFrame) -> Iterator[Part]:
     if kinds:
         counts = {kind: n for kind, _, _, n in told.filter(measure="retained").iter_rows()}
         yield Table(
+            titled("kind", ("conversations", *STATES)),
+            [(kind, counts[kind], *(by_kind.get((kind, one)) for one in STATES)) for kind in kinds],
             f"The system by kind of fact, at the end, under {budget:,} tokens",
-            ("kind", "conversations", *STATES),
-            [(kind, f"{counts[kind]:,}", *(_share(by_kind.get((kind, one))) for one in STATES)) for kind in kinds],
         )
 
 
@@ -165,24 +158,20 @@ def _by_conversation(under: pl.DataFrame, budget: int) -> Table:
     least = sorted(told, key=lambda one: told[one]["retained"])
     facts = sum(one["facts"] for one in told.values())
     rows: list[Row] = [
-        (Cell("all facts together", "own"), f"{facts:,.0f}", *(_share(_weighted(told, one)) for one in STATES), "", "")
+        (Cell("all facts together", tone="own"), round(facts), *(_weighted(told, one) for one in STATES), "", "")
     ]
     for name in least[:_MOST_CONVERSATIONS]:
         of = told[name]
-        costs = (f"{of[one]:,.0f}" for one in ("context_tokens", "summaries"))
-        rows.append((name, f"{of['facts']:,.0f}", *(_share(of[one]) for one in STATES), *costs))
+        costs = (round(of[one]) for one in ("context_tokens", "summaries"))
+        rows.append((name, round(of["facts"]), *(of[one] for one in STATES), *costs))
     more = f"; the {_MOST_CONVERSATIONS} that retain least of {len(told):,}" if len(told) > _MOST_CONVERSATIONS else ""
     return Table(
-        f"The system by conversation, at its end, under {budget:,} tokens{more}",
-        ("conversation", "facts", *STATES, "context_tokens", "summaries"),
+        titled("conversation", ("facts", *STATES, "context_tokens", "summaries")),
         rows,
+        f"The system by conversation, at its end, under {budget:,} tokens{more}",
     )
 
 
 def _weighted(told: Mapping[str, Mapping[str, float]], state: str) -> float:
     """The share of all facts, where a mean counts each conversation alike."""
     return sum(one[state] * one["facts"] for one in told.values()) / sum(one["facts"] for one in told.values())
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from eval.report.column import Column
+from eval.report.column import ShownRanking
 
 _RANKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40)
 _TOKENS = (250, 500, 1000, 2000, 4000, 8000, 16000)
@@ -13,7 +13,7 @@ Curves = dict[str, list[tuple[float, float]]]
 """Name -> points: how far one reads, mean recall."""
 
 
-def rank_curves(columns: Sequence[Column], queries: pl.DataFrame) -> Curves:
+def rank_curves(columns: Sequence[ShownRanking], queries: pl.DataFrame) -> Curves:
     """Of each ranking the mean share of a question's evidence within so many ranks, over the questions of which it has
     a value; empty where none is at hand.
 
@@ -23,12 +23,12 @@ def rank_curves(columns: Sequence[Column], queries: pl.DataFrame) -> Curves:
     return _curves(columns, queries, "rank", _RANKS)
 
 
-def token_curves(columns: Sequence[Column], queries: pl.DataFrame) -> Curves:
+def token_curves(columns: Sequence[ShownRanking], queries: pl.DataFrame) -> Curves:
     """The same by the tokens of documents that are read whole, in order."""
     return _curves([column for column in columns if column.ranking["tokens"].count()], queries, "read", _TOKENS)
 
 
-def _curves(columns: Sequence[Column], queries: pl.DataFrame, far: str, steps: Sequence[int]) -> Curves:
+def _curves(columns: Sequence[ShownRanking], queries: pl.DataFrame, far: str, steps: Sequence[int]) -> Curves:
     found: Curves = {}
     for column in columns:
         asked = column.judged(queries).select("query_id", message_id="evidence")

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.ladder.unseen import REASONS
-from eval.report.column import Column, shown_measures
+from eval.ladder.losses import REASONS
+from eval.report.column import ShownRanking, shown_measures
 from eval.report.folding import Folding, ladder_told
 from eval.report.insight import StoredDocument
 from eval.report.packing import Blocks, parted
@@ -28,7 +28,7 @@ class Explorer:
 
     queries: pl.DataFrame
     """query_id, workspace_id, conversation_id, category, text, asked_at, evidence."""
-    columns: Sequence[Column]
+    columns: Sequence[ShownRanking]
     """The first is what is looked at, the second what it is held against at first."""
     about: Mapping[str, str]
     """Name -> what a bug report says of the page: dataset, configuration, commit."""
@@ -140,7 +140,7 @@ def _ranking(
     return found
 
 
-def _values(column: Column, measures: Sequence[str]) -> dict[str, list[float | None]]:
+def _values(column: ShownRanking, measures: Sequence[str]) -> dict[str, list[float | None]]:
     """Query id -> a value for each measure."""
     found: dict[str, list[float | None]] = {}
     place = {measure: i for i, measure in enumerate(measures)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from eval.report.parts import ReportPage
-from eval.report.plain import shown
+from eval.table import shown
 from lcm.files import private, write_text
 
 PAGE = "report.html"

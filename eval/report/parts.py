@@ -2,43 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar
 
 from markupsafe import Markup
 
 from eval.report.packing import Blocks
-
-Tone = Literal["", "better", "worse", "quiet", "own"]
-"""How a cell is meant: a verdict, less important than its neighbours, or of the system itself. Colour is never alone:
-a verdict has its word and its sign."""
-
-
-class Cell(NamedTuple):
-    """A cell of a table that is more than its text."""
-
-    text: str
-    tone: Tone = ""
-    note: str = ""
-    """Below the text, smaller: an interval."""
-
-
-Row = tuple[str | Cell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows below headings; the first column names the row."""
-
-    kind: ClassVar[str] = "table"
-    caption: str
-    headings: Sequence[str]
-    rows: Sequence[Row]
-    words: frozenset[int] = frozenset({0})
-    """Columns of words; all others are numbers, and stand to the right."""
-
-    @property
-    def cells(self) -> list[list[Cell]]:
-        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+from eval.table import Table
 
 
 @dataclass(frozen=True, slots=True)

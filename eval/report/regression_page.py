@@ -1,6 +1,7 @@
 """The page of a gate: what it says, the rows that it rests on, what differs, and the questions that got worse first."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -8,18 +9,16 @@ from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
 from eval.regression.gate import GatedComparison
-from eval.regression.wording import cells, explained, headline, run_in_words
-from eval.report.column import Column
+from eval.regression.wording import explained, headline, run_in_words, table
+from eval.report.column import ShownRanking
 from eval.report.comparison_page import categories, curves, dataset, differences, section_of_notes, systems, told_of
 from eval.report.figure import Interval, intervals
-from eval.report.parts import Cell, Facts, Figure, Part, ReportPage, Row, Section, Table, Tone
+from eval.report.parts import Facts, Figure, Part, ReportPage, Section
 from eval.report.run_page import lost
-
-_TONES: dict[str, Tone] = {"better": "better", "worse": "worse", "regressed": "worse"}
 
 
 def regression_page(
-    comparison: GatedComparison, columns: Sequence[Column], queries: pl.DataFrame, card: Card | None = None
+    comparison: GatedComparison, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
 ) -> ReportPage:
     """A page without its explorer.
 
@@ -51,14 +50,6 @@ def regression_page(
 
 
 def _gate(comparison: GatedComparison, first: str | None) -> Section:
-    headings = (
-        "group", "measure", "n", "changed", "baseline", "candidate", "difference",
-        f"{100 * comparison.confidence:g} % interval", "p (Holm)", "verdict", "tolerance", "gate",
-    )  # fmt: skip
-    rows: list[Row] = [
-        (row["group"], row["measure"], *(Cell(text, _TONES.get(text, "")) for text in cells(row)))
-        for row in comparison.rows.iter_rows(named=True)
-    ]
     parts: list[Part] = [
         Facts(
             [
@@ -75,6 +66,6 @@ def _gate(comparison: GatedComparison, first: str | None) -> Section:
     if drawn:
         words = f"{first}: what the candidate changes, over all questions and by kind"
         parts.append(Figure(words, intervals(drawn, f"{words}; the table tells the numbers", zero=0.0)))
-    caption = f"Paired by question; {explained(comparison)}"
-    parts.append(Table(caption, headings, rows, frozenset({0, 1, 9, 11})))
+    rows = table([*comparison.rows.iter_rows(named=True)], comparison.confidence)
+    parts.append(replace(rows, caption=f"Paired by question; {explained(comparison)}"))
     return Section("gate", "What the gate says", parts)

@@ -1,6 +1,7 @@
 """The page of a run: what was run on what, how good it was and beside what, and every question by itself."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +11,26 @@ from eval.comparison.control_arms import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.ladder.losses import missed
-from eval.measures.means import usual_n
 from eval.measures.names import SYSTEM_ARM
-from eval.report.answer_tables import answer_tables
-from eval.report.column import Column
+from eval.report.column import ShownRanking
 from eval.report.contexts import contexts_section
 from eval.report.conversations import conversation_headline, conversation_sections, of_conversations
 from eval.report.curves import rank_curves, token_curves
 from eval.report.figure import Interval, intervals, lines, shares
-from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Source, Table
-from eval.report.plain import counted, sentence
-from eval.report.served import HEADINGS, served_rows
+from eval.report.parts import Facts, Figure, Notes, Part, ReportPage, Section, Source
+from eval.report.run_tables import answer_tables, decisions_table, served_table, timing_tables
 from eval.report.system_flow import system_flow
-from eval.report.values import Measures, value_cell
 from eval.run import CONFIG, read_config, read_summary
 from eval.shape import sections
+from eval.table import Cell, Measures, Row, Table, counted, mean_cell, means_table, sentence, titled
 from eval.tracking.naming import run_name
 
 FIRST = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@5", "recall@2000t", "tokens@10")
 
 
-def run_page(folder: Path, columns: Sequence[Column], queries: pl.DataFrame, card: Card | None = None) -> ReportPage:
+def run_page(
+    folder: Path, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
+) -> ReportPage:
     """A page without its explorer, which is packed into its blocks.
 
     Args:
@@ -89,8 +89,8 @@ def survived(summary: Mapping[str, Any]) -> Section | None:
     incidents = summary.get("incidents") or {}
     parts: list[Part] = []
     if incidents:
-        rows = [(name, f"{times:,}") for name, times in incidents.items()]
-        parts.append(Table("What failed, and was survived", ("incident", "times"), rows))
+        columns = titled("incident", ("times",))
+        parts.append(Table(columns, list(incidents.items()), "What failed, and was survived"))
     lines_told = [*summary.get("notes", ()), *summary.get("flags", ())]
     if lines_told:
         parts.append(Notes(lines_told))
@@ -188,18 +188,11 @@ def _intervals(rows: Mapping[str, Measures], measure: str, own: str | None = SYS
 def _table(
     caption: str, heading: str, rows: Mapping[str, Measures], names: Sequence[str], directions: Mapping[str, str]
 ) -> Table:
-    cells: list[Row] = [
-        (
-            Cell(label, "own" if label == SYSTEM_ARM else ""),
-            f"{usual_n(map(measures.get, names)):g}",
-            *(value_cell(measures.get(name), directions.get(name) == "lower") for name in names),
-        )
-        for label, measures in rows.items()
-    ]
-    return Table(caption, (heading, "n", *names), cells)
+    costs = [name for name in names if directions.get(name) == "lower"]
+    return replace(means_table(heading, rows, names, costs, own=SYSTEM_ARM), caption=caption)
 
 
-def _curves(columns: Sequence[Column], queries: pl.DataFrame) -> Section | None:
+def _curves(columns: Sequence[ShownRanking], queries: pl.DataFrame) -> Section | None:
     parts: list[Part] = []
     if by_rank := rank_curves(columns, queries):
         drawn = lines(by_rank, "recall by rank", "ranks that are read", "recall")
@@ -210,21 +203,21 @@ def _curves(columns: Sequence[Column], queries: pl.DataFrame) -> Section | None:
     return Section("curves", "How far one has to read", parts) if parts else None
 
 
-def lost(columns: Sequence[Column]) -> Section | None:
+def lost(columns: Sequence[ShownRanking]) -> Section | None:
     """Where the evidence of each ranking went that was asked again; each judged message is in one place."""
     counts = {one.name: one.insight.losses() for one in columns if one.insight is not None and len(one.insight.places)}
     if not counts:
         return None
     places = list(dict.fromkeys(place for found in counts.values() for place in found))
-    rows: list[Row] = [(place, *(f"{found.get(place, 0):,}" for found in counts.values())) for place in places]
-    rows.append((Cell("all judged messages", "own"), *(f"{sum(found.values()):,}" for found in counts.values())))
+    rows: list[Row] = [(place, *(found.get(place, 0) for found in counts.values())) for place in places]
+    rows.append((Cell("all judged messages", tone="own"), *(sum(found.values()) for found in counts.values())))
     lost_of = {name: missed(found) for name, found in counts.items()}
     parts: list[Part] = [
         Figure(
             "Missed evidence by where it was lost",
             shares(lost_of, "missed evidence by stage; the table tells the numbers"),
         ),
-        Table("Every judged message in one place", ("place", *counts), rows),
+        Table(titled("place", counts), rows, "Every judged message in one place"),
         *(_by_category(one) for one in columns if one.insight is not None and len(one.insight.places)),
     ]
     return Section("losses", "Where evidence was lost", parts, _PLACES)
@@ -236,30 +229,20 @@ _PLACES = (
 )
 
 
-def _by_category(column: Column) -> Table:
+def _by_category(column: ShownRanking) -> Table:
     assert column.insight is not None
     told = column.insight.places
     places = list(column.insight.losses())
     counts = {row[:2]: row[2] for row in told.group_by("category", "place").len().iter_rows()}
     groups = told["category"].unique(maintain_order=True).to_list()
-    rows: list[Row] = [(group, *(f"{counts.get((group, place), 0):,}" for place in places)) for group in groups]
-    return Table(f"{column.name}: by kind of question", ("category", *places), rows)
+    rows = [(group, *(counts.get((group, place), 0) for place in places)) for group in groups]
+    return Table(titled("category", places), rows, f"{column.name}: by kind of question")
 
 
 def _latency(summary: Mapping[str, Any]) -> Section | None:
-    parts: list[Part] = []
-    for name, section in summary.get("timing", {}).items():
-        if name == "seconds" or not section:
-            continue
-        columns = [column for column in next(iter(section.values())) if column.endswith("_ms")]
-        rows = [(part, *(f"{values[column]:.2f}" for column in columns)) for part, values in section.items()]
-        title = name.removesuffix("_ms").replace("_", " ")
-        parts.append(Table(f"{title}, ms", (title, *(one.removesuffix("_ms") for one in columns)), rows))
-    return (
-        Section("latency", "How fast it is", parts, "Live questions, one at a time, on the machine of the run.")
-        if parts
-        else None
-    )
+    parts = [replace(table, caption=table.columns[0].title) for table in timing_tables(summary)]
+    lead = "Live questions, one at a time, on the machine of the run."
+    return Section("latency", "How fast it is", parts, lead) if parts else None
 
 
 def _answers(summary: Mapping[str, Any], directions: Mapping[str, str]) -> Section | None:
@@ -275,12 +258,10 @@ def _others(summary: Mapping[str, Any]) -> Section | None:
     """What measures of something else than questions tell."""
     shown = of_conversations(summary)
     parts = list(_tables_of({name: one for name, one in sections(summary).items() if name not in shown}))
-    if rows := served_rows(summary):
-        parts.append(Table("How concentrated answers are: the documents that took all places", HEADINGS, rows))
+    if served := served_table(summary):
+        parts.append(replace(served, caption="How concentrated answers are: the documents that took all places"))
     if decided := summary.get("decisions"):
-        total = sum(decided.values())
-        shares_of = [(action, f"{n:,}", f"{n / total:.1%}") for action, n in decided.items()]
-        parts.append(Table("What became of candidates", ("decided", "times", "share"), shares_of))
+        parts.append(replace(decisions_table(decided), caption="What became of candidates"))
     return Section("others", "What else was measured", parts) if parts else None
 
 
@@ -294,7 +275,5 @@ def _tables_of(found: Mapping[str, Mapping[str, Any]]) -> Iterator[Table]:
         ):
             continue
         names = list(dict.fromkeys(name for entries in arms.values() for name in entries))
-        rows: list[Row] = [
-            (arm, *(value_cell(entries.get(one), False) for one in names)) for arm, entries in arms.items()
-        ]
-        yield Table(f"{name.replace('_', ' ')}: means over conversations", ("", *names), rows)
+        rows = [(arm, *(mean_cell(entries.get(one)) for one in names)) for arm, entries in arms.items()]
+        yield Table(titled("", names, "mean"), rows, f"{name.replace('_', ' ')}: means over conversations")

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from eval.report.figure import Interval, intervals, lines
-from eval.report.parts import Cell, Facts, Figure, Part, ReportPage, Row, Section, Table
-from eval.report.plain import sentence
+from eval.report.parts import Facts, Figure, Part, ReportPage, Section
 from eval.report.run_page import configuration, survived
 from eval.run import read_summary, read_table
+from eval.table import Cell, Table, sentence, titled
 
 _MOST_TRIALS = 50
 _BESIDE = ("number", "state", "is_best", "is_on_front", "config_hash", "same_as", "seconds", "error")
@@ -126,18 +126,18 @@ def _trials(trials: pl.DataFrame, objectives: Sequence[Sequence[str]], keys: Seq
     measures = [one for _, one in objectives]
     others = [name for name in trials.columns if name not in (*_BESIDE, *measures, *keys)]
     names = [*measures, *(key for key in keys if key in trials.columns), *others]
-    rows: list[Row] = [
+    rows = [
         (
-            Cell(f"{row['number']} {row['state']}", "own" if row["is_best"] else ""),
+            Cell(f"{row['number']} {row['state']}", tone="own" if row["is_best"] else ""),
             *(_written(row[name]) for name in names),
         )
         for row in shown.iter_rows(named=True)
     ]
-    caption = (
+    best = (
         f"The best {len(shown)} of {len(trials)} trials" if len(shown) < len(trials) else "All trials, the best first"
     )
-    return Section("trials", "The trials", [Table(caption, ("trial", *names), rows)])
+    return Section("trials", "The trials", [Table(titled("trial", names), rows, best)])
 
 
-def _written(value: Any) -> str:
-    return "–" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+def _written(value: Any) -> str | None:
+    return None if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,27 +1,34 @@
 """The page of a sweep: its points side by side, what the best gains beyond chance, and what each setting does."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from eval.comparison.wording import interval, probability, signed
 from eval.dataset.card import Card
-from eval.measures.means import written
 from eval.report.comparison_page import dataset
 from eval.report.figure import Interval, intervals, lines
-from eval.report.parts import Cell, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
-from eval.report.plain import sentence
+from eval.report.parts import Figure, Notes, Part, ReportPage, Section
 from eval.report.run_page import survived
 from eval.run import read_summary, read_table
-from eval.study.gain import next_commands, with_baseline
-from eval.study.results import HAYSTACK, PointResult, drawn, generated_labels, is_cost, numbers, repeated_notes
+from eval.study.gain import next_commands, paired_table
+from eval.study.results import (
+    HAYSTACK,
+    PointResult,
+    drawn,
+    generated_labels,
+    is_cost,
+    numbers,
+    points_table,
+    repeated_notes,
+)
+from eval.table import sentence
 
 _MOST_MEASURES = 9
 _MOST_LINES = 8
 _DRAWN = {"query": "judged questions", "conversation": "conversations"}
-_TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
 
 
 def sweep_page(
@@ -68,29 +75,16 @@ def _headline(folder: Path, summary: Mapping[str, Any]) -> list[str]:
 
 def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mapping[str, Any] | None) -> Section:
     stars = {} if best is None else best.get("stars", {})
-    costs = {name for name in measures if is_cost(results, name)}
-    rows: list[Row] = []
-    for number, result in enumerate(results):
+    table = points_table(results, measures, stars)
+    rows = []
+    for result, (label, *others) in zip(results, table.rows, strict=True):
         is_best = best is not None and best.get("verdict") == "better" and result.name == best["folder"]
         is_default = best is not None and best["is_default"] and result.name == best["baseline"]
-        values = [_value(result, name, number in stars.get(name, ()), name in costs) for name in measures]
-        rows.append(
-            (Cell(f"{number} {result.label}", "own" if is_best else "", "the default" if is_default else ""), *values)
-        )
+        told = label._replace(tone="own" if is_best else "", note="the default" if is_default else "")
+        rows.append((told, *others))
     starred = "; * is the best, and significantly better than the baseline" if stars else ""
-    return Section(
-        "points",
-        "The points",
-        [Table(f"Means over {_DRAWN[drawn(results)]}{starred}", ("point", *measures), rows)],
-    )
-
-
-def _value(result: PointResult, measure: str, is_starred: bool, is_cost: bool) -> Cell:
-    entry = result.told.get(measure) if result.summary is not None else None
-    if entry is None or entry["value"] is None:
-        return Cell("–", "quiet")
-    note = "" if entry["low"] is None else f"{written(entry['low'], is_cost)} – {written(entry['high'], is_cost)}"  # type: ignore[arg-type]
-    return Cell(f"{written(entry['value'], is_cost)}{'*' if is_starred else ''}", "own" if is_starred else "", note)
+    caption = f"Means over {_DRAWN[drawn(results)]}{starred}"
+    return Section("points", "The points", [replace(table, rows=rows, caption=caption)])
 
 
 def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequence[PointResult]) -> Section | None:
@@ -98,18 +92,10 @@ def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequen
         return None
     label = next((one.label for one in results if one.name == best["baseline"]), "")
     baseline = "the default" if best["is_default"] else label
-    rows: list[Row] = []
-    shown = []
-    for row in with_baseline(paired):
-        if row is None:
-            rows.append((Cell(baseline, "own"), f"{paired['baseline'][0]:.3f}", "", "", "", "baseline"))
-            continue
-        label = f"{row['point']} {row['label']}"
-        difference = signed(row["difference"], row["lower_is_better"])
-        verdict = Cell(row["verdict"], _TONES.get(row["verdict"], ""))
-        told = (f"{row['candidate']:.3f}", difference, interval(row), probability(row["p_holm"]), verdict)
-        rows.append((label, *told))
-        shown.append(Interval(label, row["difference"], row["low"], row["high"]))
+    shown = [
+        Interval(f"{row['point']} {row['label']}", row["difference"], row["low"], row["high"])
+        for row in paired.iter_rows(named=True)
+    ]
     measure = paired["measure"][0]
     figure = Figure(
         f"{measure}: each point against {baseline}",
@@ -117,12 +103,7 @@ def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequen
     )
     word = "question" if drawn(results) == "query" else "conversation"
     caption = f"Paired by {word}; the intervals hold for all points together, p is corrected over all of them (Holm)"
-    table = Table(
-        caption,
-        ("point", measure, "difference", "95 % interval of all", "p (Holm)", "verdict"),
-        rows,
-        frozenset({0, 5}),
-    )
+    table = replace(paired_table(paired, baseline), caption=caption)
     return Section("gains", "What they gain beyond chance", [figure, table])
 
 

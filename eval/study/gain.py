@@ -11,10 +11,10 @@ import polars as pl
 
 from eval.comparison.agreement import comparable, shared_queries
 from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
-from eval.comparison.wording import interval, probability, signed
 from eval.measures.conversations import overspent
 from eval.run import Run
 from eval.study.results import PointResult, changed_measures, drawn, is_cost, marked
+from eval.table import Cell, Column, Row, Table, interval, paired_cells, plain_markdown, probability, signed
 
 PAIRED = "paired.parquet"
 ALPHA = 0.05
@@ -54,6 +54,10 @@ class Gain:
     @property
     def against(self) -> str:
         return "the default" if self.is_default else f"the first point, {self.baseline.label}"
+
+    @property
+    def baseline_name(self) -> str:
+        return "the default" if self.is_default else self.baseline.label
 
     @property
     def row(self) -> Mapping[str, Any] | None:
@@ -208,33 +212,42 @@ def _starred(
     return list(rows_against(sides, best, [measure], ALPHA / len(others)).filter(verdict="better")["point"])
 
 
+def paired_table(rows: pl.DataFrame, baseline: str, most: int | None = None) -> Table:
+    """Each point against the baseline, best first, the baseline among them.
+
+    Args:
+        rows: of `POINTS_SCHEMA`, at least one.
+        baseline: what it is called.
+        most: so many points are shown; None = all.
+    """
+    measure, interval = rows["measure"][0], f"{100 * CONFIDENCE:g} % interval of all"
+    columns = (
+        Column("point", "label"),
+        Column("n", "number"),
+        Column(measure, "number"),
+        Column("difference", "change"),
+        Column(interval, "interval"),
+        Column("p (Holm)", "p"),
+        Column("verdict", "verdict"),
+    )
+    told: list[Row] = [
+        (Cell(baseline, tone="own"), "", rows["baseline"][0], "", "", "", "baseline")
+        if row is None
+        else (f"{row['point']} {row['label']}", row["n"], row["candidate"], *paired_cells(row), row["verdict"])
+        for row in with_baseline(rows if most is None else rows.head(most))
+    ]
+    return Table(columns, told, lacks=[["n", *more] for more in ([], ["p (Holm)"], [interval], ["p (Holm)", measure])])
+
+
 def markdown(found: Gain | None) -> str:
     """The rows as a table for a page, and what they come to; empty where nothing was compared."""
     if found is None:
         return ""
-    lines = [
-        "",
-        f"## Each point against {_cell(found.against)}, paired by {found.drawn}",
-        "",
-        found.told().replace("|", "\\|"),
-    ]
+    heading = f"## Each point against {plain_markdown(found.against)}, paired by {found.drawn}"
+    lines = ["", heading, "", plain_markdown(found.told())]
     if not found.rows.is_empty():
-        lines += [
-            "",
-            f"| point | n | {found.measure} | difference | {100 * CONFIDENCE:g} % interval | p (Holm) | verdict |",
-            "|--:|--:|--:|--:|---|--:|---|",
-        ]
-    for row in found.rows.iter_rows(named=True):
-        difference = signed(row["difference"], row["lower_is_better"])
-        lines.append(
-            f"| {row['point']} | {row['n']} | {row['candidate']:.3f} | {difference} | {interval(row)} | "
-            f"{probability(row['p_holm'])} | {row['verdict']} |"
-        )
+        lines += ["", paired_table(found.rows, found.baseline_name).markdown()]
     return "\n".join([*lines, ""])
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _rank(measure: str) -> int:

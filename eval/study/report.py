@@ -15,13 +15,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from eval.comparison.agreement import comparable
 from eval.comparison.pairing import Pairing, Verdict
-from eval.comparison.wording import interval, probability, signed
 from eval.study.gain import Sides, rows_against
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.results import PointResult
 from eval.study.selection import CrossValidation, FinishedTrial, best, cross_validated, pareto_front, values_by_query
 from eval.study.settings import Objective
 from eval.study.shares import Fold
+from eval.table import interval, probability, signed
 
 CONFIG_HASH, SAME_AS, SUMS, SECONDS = "config_hash", "same_as", "sums", "seconds"
 """Attributes of a trial."""

@@ -4,8 +4,8 @@ nothing."""
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,11 +14,12 @@ import polars as pl
 
 from eval.dataset.dataset import generated_label
 from eval.measures.conversations import conversation_direction, conversation_means, is_by_product
-from eval.measures.means import Entry, written
+from eval.measures.means import Entry
 from eval.measures.measure import Direction
-from eval.measures.names import SYSTEM_ARM, kind_of
+from eval.measures.names import SYSTEM_ARM, kind_of, telling
 from eval.run import read_table
 from eval.shape import sections
+from eval.table import Table, means_table
 
 _QUANTILES = ("p50_ms", "p95_ms")
 
@@ -177,48 +178,33 @@ def numbers(texts: Sequence[str | None]) -> list[float] | None:
     return found if len(found) == len(texts) and all(map(math.isfinite, found)) else None
 
 
+def points_table(
+    results: Sequence[PointResult],
+    measures: Sequence[str],
+    stars: Mapping[str, Collection[int]] = MappingProxyType({}),
+) -> Table:
+    """A row a point, in order; one that did not finish has no number.
+
+    Args:
+        stars: measure -> the points that are best by it, and significantly better.
+    """
+    rows = {f"{i} {result.label}": result.told if result.summary else {} for i, result in enumerate(results)}
+    costs = [name for name in measures if is_cost(results, name)]
+    return means_table("point", rows, measures, costs, kind="key", stars=stars)
+
+
 def markdown(
     results: Sequence[PointResult],
     measures: Sequence[str],
     title: str,
     notes: Sequence[str] = (),
-    stars: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    stars: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> str:
-    """The table of a sweep; what is best by a measure, and significantly better, in bold; `notes` stand below it.
-
-    Args:
-        stars: measure -> those points.
-    """
+    """The table of a sweep, what is starred in bold; `notes` stand below it, and what failed."""
     label = generated_labels(results)
-    lines = [
-        f"# {title}",
-        "",
-        *((f"**{label}**", "") if label else ()),
-        f"| | point | {' | '.join(measures)} |",
-        f"|--:|---|{'--:|' * len(measures)}",
-    ]
-    for i, result in enumerate(results):
-        if result.measures is None:
-            cells = ["-"] * len(measures)
-        else:
-            told = ((result.value(name), i in stars.get(name, ()), is_cost(results, name)) for name in measures)
-            cells = [_cell(*one) for one in told]
-        lines.append(f"| {i} | `{_in_a_cell(result.label)}` | {' | '.join(cells)} |")
-    failed = [(i, result) for i, result in enumerate(results) if result.error is not None]
-    lines += ["", *(f"- {_in_a_cell(note)}" for note in notes)]
-    lines += [*(f"- point {i} failed: {_in_a_cell(str(result.error))}" for i, result in failed)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _cell(value: float | None, is_starred: bool, is_cost: bool) -> str:
-    if value is None:
-        return "-"
-    text = written(value, is_cost)
-    return f"**{text}**" if is_starred else text
-
-
-def _in_a_cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    failed = [f"point {i} failed: {one.error}" for i, one in enumerate(results) if one.error is not None]
+    table = replace(points_table(results, measures, stars), notes=[*notes, *failed])
+    return "\n".join([f"# {title}", "", *((f"**{label}**", "") if label else ()), table.markdown()]) + "\n"
 
 
 def _times(result: PointResult) -> dict[str, float]:
@@ -379,3 +365,14 @@ def _narrowest_first(name: str) -> tuple[int, str]:
 def _found(result: PointResult) -> Any:
     summary = result.summary or {}
     return summary.get("measures"), sections(summary), summary.get("decisions")
+
+
+def compared_by(results: Sequence[PointResult]) -> list[str]:
+    """The measures that points are compared by: those that the swept part changes, then those of a run's table that all
+    have, and what contexts retain."""
+    points = [result.measures for result in results if result.measures]
+    if not points:
+        return []
+    names = [*telling(points[0]), *(name for name in points[0] if name.startswith("retained@"))]
+    usual = [name for name in names if all(name in measures for measures in points)]
+    return list(dict.fromkeys([*changed_measures(results), *usual]))

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.measures.means import written
 from eval.measures.names import HEADLINE, SYSTEM_ARM, kind_of
 from eval.run import point_record
+from eval.table import written
 from eval.tracking.tables import FOLDER
 from lcm.encoding import well_formed
 from lcm.given import plain_bytes

@@ -14,28 +14,27 @@ from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
 from eval.regression.regression_folder import read_regression
 from eval.report.asked_insight import insight_of
-from eval.report.column import Column, columns_of_run, queries_of
+from eval.report.column import ShownRanking, columns_of_run, queries_of
 from eval.report.comparison_page import comparison_page
 from eval.report.explorer import Explorer
 from eval.report.insight import Insight
 from eval.report.page import PAGE, write_page
 from eval.report.parts import ReportPage
-from eval.report.plain import counted
 from eval.report.regression_page import regression_page
 from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page
 from eval.report.sweep_page import sweep_page
 from eval.report.texts import Texts
-from eval.run import SUMMARY, Run, directions, read_summary, read_table
-from eval.study.results import PointResult
+from eval.run import Run, read_summary
+from eval.study.results import compared_by
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS
-from eval.study.sweep import POINTS, point_of
+from eval.study.sweep import point_of, read_points
+from eval.table import counted
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
 from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
 from pipelines.views.output import from_here
-from pipelines.views.terminal import compared_by
 
 _log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20
@@ -131,7 +130,7 @@ class Reporter:
         return page
 
     def _of_sweep(self, folder: Path) -> ReportPage:
-        results, summary = _points(folder), read_summary(folder)
+        results, summary = read_points(folder), read_summary(folder)
         first = next((point_of(folder, one.name) for one in results if one.summary is not None), None)
         page = sweep_page(folder, results, compared_by(results), None if first is None else _card(first))
         best = summary.get("best")
@@ -176,7 +175,7 @@ class Reporter:
         columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in shown.items()]
         self._explore(page, first, columns, queries_of(first), notes)
 
-    def _sides(self, sides: Sequence[Run]) -> tuple[list[Column], pl.DataFrame, list[str]]:
+    def _sides(self, sides: Sequence[Run]) -> tuple[list[ShownRanking], pl.DataFrame, list[str]]:
         """The rankings of the sides, over the questions that all of them were asked."""
         columns, notes = [], []
         for side in sides[:_MOST_SIDES]:
@@ -192,7 +191,12 @@ class Reporter:
         return columns, queries, list(dict.fromkeys(notes))
 
     def _explore(
-        self, page: ReportPage, folder: Path, columns: Sequence[Column], queries: pl.DataFrame, notes: Sequence[str]
+        self,
+        page: ReportPage,
+        folder: Path,
+        columns: Sequence[ShownRanking],
+        queries: pl.DataFrame,
+        notes: Sequence[str],
     ) -> None:
         """Pack the explorer into a page; not where nothing was asked."""
         if queries.is_empty():
@@ -229,34 +233,6 @@ def dataset_at_hand(folder: Path) -> tuple[Dataset | None, str]:
         return dataset_of_run(Run(folder)), ""
     except (LcmError, ValueError, OSError) as error:
         return None, f"the dataset is not at hand, so words are not shown: {error}"
-
-
-def _points(folder: Path) -> list[PointResult]:
-    """The points of a sweep as its folder keeps them."""
-    told = read_summary(folder)["points"]
-    table = read_table(folder / POINTS)
-    if len(table) != len(told):
-        raise LcmError(f"{folder / POINTS} is damaged ({len(table)} points, not {len(told)}); repeat the sweep")
-    results = []
-    for number, point in enumerate(told):
-        kept = point_of(folder, point["folder"])
-        summary = read_summary(kept) if point["error"] is None and (kept / SUMMARY).is_file() else None
-        results.append(
-            PointResult(
-                point["folder"],
-                point["label"],
-                {key: str(table[key][number]) for key in _swept(point["label"]) if key in table.columns},
-                summary,
-                point["error"],
-                directions(kept) if summary else {},
-            )
-        )
-    return results
-
-
-def _swept(label: str) -> list[str]:
-    """The keys that a point's label names."""
-    return [one.partition("=")[0].lstrip("+") for one in label.split(" ") if "=" in one]
 
 
 def _card(folder: Path) -> Card | None:

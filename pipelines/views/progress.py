@@ -4,19 +4,31 @@ import math
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from threading import Event, Lock, Thread
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.text import Text
 
+from eval import download
 from eval.experiment import experiment
-from pipelines.views.output import output
+from pipelines.views.output import PipeSafeConsole, output
 
 FIRST_AFTER_S = 1.0
 """A step that takes longer is told, where there is no bar."""
@@ -188,3 +200,22 @@ def working(what: str) -> Iterator[None]:
         show(what, 0, 1)
         yield
         show(what, 1, 1)
+
+
+Shown = Callable[[str, int | None], AbstractContextManager[download.Progress]]
+"""A bar for a file of a name and size, while it comes."""
+
+
+@contextmanager
+def downloading() -> Iterator[Shown]:
+    """Show a bar for each file, and its speed."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=PipeSafeConsole(soft_wrap=True), transient=True) as bars:
+
+        @contextmanager
+        def shown(name: str, size_bytes: int | None) -> Iterator[download.Progress]:
+            task = bars.add_task(name, total=size_bytes)
+            yield lambda there, whole: bars.update(task, completed=there, total=whole)
+            bars.remove_task(task)
+
+        yield shown

@@ -17,9 +17,9 @@ from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome, write_run
 from eval.experiment.served import SERVED_SCHEMA
 from eval.experiment.workspace import RUN_SCHEMA
-from eval.measures.compression import CONVERSATION_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
+from eval.measures.memory import CONVERSATION_SCHEMA
 from eval.run import (
     Run,
     by_class,

@@ -112,7 +112,7 @@ LEVELS = ["message", "session"]
 MEASURES: dict[str, dict[str, Any]] = {
     "retrieval": {"_target_": "eval.measures.retrieval.Retrieval", "names": ["recall@10"], "levels": LEVELS},
     "retention": {"_target_": "eval.measures.retention.Retention", "budgets": [1000], "rouge_threshold": 0.1},
-    "summary_quality": {"_target_": "eval.measures.summary_quality.SummaryQuality", "target_tokens": 60},
+    "summary_quality": {"_target_": "eval.measures.memory.SummaryQuality", "target_tokens": 60},
     "latency": {"_target_": "eval.measures.latency.Latency", "queries": 3},
 }
 

@@ -9,8 +9,8 @@ import pytest
 from eval.comparison.agreement import comparable
 from eval.comparison.control_arms import against_controls
 from eval.comparison.pairing import Pairing
-from eval.comparison.wording import interval
 from eval.run import read_summary
+from eval.table import interval
 from pipelines import cli
 from tests.pipelines.conftest import QUICK
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_report import cells, explained, headline, incidents, markdown, report
+from eval.comparison.comparison_report import explained, headline, incidents, markdown, report, table
 from eval.regression.regression import Regression
 from eval.run import Run
 from lcm.errors import LcmError
@@ -33,7 +33,7 @@ def test_sides_stand_by_what_can_be_compared_and_the_verdict_says_of_how_many_it
 ) -> None:
     """The mean of the survivor, 0.95, is the highest, and it is worse than the baseline wherever it has a value."""
     assert [one.side.name for one in found.standings] == ["better", "base", "survivor"]
-    told = [row[1:4] for row in cells(found)]
+    told = [tuple(row[1:4]) for row in table(found).texts()]
     assert told == [("1 better", "0.525", "+0.025"), ("2 base", "0.500", ""), ("3 survivor", "0.950 n=20", "-0.050")]
     lacking = ", over 20 of 40 judged questions: it has no value of 20 (50%)"
     assert headline(found) == [

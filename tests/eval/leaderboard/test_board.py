@@ -8,7 +8,7 @@ import pytest
 from eval.leaderboard.board import Leaderboard, read_board
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import rendered
-from eval.report.parts import Cell, Table
+from eval.table import Table
 from lcm.errors import LcmError
 from tests.support.run_folders import write_run_folder
 
@@ -87,8 +87,8 @@ def test_what_did_not_run_has_no_number(tmp_path: Path) -> None:
     page = leaderboard_page(board)
     (overview,) = [part for section in page.sections if section.anchor == "overview" for part in section.parts]
     assert isinstance(overview, Table)
-    numbers = {row[0]: [cell.text for cell in row[1:] if isinstance(cell, Cell)] for row in overview.rows}
-    assert numbers == {"hybrid": ["0.500", "–"], "other": ["–", "0.500"], "third": ["–", "–"], "fourth": ["–", "–"]}
+    numbers = {row[0]: row[1:] for row in overview.texts()}
+    assert numbers == {"hybrid": ["0.500", "-"], "other": ["-", "0.500"], "third": ["-", "-"], "fourth": ["-", "-"]}
     assert "0.000" not in rendered(page)
 
 
@@ -146,7 +146,7 @@ def test_tables_of_one_dataset_are_told_apart_by_their_titles(tmp_path: Path) ->
 
 def test_the_command_that_repeats_a_run_says_whose_code_is_trusted(tmp_path: Path) -> None:
     folder = run(tmp_path / "a")
-    memory = "{_target_: eval.external.python_object.PythonObject, target: mypkg.memory.Mine}"
+    memory = "{_target_: eval.external.process.PythonObject, target: mypkg.memory.Mine}"
     config = f"external: {memory}\nother: {{_target_: a.B}}"
     (folder / "config.yaml").write_text(config)
     (one,) = read_board([folder], "recall@10").runs

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.measures.ceiling import most_covered, with_ranked
-from eval.measures.evidence_text import evidence_text
+from eval.measures.coverage import evidence_text, most_covered, with_ranked
 from eval.measures.measure import REPORT_TOKENS, RunReading
 from eval.measures.retrieval import Retrieval
 from lcm.records.conversation import Message, Transcript

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from eval.experiment.outcome import Outcome
-from eval.measures.index_search import SEARCH_SCHEMA, IndexSearch
-from eval.measures.latency import Latency
+from eval.measures.latency import SEARCH_SCHEMA, IndexSearch, Latency
 from eval.measures.measure import SystemReading
 from eval.replay.bulk import Bulk
 from lcm.protocols.retrieval import VectorIndexChoice

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from eval.answering import Judge
-from eval.measures.judge_agreement import JUDGE_AGREEMENT_SCHEMA, UNREADABLE, JudgeAgreement, labelled_answers
+from eval.measures.answers import JUDGE_AGREEMENT_SCHEMA, UNREADABLE, JudgeAgreement, labelled_answers
 from eval.measures.means import Means
 from eval.measures.measure import SystemReading
 from lcm.memory.system import System

@@ -7,9 +7,8 @@ import pytest
 
 from eval.measures.means import Means
 from eval.measures.measure import REPORT_TOKENS, SystemReading
-from eval.measures.recall_ways import DEFAULT_RECALL, RecallWays
-from eval.measures.resume import RESUME_SCHEMA, Resume, probes_of
-from eval.measures.session_play import played
+from eval.measures.session_play import RecallWays, played
+from eval.measures.sessions import RESUME_SCHEMA, Resume, probes_of
 from lcm.records.conversation import Message, Role, Transcript
 from tests.eval.measures.test_survival import dataset, folding
 from tests.support.workspaces import minute, transcript
@@ -116,7 +115,7 @@ def test_a_search_costs_what_it_shows_and_the_message_that_is_read() -> None:
     stops = played(folding(10_000), talk(), 1)
     stop = next(stops)
     said = {one.message_id: one for one in stop.said}
-    ways = RecallWays(stop.memory, stop.conversation_id, DEFAULT_RECALL, said)
+    ways = RecallWays(stop)
     way = ways.best(["m0"], ["harbour wall"], ())
     assert way is not None
     assert (way.steps, way.message_ids) == (2, ("m0",))

@@ -7,8 +7,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from eval.measures.compression import compressed, totals
+from eval.measures.means import Means
 from eval.measures.measure import MemoryReading
+from eval.measures.memory import Compression, compressed
 from eval.measures.retention import Retention
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.memory import Memory
@@ -182,7 +183,7 @@ def test_compression_counts_what_is_shown_and_what_can_be_reached() -> None:
     assert (row["messages"], row["context_items"], row["summaries"], row["depth"]) == (8, 4, 3, 1)
     assert row["fanout"] == pytest.approx((3 + 3 + 1) / 3)
     assert (row["normal"], row["confidence"], row["recoverability"]) == (3, 0.5, 1)
-    assert totals(rows)["ratio"] == raw / shown
+    assert Compression().section(rows, Means())["ratio"] == raw / shown
 
 
 def test_compression_counts_images_while_they_stand_in_the_context() -> None:

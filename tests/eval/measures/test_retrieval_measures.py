@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.measures.evidence_text import evidence_text
+from eval.measures.coverage import evidence_text
 from eval.measures.means import Means
 from eval.measures.measure import RunReading, SystemReading
 from eval.measures.names import SYSTEM_ARM

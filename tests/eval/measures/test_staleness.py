@@ -7,7 +7,7 @@ import polars as pl
 
 from eval.measures.means import Means
 from eval.measures.measure import MemoryReading, SystemReading
-from eval.measures.staleness import STALENESS_SCHEMA, Staleness
+from eval.measures.memory import STALENESS_SCHEMA, Staleness
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Decay
 from lcm.records.query import Query

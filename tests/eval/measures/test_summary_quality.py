@@ -13,10 +13,9 @@ from eval.dataset.dialogsum import Dialogsum
 from eval.experiment.outcome import Outcome, write_run
 from eval.measures.means import Means
 from eval.measures.measure import SystemReading
+from eval.measures.memory import SummaryQuality, rouge
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.measures.rouge import rouge
-from eval.measures.summary_quality import SummaryQuality
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.measures.means import Means
 from eval.measures.measure import SystemReading
-from eval.measures.session_play import played
-from eval.measures.shown_facts import (
+from eval.measures.session_play import (
     SaidMessage,
     last_messages,
     oracle_selection,
+    played,
     said_message,
     truncated,
     whole_history,
 )
-from eval.measures.survival import STATES, SURVIVAL_SCHEMA, Survival
+from eval.measures.sessions import STATES, SURVIVAL_SCHEMA, Survival
 from lcm.compaction.facts.ledger import Ledger, standings
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
@@ -211,9 +211,9 @@ def test_contexts_over_their_budget_enlarged_or_without_a_summary_are_noted() ->
     assert cost > values(rows, arm="whole_history", kind="all")["context_tokens"]
     (note,) = wide.notes(rows, whole)
     assert f"whole history: 1 of 1 at 4,000 (on average {cost:,.0f});" in note
-    assert wide.notes(measured(wide, folding()), whole) == []
+    assert list(wide.notes(measured(wide, folding()), whole)) == []
     loose = system(assembly=LosslessAssembly(TOKENS, fresh_tail_count=1))
-    assert wide.notes(measured(wide, loose), replace(whole, system=loose)) == [
+    assert list(wide.notes(measured(wide, loose), replace(whole, system=loose))) == [
         "survival: no context held a summary: compaction made none, or no budget let one in",
         "survival: compaction=none is chosen, which folds nothing: try compaction=lossless assembly=lossless",
     ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eval.dataset.dataset import QUOTATIONS_SCHEMA, Dataset
 from eval.dataset.own import Own
 from eval.judging.judgements import estimated
-from eval.measures.evidence_text import evidence_text
+from eval.measures.coverage import evidence_text
 from eval.measures.measure import REPORT_TOKENS, RunReading
 from eval.measures.retrieval import Retrieval
 from lcm.errors import LcmError

@@ -8,7 +8,7 @@ import pytest
 
 from eval.measures.means import Means
 from eval.measures.measure import SystemReading
-from eval.measures.waiting import ASYNCHRONOUS, SYNCHRONOUS, WAITING_SCHEMA, Waiting
+from eval.measures.sessions import ASYNCHRONOUS, SYNCHRONOUS, WAITING_SCHEMA, Waiting
 from lcm.compaction.scheduling import Asynchronous, ReplayedTime
 from lcm.compaction.work import NoCompaction
 from lcm.errors import DatasetError

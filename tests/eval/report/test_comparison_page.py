@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from eval.report.comparison_page import differences
-from eval.report.parts import Notes, Table
+from eval.report.parts import Notes
 from eval.run import Run
+from eval.table import Table
 
 
 def side(name: str, config: Mapping[str, Any]) -> Run:

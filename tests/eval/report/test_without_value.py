@@ -12,8 +12,9 @@ from eval.report.column import columns_of_run, queries_of
 from eval.report.comparison_page import categories, curves
 from eval.report.curves import rank_curves
 from eval.report.figure import lines
-from eval.report.parts import Cell, Figure, Table
+from eval.report.parts import Figure
 from eval.report.run_page import run_page
+from eval.table import Table
 from tests.support.run_folders import write_run_folder
 
 VALUES: Sequence[float | None] = [1.0, 1.0, 0.0, None]
@@ -66,5 +67,5 @@ def test_kinds_of_question_are_over_those_that_all_answered(partly: Path, tmp_pa
     assert section is not None
     (table,) = section.parts
     assert isinstance(table, Table)
-    assert [row[:2] for row in table.rows] == [("one", "2"), ("other", "1")]
-    assert [row[3] for row in table.rows] == [Cell("1.000", "", "0.000"), Cell("0.000", "", "0.000")]
+    assert [row[:2] for row in table.rows] == [["one", 2], ["other", 1]]
+    assert [(row[3].value, row[3].note) for row in table.rows] == [(1.0, "0.000"), (0.0, "0.000")]

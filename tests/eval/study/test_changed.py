@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from eval.study.results import PointResult, changed_measures, equal_points, frame, markdown, marked, why_equal
+from eval.study.results import (
+    PointResult,
+    changed_measures,
+    compared_by,
+    equal_points,
+    frame,
+    markdown,
+    marked,
+    why_equal,
+)
 from eval.study.sweep import write_sweep
-from pipelines.views.terminal import compared_by, show_points
+from pipelines.views.runs import show_points
 from tests.support.run_folders import write_run_folder
 
 NAMES = ("recall@10", "retained@2000", "retained@1000", "expansions@1000")
@@ -62,7 +71,7 @@ def test_what_became_of_parts_is_in_the_frame_and_has_no_best() -> None:
     assert "ratio.low" not in frame(points).columns
     assert (marked(points, "ratio"), marked(points, "recall@10")) == (None, 2.0)
     line = markdown(points, ["ratio", "depth_0", "recall@10"], "title", stars={"recall@10": [1]}).splitlines()[-1]
-    assert line == "| 1 | `compaction.budget_tokens=2` | 3.500 | 5 | **2.000** |"
+    assert line == "| `1 compaction.budget_tokens=2` | 3 | 3.500 | 5 | **2.000** |"
     assert marked([point("a", "1"), point("a", "2")], "recall@10") is None, "all are equal"
     assert marked([point("a", "1")], "recall@10") == 0.5
 

@@ -48,7 +48,7 @@ def test_points_are_held_against_the_default(tmp_path: Path) -> None:
     # Ten of b's queries gain, six of a's; Holm: the least p times two.
     assert found.rows["p"].to_list() == [2 / 2**10, 2 / 2**6]
     assert found.rows["p_holm"].to_list() == [2 * 2 / 2**10, 2 / 2**6]
-    assert "| 2 | 20 | 0.600 | +0.500 | [" in markdown(found)
+    assert "| 2 system=b | 20 | 0.600 | +0.500 | [" in markdown(found)
 
 
 def gained(folder: Path, results: list[PointResult], default: PointResult | None, measure: str = "recall@10") -> Gain:

@@ -9,7 +9,7 @@ import pytest
 
 from eval.report.contexts import UNCHANGED
 from eval.run import directions, read_summary
-from pipelines.views.terminal import show_run
+from pipelines.views.runs import show_run
 from tests.pipelines.conftest import Finished
 
 Show = Callable[..., str]
