@@ -70,6 +70,8 @@ _IN_QUOTES = re.compile(
 _NAMES_A_KEY = re.compile(rf"""{_WORDS}(?:\\*["'])?\s*+[=:]""", re.IGNORECASE)
 _STEMS = ("passw", "passphrase", "secret", "key", "token", "pwd")
 """Each of the words holds one."""
+_FOLDED = "\u017f\u212a\u0130"
+"""Letters beyond ASCII that a pattern without case takes for one of it, or that grow in lower case."""
 _BEFORE = len("account_")
 """How many letters before its stem a word begins at most."""
 _HOLDS_A_KEY = re.compile(
@@ -100,9 +102,10 @@ def redacted(text: str) -> str:
     if "://" in text:
         text = _USER_INFO.sub(REDACTED, text)
     low = text.lower()
-    if not text.isascii() or any(word in low for word in ("bearer", "basic", "authorization")):
+    is_plain = text.isascii() or not any(letter in text for letter in _FOLDED)
+    if not is_plain or any(word in low for word in ("bearer", "basic", "authorization")):
         text = _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
-    if text.isascii() and not _names_a_key(low):
+    if is_plain and not _names_a_key(low):
         return text
     text = _IN_QUOTES.sub(rf"\1\2\3\4{REDACTED}", text)
     return _ASSIGNED.sub(rf"\1{REDACTED}", text)
