@@ -129,7 +129,8 @@ class Run:
         Args:
             rows: its frame, or its file as `parquet` gives it.
         """
-        _write(self.folder / f"{table}.parquet", parquet(rows) if isinstance(rows, pl.DataFrame) else rows)
+        content = parquet(rows) if isinstance(rows, pl.DataFrame) else rows
+        _write(self.folder / f"{table}.parquet", content, is_checked=True)  # by the list of sums
         self._written.append(f"{table}.parquet")
 
     @private()
@@ -526,8 +527,8 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     _write(path, parquet(frame))
 
 
-def _write(path: Path, content: bytes) -> None:
-    with written_whole(path) as file:
+def _write(path: Path, content: bytes, *, is_checked: bool = False) -> None:
+    with written_whole(path, is_checked=is_checked) as file:
         file.write(content)
 
 

@@ -14,7 +14,7 @@ from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from eval.comparison.pairing import Pairing, Verdict, comparable
-from eval.study.gain import rows_against
+from eval.study.gain import Sides, rows_against
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.results import PointResult
 from eval.study.selection import (
@@ -227,7 +227,7 @@ def worth(
     measures = [one.measure for one in report.objectives if not one.is_time]
     number = report.picked.number if report.picked.same_as is None else report.picked.same_as
     own = {other: point for other, point in points.items() if point.name == str(other)}
-    rows = rows_against(folder, default, own, measures) if measures else pl.DataFrame()
+    rows = rows_against(Sides(folder, default, measures), own, measures) if measures else pl.DataFrame()
     baseline = f"the default ({default.label})" if default.name in {str(one) for one in points} else "the default"
     return Worth(
         label=f"trial {report.picked.number}",
