@@ -182,7 +182,7 @@ class Answers(Measure):
             return {}
         if self.reads == "context":
             contexts = Retention(budgets=(self.budget_tokens,)).contexts(reading)
-            texts = {query.query_id: [Excerpt(item.text) for item in context.items] for query, context, _ in contexts}
+            texts = {query.query_id: [Excerpt(one.text) for one in held.context.items] for query, _, held in contexts}
         else:
             ranked = reading.ranked.filter(pl.col("query_id").is_in([query.query_id for query in asked]))
             texts = {
