@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from eval.experiment.experiment import evaluate as evaluate
     from eval.measures.retention import Retention as Retention
     from eval.measures.retrieval import Retrieval as Retrieval
+    from eval.run import Run as Run
 
 DOOR = {
     "Dataset": "eval.dataset.dataset",
     "Retention": "eval.measures.retention",
     "Retrieval": "eval.measures.retrieval",
+    "Run": "eval.run",
     "Sample": "eval.dataset.sample",
     "evaluate": "eval.experiment.experiment",
 }

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -453,16 +454,32 @@ def begin_worker(caller: int | None, is_parent: bool = True) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let no Ctrl-C reach a process that is started here, from its first moment on; ours waits for the end of this."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # which would end the blocking, were it begun by the first process
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    """Let no Ctrl-C reach a process that is started here, from its first moment on; ours waits for the end of this.
+
+    Nor does it load the script that a program is run from, which would be run again by that.
+    """
+    with _scriptless():
+        if not hasattr(signal, "pthread_sigmask"):
+            yield
+            return
+        resource_tracker.ensure_running()  # which would end the blocking, were it begun by the first process
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _scriptless() -> Iterator[None]:
+    """Hide which file the program is run from, unless it is a module's."""
+    main = vars(sys.modules["__main__"])
+    script = main.pop("__file__", None) if main.get("__spec__") is None else None
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if script is not None:
+            main["__file__"] = script
 
 
 @cache  # a worker that does several works for one caller has one watch

@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,9 +25,10 @@ import yaml
 from eval.measures.conversations import conversation_direction, conversation_means
 from eval.measures.coverage import ranked_messages
 from eval.measures.measure import Direction
-from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of
+from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of, telling
 from eval.measures.sessions import ALL_KINDS
 from eval.shape import SUM_NAMES, check_summary, sums_of
+from eval.table import means_table
 from lcm.consent import OWN
 from lcm.derived import SUM, checked, is_listed, seal, unsealed
 from lcm.encoding import from_yaml
@@ -146,6 +148,24 @@ class Run:
         seal(self.folder, [CONFIG, ENVIRONMENT, *self._written])
         whole = {"kind": "run", **summary, "definitions": DEFINITIONS, "commit": told["commit"]}
         return write_summary(self.folder, whole, time.time() - seconds)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the system beside its control arms, means with their intervals."""
+        summary = self.summary
+        arms = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
+        names = telling(summary["measures"] or next(iter(summary["arms"].values()), {}))
+        costs = [name for name, direction in self.directions.items() if direction == "lower"]
+        caption = (
+            f"{summary['dataset']['name']}: mean over {summary['counts']['judged_queries']} judged queries "
+            f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
+        )
+        told = means_table("arm", arms, names, costs, own=SYSTEM_ARM)
+        return str(
+            replace(told, caption=caption, notes=(*summary["notes"], *summary["flags"], str(self.folder))).html()
+        )
 
     def having(self, name: str, **known: Any) -> "Run":
         """The same run under another name, with something else in the place of what it holds: of a control arm its

@@ -24,14 +24,14 @@ from eval.dataset.beam import Beam
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.dataset.locomo import Locomo
 from eval.dataset.qmsum import Qmsum
-from eval.questions.making.kind import Kind
-from eval.questions.making.kinds.known_item import KnownItem
-from eval.questions.making.kinds.later_mention import LaterMention
-from eval.questions.making.kinds.self_retrieval import SelfRetrieval
-from eval.questions.making.kinds.successor import Successor
-from eval.questions.making.kinds.tool_result import ToolResult
-from eval.questions.making.question_set import QuestionSet, make_questions
-from eval.questions.overlap import overlap
+from eval.questions.making import Kind
+from eval.questions.kinds import KnownItem
+from eval.questions.kinds import LaterMention
+from eval.questions.kinds import SelfRetrieval
+from eval.questions.kinds import Successor
+from eval.questions.kinds import ToolResult
+from eval.questions.making import QuestionSet, make_questions
+from eval.questions.quotation import overlap
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
 from lcm.transcript.reading import read_transcripts

@@ -2,7 +2,7 @@
 
     LCM_DATASETS_DIR=~/datasets .venv/bin/python experiments/ranking_losses.py --system "unified: system=unified"
 
-Every judged message of every kind (`talk_kinds.py`) is counted once, in its place (`eval/ladder/places.py`): found among
+Every judged message of every kind (`talk_kinds.py`) is counted once, in its place (`eval/ladder/losses.py`): found among
 the first ten documents, late, the stage that lost it, the source, or why nothing that may be seen stands for it. What
 was found before with the same components in the same dataset comes from `--folder`.
 """

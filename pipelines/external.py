@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from eval.external.check import Checked, checked
-from eval.external.ranking.external import External
+from eval.external.ranking import External
 from eval.table import Column
 from lcm.errors import LcmError
 from pipelines.config import building, composition

@@ -23,8 +23,7 @@ from typing import Any
 from eval.dataset.own import Own, problems_of, unused_keys
 from eval.questions.evidence import LocatedQuestion, Unresolved
 from eval.questions.files import looks_like_questions
-from eval.questions.quotation import Place
-from eval.questions.searched_text import searched_texts
+from eval.questions.quotation import Place, searched_texts
 from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config.arguments import told_apart

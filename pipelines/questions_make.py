@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.questions.files import write_questions
-from eval.questions.making.question_set import KindReport, make_questions
+from eval.questions.making import KindReport, make_questions
 from eval.questions.question import ENDINGS
 from eval.questions.sessions import WorkspaceRule, read_workspaces
 from eval.table import Column

@@ -28,7 +28,6 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.comparison.agreement import comparable
 from eval.dataset.dataset import Dataset
 from eval.regression.gate import GatedComparison
 from eval.regression.limit import limit_of
@@ -41,7 +40,7 @@ from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, new_folder_of
 from pipelines.steps.reporting import dataset_at_hand, reported
-from pipelines.steps.sides import RegressRequest, two_sides
+from pipelines.steps.sides import SidesAsked, two_sides
 from pipelines.views.progress import progress
 from pipelines.views.regression_table import show_regression
 from pipelines.views.terminal import log_and_report, say, show_config
@@ -65,16 +64,16 @@ def main(arguments: Sequence[str]) -> int:
     tracking: Tracking = building.build(config, "tracking")
     now = datetime.now(UTC)
     into = new_folder_of("regress", ours.get("into"), now)
-    compared = RegressRequest(
-        baseline=ours["baseline"],
-        candidate=ours.get("candidate"),
+    asked = SidesAsked(
+        sides=tuple(ours[side] for side in ("baseline", "candidate") if side in ours),
         name=ours.get("name", _NAME),
         uri=tracking.address,
         overrides=command.overrides,
+        into=into,
     )
     try:
         with tracking.logger() as log:
-            comparison, dataset = _compared(compared, regression, into)
+            comparison, dataset = _compared(asked, regression)
             write_regression(
                 into, comparison, _flat(config), building.resolved_text(building.resolved(_judging(config))), now
             )
@@ -89,11 +88,10 @@ def main(arguments: Sequence[str]) -> int:
     return comparison.exit_code
 
 
-def _compared(request: RegressRequest, regression: Regression, into: Path) -> tuple[GatedComparison, Dataset | None]:
+def _compared(asked: SidesAsked, regression: Regression) -> tuple[GatedComparison, Dataset | None]:
     """What the gate says, and the dataset where words of it are shown."""
     with progress() as show:
-        found = two_sides(request, into, show)
-    baseline, candidate = (comparable(side.folder, side.name) for side in found)
+        baseline, candidate = two_sides(asked, show)
     comparison = regression.compare(baseline, candidate)
     if not comparison.shows_rankings:
         return comparison, None

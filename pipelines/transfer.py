@@ -31,11 +31,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from eval.comparison.agreement import comparable
 from eval.comparison.pairing import Pairing
 from eval.comparison.transfer import told_measures, transferred
 from eval.comparison.transfer_folder import JSON, write_transfer
-from eval.external.contract import Told
+from eval.external.session import Told
 from eval.measures.names import EXTERNAL_MEMORY
 from eval.run import Run
 from lcm.errors import LcmError
@@ -193,12 +192,12 @@ def _transferred(
     with progress() as show:
         for name, one in zip(("default", "tuned"), exported, strict=True):
             side, _ = evaluated_side(f"{name} here", (*one.overrides, *asked.of_all), show)
-            here.append(comparable(side.folder, side.name))
+            here.append(side)
         asked_measures = told_measures(here[0], here[1], asked.measures)
         for name, one in zip(("default", "tuned"), exported, strict=True):
             given = ("system=external", *asked.of_all, *asked.there, override(_SETTINGS, one.settings))
             side, parts = evaluated_side(f"{name} there", given, show)
-            there.append(comparable(side.folder, side.name))
+            there.append(side)
             memory = parts["memory"].ranking.told(parts["stages"])
     default, tuned = exported
     pairing = Pairing(cluster=asked.cluster)

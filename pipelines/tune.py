@@ -34,7 +34,7 @@ from omegaconf import DictConfig, OmegaConf
 from eval.executor import Executor, NoExecutor
 from eval.measures.measure import timed
 from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
-from eval.study.results import PointResult, why_equal
+from eval.study.results import PointResult, compared_by, why_equal
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Study, unmeasured
 from eval.study.shares import folds_of, rungs_of
 from eval.study.space import Space, space
@@ -52,7 +52,6 @@ from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
-from pipelines.views.runs import compared_by
 from pipelines.views.terminal import console, kept, log_and_report, say, warn
 
 if TYPE_CHECKING:

@@ -30,12 +30,18 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.ladder.asking import Asked, asked_again
-from eval.ladder.contexts import Shown, shown, with_budget
-from eval.ladder.explanation import Explanation, explained
-from eval.ladder.losses import counted, judged_messages, losses, said_messages
-from eval.ladder.places import FOUND
-from eval.ladder.retrievals import most_missed, retrievals
+from eval.ladder.explanation import Explanation, Shown, explained, shown, with_budget
+from eval.ladder.losses import (
+    FOUND,
+    Asked,
+    asked_again,
+    counted,
+    judged_messages,
+    losses,
+    most_missed,
+    retrievals,
+    said_messages,
+)
 from eval.measures.retention import Retention
 from eval.run import SUMMARY, read_summary
 from eval.tracking.tracking import Tracking
@@ -178,7 +184,7 @@ def _told(
                 known = [*said, *asked.memory.documents["document_id"]]
                 names = [named_id(expected, known, f"the messages and documents of workspace {query.workspace_id!r}")]
             found = [explained(asked, name, said) for name in names]
-            run.require_same(asked, found[0].answers)
+            run.require_same(found[0].traced)
             missed = [one for one in found if one.place != FOUND]
             told = [(one, _contexts(run, asked, one, budget)) for one in missed or found]
         show("replaying", 1, 1)

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.questions.overlap import OF_OVERLAP
+from eval.questions.quotation import OF_OVERLAP
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.files import written_whole

@@ -11,8 +11,8 @@ from eval.dataset.dataset import Dataset, Draft
 from eval.mirror import local
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
-from eval.questions.overlap import OF_OVERLAP, overlap
 from eval.questions.question import Question
+from eval.questions.quotation import OF_OVERLAP, overlap
 from eval.questions.sessions import Sessions, WorkspaceRule, read_sessions, read_workspaces
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from eval.experiment.workspace import WorkspaceResult
-from eval.external.ranking.external import External
+from eval.external.ranking import External
 from eval.external.reading import HOW
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure
 from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY, HAS_NO_NUMBER

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import polars as pl
 
 from eval.dataset.dataset import Dataset
-from eval.external.ranking.external import External
+from eval.external.ranking import External
 from lcm.compaction.lossless.lossless import HOT_TOKENS, SWEEPS, TAIL_GROWTH
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.system import System

@@ -15,8 +15,8 @@ from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
 from eval.experiment.facts import FACTS, Fact, readable_documents
-from eval.external.ranking.external import External
-from eval.external.ranking.recorded_answers import RecordedAnswers
+from eval.external.ranking import External
+from eval.external.reading import RecordedAnswers
 from eval.measures.coverage import evidence_text
 from eval.measures.measure import REPORT_TOKENS, Measure, MemoryReading
 from eval.measures.names import SYSTEM_ARM

@@ -24,8 +24,7 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import EVIDENCE_TEXT_SCHEMA, QUERY_VALUES_SCHEMA, REPORT_TOKENS
-from eval.questions.quotation import end_of
-from eval.questions.searched_text import folded
+from eval.questions.quotation import end_of, folded
 from lcm.records.conversation import Message
 from lcm.records.query import Query
 from lcm.transcript.passages import passages

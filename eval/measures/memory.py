@@ -163,8 +163,8 @@ def _conversation(
 
 
 def rouge_words(text: str) -> list[str]:
-    """The words of a text: those of `rouge_score` where it is ASCII, whose own tokenizer drops all that is not; else words
-    of any script, and each CJK character as a word."""
+    """The words of a text: those of `rouge_score` where it is ASCII, whose own tokenizer drops all that is not; else
+    words of any script, and each CJK character as a word."""
     return _WORD.findall(text.lower())
 
 

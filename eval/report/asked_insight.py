@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.asking import Asked, asked_again
-from eval.ladder.ladder import best_documents, ladders
-from eval.ladder.losses import Look, judged_messages, placed_with_answers, said_messages
+from eval.ladder.explanation import best_documents, found_by, ladders
+from eval.ladder.losses import Asked, Traced, asked_again, judged_messages, said_messages
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from eval.report.insight import ABSENT, FoldedConversation, Insight, MessageLadder, Rung, ShownContext, StoredDocument
@@ -25,12 +24,14 @@ _BUDGETS = (2000, 8000)
 _MOST_BUDGETS = 3
 
 
-def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None], look: Look | None = None) -> Insight:
+def insight_of(
+    evaluator: WorkspaceEvaluator, progress: Callable[[int], None], look: Callable[[Traced], None] = lambda _: None
+) -> Insight:
     """Ask the memories of a run again.
 
     Args:
         progress: told how many queries were looked at.
-        look: told of every answer to a judged query; None = nobody looks.
+        look: told of everything that is asked beside a judged query.
     """
     dataset = evaluator.dataset
     judged = judged_messages(dataset)
@@ -40,15 +41,12 @@ def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None], l
         here = judged.filter(workspace_id=workspace)
         said = said_messages(dataset, workspace)
         for asked in asked_again(evaluator, workspace):
-            of_judged = {query.query_id for query in asked.queries} & set(here["query_id"])
-            known = []
-            for part, answers in placed_with_answers(asked, here, said) if of_judged else ():
-                known.append(part)
-                if look is not None:
-                    look(asked, answers)
-            places += known
-            for query_id, ladder in _ladders(asked, here, known):
-                found.ladders.setdefault(query_id, []).append(ladder)
+            is_judged = not {query.query_id for query in asked.queries}.isdisjoint(here["query_id"])
+            for traced in asked.traced() if is_judged else ():
+                places.append(traced.places(here, said))
+                look(traced)
+                for query_id, ladder in _ladders(traced, here, places[-1]):
+                    found.ladders.setdefault(query_id, []).append(ladder)
             for query, shown in _contexts(asked, evaluator):
                 found.contexts.setdefault(query.query_id, []).append(shown)
             for one in _folded(asked.memory, workspace):  # that of the last question stays
@@ -61,23 +59,20 @@ def insight_of(evaluator: WorkspaceEvaluator, progress: Callable[[int], None], l
     return found
 
 
-def _ladders(asked: Asked, judged: pl.DataFrame, places: Sequence[pl.DataFrame]) -> Iterator[tuple[str, MessageLadder]]:
+def _ladders(traced: Traced, judged: pl.DataFrame, places: pl.DataFrame) -> Iterator[tuple[str, MessageLadder]]:
     """Of each judged message the steps of the document that tells what became of it."""
-    if not places:
-        return
-    told = pl.concat(places)
-    best: dict[tuple[str, str], str] = {}
+    covers = traced.covered(judged)
+    wanted = covers.select("query_id", "document_id").unique(maintain_order=True)
+    rows = ladders(traced, wanted)
+    best = {(query, message): name for query, message, name in best_documents(rows, covers, places).iter_rows()}
     steps: dict[tuple[str, str], list[dict[str, Any]]] = {}
     branches: dict[tuple[str, str], list[str]] = {}
-    for batch in ladders(asked, judged, first=0):
-        found = batch.found_by.select("query_id", "document_id", "branch", "rank")
-        for query_id, document_id, branch, rank in found.iter_rows():
-            branches.setdefault((query_id, document_id), []).append(f"{branch} {rank}")
-        for row in batch.steps.iter_rows(named=True):
-            steps.setdefault((row["query_id"], row["document_id"]), []).append(row)
-        for query_id, message_id, document_id in best_documents(batch.steps, batch.covers, told).iter_rows():
-            best[query_id, message_id] = document_id
-    for query_id, message_id, place in told.select("query_id", "message_id", "place").iter_rows():
+    found = found_by(traced, wanted).select("query_id", "document_id", "branch", "rank")
+    for query_id, document_id, branch, rank in found.iter_rows():
+        branches.setdefault((query_id, document_id), []).append(f"{branch} {rank}")
+    for row in rows.iter_rows(named=True):
+        steps.setdefault((row["query_id"], row["document_id"]), []).append(row)
+    for query_id, message_id, place in places.select("query_id", "message_id", "place").iter_rows():
         document_id = best.get((query_id, message_id))
         key = query_id, document_id or ""
         rungs = tuple(_rungs(steps.get(key, ()), branches.get(key, ())))

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.ladder.unseen import REASONS
+from eval.ladder.losses import REASONS
 from eval.report.column import ShownRanking, shown_measures
 from eval.report.folding import Folding, ladder_told
 from eval.report.insight import StoredDocument

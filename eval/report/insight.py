@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from eval.ladder.places import FOUND, LATE
-from eval.ladder.unseen import NO_MISS
+from eval.ladder.losses import FOUND, LATE, NO_MISS
 from lcm.records.context import Context
 from lcm.records.summary import Summary
 
@@ -41,7 +40,7 @@ class MessageLadder:
 
     message_id: str
     place: str
-    """As in `eval.ladder.places`."""
+    """As in `eval.ladder.losses`."""
     rungs: tuple[Rung, ...]
     document_id: str | None = None
     """The one whose steps these are; None where the memory has none."""

@@ -16,7 +16,7 @@ from eval.dataset.dataset import generated_label
 from eval.measures.conversations import conversation_direction, conversation_means, is_by_product
 from eval.measures.means import Entry
 from eval.measures.measure import Direction
-from eval.measures.names import SYSTEM_ARM, kind_of
+from eval.measures.names import SYSTEM_ARM, kind_of, telling
 from eval.run import read_table
 from eval.shape import sections
 from eval.table import Table, means_table
@@ -365,3 +365,14 @@ def _narrowest_first(name: str) -> tuple[int, str]:
 def _found(result: PointResult) -> Any:
     summary = result.summary or {}
     return summary.get("measures"), sections(summary), summary.get("decisions")
+
+
+def compared_by(results: Sequence[PointResult]) -> list[str]:
+    """The measures that points are compared by: those that the swept part changes, then those of a run's table that all
+    have, and what contexts retain."""
+    points = [result.measures for result in results if result.measures]
+    if not points:
+        return []
+    names = [*telling(points[0]), *(name for name in points[0] if name.startswith("retained@"))]
+    usual = [name for name in names if all(name in measures for measures in points)]
+    return list(dict.fromkeys([*changed_measures(results), *usual]))

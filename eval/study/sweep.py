@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.run import BEGAN, SUMMARY, commit, read_summary, read_table, write_frame, write_summary
+from eval.run import BEGAN, SUMMARY, commit, directions, read_summary, read_table, write_frame, write_summary
 from eval.study.gain import PAIRED, Gain, not_taken
 from eval.study.gain import markdown as gain_markdown
 from eval.study.results import (
@@ -287,3 +287,31 @@ def _holds(
     except LcmError as error:
         made_again("table of a sweep", f"{error}; written again")
         return False
+
+
+def read_points(folder: Path) -> list[PointResult]:
+    """The points of a sweep as its folder keeps them."""
+    told = read_summary(folder)["points"]
+    table = read_table(folder / POINTS)
+    if len(table) != len(told):
+        raise LcmError(f"{folder / POINTS} is damaged ({len(table)} points, not {len(told)}); repeat the sweep")
+    results = []
+    for number, point in enumerate(told):
+        kept = point_of(folder, point["folder"])
+        summary = read_summary(kept) if point["error"] is None and (kept / SUMMARY).is_file() else None
+        results.append(
+            PointResult(
+                point["folder"],
+                point["label"],
+                {key: str(table[key][number]) for key in _swept(point["label"]) if key in table.columns},
+                summary,
+                point["error"],
+                directions(kept) if summary else {},
+            )
+        )
+    return results
+
+
+def _swept(label: str) -> list[str]:
+    """The keys that a point's label names."""
+    return [one.partition("=")[0].lstrip("+") for one in label.split(" ") if "=" in one]

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 
 from eval.executor import begin_worker, uninterrupted
-from eval.ladder.retrievals import Retrieval
+from eval.ladder.losses import Retrieval
 from eval.run import SUMMARY, point_record, read_summary, times_ms
 from eval.tracking import entry, naming
 from eval.tracking.artifacts import keep_files

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval.ladder.retrievals import Retrieval
+from eval.ladder.losses import Retrieval
 from eval.tracking.tracking import Log
 
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from eval.ladder.retrievals import Retrieval
+from eval.ladder.losses import Retrieval
 from lcm.errors import LcmError
 
 

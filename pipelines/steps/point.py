@@ -16,7 +16,7 @@ from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.outcome import write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
-from eval.external.ranking.external import External
+from eval.external.ranking import External
 from eval.replay.haystack import Haystack
 from eval.run import Run
 from lcm.files import cache_dir

@@ -25,17 +25,16 @@ from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page
 from eval.report.sweep_page import sweep_page
 from eval.report.texts import Texts
-from eval.run import SUMMARY, Run, directions, read_summary, read_table
-from eval.study.results import PointResult
+from eval.run import Run, read_summary
+from eval.study.results import compared_by
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS
-from eval.study.sweep import POINTS, point_of
+from eval.study.sweep import point_of, read_points
 from eval.table import counted
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
 from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
 from pipelines.views.output import from_here
-from pipelines.views.runs import compared_by
 
 _log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20
@@ -131,7 +130,7 @@ class Reporter:
         return page
 
     def _of_sweep(self, folder: Path) -> ReportPage:
-        results, summary = _points(folder), read_summary(folder)
+        results, summary = read_points(folder), read_summary(folder)
         first = next((point_of(folder, one.name) for one in results if one.summary is not None), None)
         page = sweep_page(folder, results, compared_by(results), None if first is None else _card(first))
         best = summary.get("best")
@@ -234,34 +233,6 @@ def dataset_at_hand(folder: Path) -> tuple[Dataset | None, str]:
         return dataset_of_run(Run(folder)), ""
     except (LcmError, ValueError, OSError) as error:
         return None, f"the dataset is not at hand, so words are not shown: {error}"
-
-
-def _points(folder: Path) -> list[PointResult]:
-    """The points of a sweep as its folder keeps them."""
-    told = read_summary(folder)["points"]
-    table = read_table(folder / POINTS)
-    if len(table) != len(told):
-        raise LcmError(f"{folder / POINTS} is damaged ({len(table)} points, not {len(told)}); repeat the sweep")
-    results = []
-    for number, point in enumerate(told):
-        kept = point_of(folder, point["folder"])
-        summary = read_summary(kept) if point["error"] is None and (kept / SUMMARY).is_file() else None
-        results.append(
-            PointResult(
-                point["folder"],
-                point["label"],
-                {key: str(table[key][number]) for key in _swept(point["label"]) if key in table.columns},
-                summary,
-                point["error"],
-                directions(kept) if summary else {},
-            )
-        )
-    return results
-
-
-def _swept(label: str) -> list[str]:
-    """The keys that a point's label names."""
-    return [one.partition("=")[0].lstrip("+") for one in label.split(" ") if "=" in one]
 
 
 def _card(folder: Path) -> Card | None:

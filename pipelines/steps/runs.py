@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Experiment
-from eval.ladder.asking import Asked
+from eval.ladder.losses import Traced
 from eval.measures.names import SYSTEM_ARM
 from eval.run import CONFIG, Run
 from lcm.errors import LcmError
@@ -68,15 +67,13 @@ class RepeatedRun:
     run: Run
     experiment: Experiment
 
-    def require_same(self, asked: Asked, answers: pl.DataFrame) -> None:
-        """Refuse answers that are not the kept ones.
+    def require_same(self, traced: Traced) -> None:
+        """Refuse what was asked again and is answered otherwise.
 
-        Args:
-            asked: what was asked again.
-            answers: rows of `TRACE_SCHEMA` of some of its queries.
         Raises:
-            LcmError: naming the first query that is answered otherwise.
+            LcmError: naming the first query of which that is so.
         """
+        answers = traced.answers
         asked_ids = answers["query_id"].unique(maintain_order=True)
         kept = self.run.rankings.filter(arm=SYSTEM_ARM).select(_ANSWER)
         wanted = kept.join(asked_ids.to_frame(), on="query_id", how="semi")
@@ -86,9 +83,10 @@ class RepeatedRun:
         for query_id in asked_ids:
             before, now = (rows.filter(query_id=query_id).sort("rank") for rows in (wanted, ours))
             if not before.equals(now):
+                where = f"workspace {traced.asked.workspace_id!r}"
                 raise LcmError(
-                    f"query {query_id!r} of workspace {asked.workspace_id!r} is answered otherwise today than in "
-                    f"{self.run.folder}: the code has changed since; run `lcm evaluate` again"
+                    f"query {query_id!r} of {where} is answered otherwise today than in {self.run.folder}: the code "
+                    "has changed since; run `lcm evaluate` again"
                 )
 
 

@@ -14,7 +14,7 @@ from eval.experiment.experiment import Progress
 from eval.run import POINT, SUMMARY, config_hash, directions, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
-from eval.study.results import PointResult
+from eval.study.results import PointResult, compared_by
 from eval.study.sweep import write_sweep
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
@@ -32,7 +32,7 @@ from pipelines.steps.points import Point, PointJob, reason_of, run_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog
 from pipelines.views.progress import progress, working
-from pipelines.views.runs import compared_by, show_points
+from pipelines.views.runs import show_points
 from pipelines.views.terminal import say, show_incidents, warn
 
 _DECIDING = ("dataset", "experiment", "judgements", "measures")

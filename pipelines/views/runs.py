@@ -8,15 +8,9 @@ from typing import Any
 from eval.dataset.dataset import generated_label
 from eval.measures.measure import Direction
 from eval.measures.names import (
-    ANSWER_MEASURES,
-    BY_REQUEST,
-    CONTEXT_MEASURES,
-    HEADLINE,
-    RANKING_MEASURES,
-    REPAIRED,
     SYSTEM_ARM,
-    WHOLE,
     kind_of,
+    telling,
 )
 from eval.report.contexts import UNCHANGED, are_in_question
 from eval.report.conversations import COUNTS
@@ -32,14 +26,14 @@ from eval.shape import sections
 from eval.study.gain import PAIRED, Gain, next_commands, paired_table
 from eval.study.results import (
     PointResult,
-    changed_measures,
+    compared_by,
     equal_points,
     generated_labels,
     points_table,
     repeated_notes,
     why_equal,
 )
-from eval.table import Measures, Table, counted, means_table
+from eval.table import Table, counted, means_table
 from lcm.records.summary import LEVELS
 from pipelines.views.output import output
 from pipelines.views.terminal import kept, say, show, show_incidents
@@ -65,7 +59,7 @@ def show_run(
         against: which arms the system is better and worse than, a line by rankings and one by answers.
     """
     counts, dataset = summary["counts"], summary["dataset"]
-    names = _shown(summary["measures"] or next(iter(summary["arms"].values()), {}))  # it may have no number at all
+    names = telling(summary["measures"] or next(iter(summary["arms"].values()), {}))  # it may have no number at all
     costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
     held = ", ".join(counted(counts[f"{noun}s"], noun) for noun in ("workspace", "message", "document"))
@@ -180,25 +174,3 @@ def _show_means(table: Table, title: str, label: str = "") -> None:
 
 def _labelled(title: str, label: str) -> str:
     return f"{title}; {label}" if label else title
-
-
-def compared_by(results: Sequence[PointResult]) -> list[str]:
-    """The measures that points are compared by: those that the swept part changes, then those of a run's table that all
-    have, and what contexts retain."""
-    points = [result.measures for result in results if result.measures]
-    if not points:
-        return []
-    names = [*_shown(points[0]), *(name for name in points[0] if name.startswith("retained@"))]
-    usual = [name for name in names if all(name in measures for measures in points)]
-    return list(dict.fromkeys([*changed_measures(results), *usual]))
-
-
-def _shown(measures: Measures) -> list[str]:
-    known = {name: name for name in measures} | {
-        name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
-    }
-    usual = {*RANKING_MEASURES, *CONTEXT_MEASURES, *ANSWER_MEASURES}.difference(BY_REQUEST)
-    repaired = (f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10"))
-    added = [*repaired, *(name for name in measures if kind_of(name) not in usual)]
-    names = dict.fromkeys(known[name] for name in (*HEADLINE, *added, *WHOLE) if name in known)
-    return list(names) or [name for name in measures if name not in ANSWER_MEASURES][:6]

@@ -7,13 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.ladder.contexts import Shown
-from eval.ladder.explanation import Explanation
-from eval.ladder.ladder import DROPPED, FELL, ROSE, STAYED
-from eval.ladder.losses import missed, places_in_order
-from eval.ladder.places import FIRST, FOUND, LATE
-from eval.ladder.retrievals import most_missed
-from eval.ladder.unseen import NO_MISS, REASONS
+from eval.ladder.explanation import DROPPED, FELL, ROSE, STAYED, Explanation, Shown
+from eval.ladder.losses import FIRST, FOUND, LATE, NO_MISS, REASONS, missed, most_missed, places_in_order
 from eval.measures.means import ALL
 from eval.table import Column
 from lcm.retrieval.ranking.pipeline import SOURCE

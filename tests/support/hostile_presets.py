@@ -85,7 +85,7 @@ _ALIASES = [
     ("lcm.retrieval.embedder.export.subprocess.run", f"args: [touch, {CANARY}]\n"),
     ("lcm.retrieval.embedder.export.os.mkdir", _PATH),
     ("eval.run.subprocess.check_call", f"args: [touch, {CANARY}]\n"),
-    ("eval.external.line_process.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
+    ("eval.external.process.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
     ("eval.tracking.mlflow_log.os.system", f"command: {_TOUCH}\n"),
     ("lcm.files.os.makedirs", f"name: {CANARY}\n"),
     ("lcm.files.os.mkdir", _PATH),

@@ -8,8 +8,8 @@ import pytest
 
 from eval.dataset.sample import Sample
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.asking import Asked, asked_again
-from eval.ladder.contexts import shown, with_budget
+from eval.ladder.explanation import shown, with_budget
+from eval.ladder.losses import Asked, asked_again
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from pipelines.config import building, conf_folder

@@ -146,7 +146,7 @@ def test_tables_of_one_dataset_are_told_apart_by_their_titles(tmp_path: Path) ->
 
 def test_the_command_that_repeats_a_run_says_whose_code_is_trusted(tmp_path: Path) -> None:
     folder = run(tmp_path / "a")
-    memory = "{_target_: eval.external.python_object.PythonObject, target: mypkg.memory.Mine}"
+    memory = "{_target_: eval.external.process.PythonObject, target: mypkg.memory.Mine}"
     config = f"external: {memory}\nother: {{_target_: a.B}}"
     (folder / "config.yaml").write_text(config)
     (one,) = read_board([folder], "recall@10").runs

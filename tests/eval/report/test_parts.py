@@ -130,7 +130,7 @@ def test_what_is_off_is_not_drawn() -> None:
 
 
 def external(*command: str) -> dict[str, object]:
-    transport = {"_target_": "eval.external.stdio.Stdio", "command": list(command)}
+    transport = {"_target_": "eval.external.process.Stdio", "command": list(command)}
     return {
         "embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing", "dim": 384},
         "external": transport,

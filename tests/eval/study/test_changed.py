@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from eval.study.results import PointResult, changed_measures, equal_points, frame, markdown, marked, why_equal
+from eval.study.results import (
+    PointResult,
+    changed_measures,
+    compared_by,
+    equal_points,
+    frame,
+    markdown,
+    marked,
+    why_equal,
+)
 from eval.study.sweep import write_sweep
-from pipelines.views.runs import compared_by, show_points
+from pipelines.views.runs import show_points
 from tests.support.run_folders import write_run_folder
 
 NAMES = ("recall@10", "retained@2000", "retained@1000", "expansions@1000")

@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.dataset.sample import Sample
-from eval.questions.making.kind import Kind
-from eval.questions.making.kinds.known_item import KnownItem
-from eval.questions.making.kinds.later_mention import LaterMention
-from eval.questions.making.kinds.self_retrieval import SelfRetrieval
-from eval.questions.making.kinds.successor import Successor
-from eval.questions.making.kinds.tool_result import ToolResult
-from eval.questions.making.question_set import QuestionSet, make_questions
-from eval.questions.making.talk import talks_of
-from eval.questions.overlap import overlap
+from eval.questions.kinds import KnownItem, LaterMention, SelfRetrieval, Successor, ToolResult
+from eval.questions.making import Kind, QuestionSet, make_questions, talks_of
+from eval.questions.quotation import overlap
 from lcm.records.conversation import Part, Transcript
 from tests.support.recorded_talk import Line, recorded
 

@@ -1,7 +1,7 @@
 """Known items: rare statements, asked for by some of their words."""
 
-from eval.questions.making.kind import Draft
-from eval.questions.making.kinds.known_item import KnownItem
+from eval.questions.kinds import KnownItem
+from eval.questions.making import Draft
 from lcm.retrieval.ranking.evidence.text_facts import content_words
 from tests.support.recorded_talk import Line, drafts, recorded
 

@@ -3,8 +3,8 @@
 import json
 from dataclasses import dataclass, field
 
-from eval.questions.making.kinds.written import Written
-from eval.questions.making.question_set import make_questions
+from eval.questions.kinds import Written
+from eval.questions.making import make_questions
 from tests.support.recorded_talk import recorded
 
 LINES = [

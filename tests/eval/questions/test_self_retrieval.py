@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval.questions.making.kinds.self_retrieval import SelfRetrieval
+from eval.questions.kinds import SelfRetrieval
 from tests.support.recorded_talk import drafts, recorded
 
 TEXT = "Walnut trees, planted behind the chapel, shade twelve wooden benches near the harbour wall today."

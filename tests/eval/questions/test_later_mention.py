@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from eval.questions.making.kinds.later_mention import LaterMention
+from eval.questions.kinds import LaterMention
 from tests.support.recorded_talk import drafts, recorded
 from tests.support.workspaces import START
 

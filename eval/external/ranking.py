@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -11,16 +12,45 @@ from eval.cache.fingerprint import Fingerprint, Unidentified, content_of, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
-from eval.external import session
-from eval.external.contract import Told, Transport
-from eval.external.ranking.recorded_answers import RecordedAnswers
 from eval.external.reading import read_log
-from eval.external.recorded_contexts import RecordedContexts
+from eval.external.session import Told, Transport, asked_of_itself, played
 from lcm.checks import check_range
 from lcm.errors import LcmError
 from lcm.memory.system import System
+from lcm.protocols.context import ContextRequest
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
+from lcm.records.context import Context
+from lcm.records.conversation import Message
+from lcm.records.document import AuthoredNode
+from lcm.records.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedContexts:
+    """An `Assembly` that has the contexts which were asked for, and lacks all others."""
+
+    contexts: Mapping[tuple[str, datetime | None, int], Context] = field(default_factory=dict)
+    """By the words of the query, when it was asked, and the budget."""
+
+    reads_prompts = True
+    shows_documents = True
+
+    def rendered(self, message: Message) -> str:
+        return message.content
+
+    def lacks(self, ask: ContextRequest) -> bool:
+        return _key(ask) not in self.contexts
+
+    def assemble(
+        self, items: Sequence[Message | Summary], asks: Sequence[ContextRequest], authored: Sequence[AuthoredNode] = ()
+    ) -> list[Context]:
+        return [self.contexts[key] for ask in asks if (key := _key(ask)) in self.contexts]
+
+
+def _key(ask: ContextRequest) -> tuple[str, datetime | None, int]:
+    return ask.prompt, ask.asked_at, ask.budget_tokens
+
 
 _ALONE = (
     "an external memory is played whole workspaces by `lcm evaluate`, and by what compares its runs; nothing else can "
@@ -77,42 +107,29 @@ class External:
         """
         transcripts = [one for one in dataset.transcripts if one.workspace_id == workspace]
         queries = [one for one in dataset.queries if one.workspace_id == workspace]
-        asked = [(query.query_id, query.scopes) for query in queries]
-        key = (
-            None
-            if cache is None
-            else self.identity(
-                self.told(cache),
-                self.revision,
-                self.k,
-                self.add_messages,
-                dataset.digest,
-                workspace,
-                asked,
-                is_per_turn,
-                budgets,
-            )
+        about = (
+            *(self.revision, self.k, self.add_messages, dataset.digest, workspace),
+            *([(query.query_id, query.scopes) for query in queries], is_per_turn, budgets),
         )
+        key = None if cache is None else self.identity(self.told(cache), *about)
 
         def make() -> Made:
-            return session.played(
+            session = played(
                 self.transport, workspace, transcripts, queries,
                 k=self.k, add_messages=self.add_messages, is_per_turn=is_per_turn, budgets=budgets,
                 settings=self.settings,
             )  # fmt: skip
+            return session.log, session.noise
 
         log, noise = FrameCache(cache).frame("external", key, make, is_kept=_is_undisturbed)
         answered = read_log(log, workspace, dataset, self.k, self.similarity, noise)
-        ranking = RecordedAnswers(
-            answered.answers, answered.documents, answered.asked, answered.incidents, answered.told
-        )
-        return replace(system, ranking=ranking, assembly=RecordedContexts(answered.contexts))
+        return replace(system, ranking=answered, assembly=RecordedContexts(answered.contexts))
 
     def told(self, cache: StageCache) -> Told:
         """What the memory says of itself: another version is another memory. Asked once a process."""
         if (key := self.identity()) is None:
-            return session.asked_of_itself(self.transport, self.settings)
-        return cache.in_memory("external", key, lambda: (session.asked_of_itself(self.transport, self.settings), 1))
+            return asked_of_itself(self.transport, self.settings)
+        return cache.in_memory("external", key, lambda: (asked_of_itself(self.transport, self.settings), 1))
 
     def identity(self, *others: object) -> str | None:
         """The digest of how the memory is reached and set, with its code as far as that is named, and of the variables
@@ -128,17 +145,7 @@ class External:
     def rank(self, batch: Batch) -> pl.DataFrame:
         raise LcmError(_ALONE)
 
-    def trace(self, batch: Batch) -> pl.DataFrame:
-        raise LcmError(_ALONE)
-
-    def plan(self, batch: Batch) -> pl.DataFrame:
-        raise LcmError(_ALONE)
-
-    def found_by(self, batch: Batch) -> pl.DataFrame:
-        raise LcmError(_ALONE)
-
-    def reasons(self, batch: Batch) -> pl.DataFrame:
-        raise LcmError(_ALONE)
+    trace = plan = found_by = reasons = rank
 
 
 def _variable(name: str) -> list[str]:

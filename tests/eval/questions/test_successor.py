@@ -1,6 +1,6 @@
 """Successors: a question of the talk asks for the reply that it had."""
 
-from eval.questions.making.kinds.successor import Successor
+from eval.questions.kinds import Successor
 from tests.support.recorded_talk import drafts, recorded
 
 LINES = [

@@ -1,6 +1,6 @@
 """Tool results: asked for by what the tool was called with."""
 
-from eval.questions.making.kinds.tool_result import ToolResult
+from eval.questions.kinds import ToolResult
 from lcm.records.conversation import Part
 from tests.support.recorded_talk import Line, drafts, recorded
 
