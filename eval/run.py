@@ -146,7 +146,7 @@ class Run:
         write_text(self.folder / CONFIG, config_text)
         write_json(self.folder / ENVIRONMENT, told)
         seal(self.folder, [CONFIG, ENVIRONMENT, *self._written])
-        whole = {"kind": "run", **summary, "definitions": DEFINITIONS, "commit": told["commit"]}
+        whole = {"kind": "run", "definitions": DEFINITIONS, "commit": told["commit"], **summary}
         return write_summary(self.folder, whole, time.time() - seconds)
 
     def __repr__(self) -> str:
