@@ -23,15 +23,8 @@ import polars as pl
 from eval.answering import JUDGE_VERSION, Answerer, Excerpt, Judge, agreement_of, within
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry, Means
-from eval.measures.measure import (
-    QUERY_VALUES_SCHEMA,
-    REPORT_TOKENS,
-    Direction,
-    Measure,
-    MemoryReading,
-    SystemReading,
-)
-from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
+from eval.measures.measure import QUERY_VALUES_SCHEMA, REPORT_TOKENS, Measure, MemoryReading, SystemReading
+from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM, Direction
 from eval.measures.retention import Retention
 from lcm.checks import check_choice, check_range
 from lcm.errors import UnansweredError

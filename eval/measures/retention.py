@@ -26,9 +26,9 @@ import polars as pl
 from rapidfuzz.distance import LCSseq
 
 from eval.dataset.dataset import Dataset
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, MemoryReading, SystemReading
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure, MemoryReading, SystemReading
 from eval.measures.memory import rouge_words
-from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, kind_of
+from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, Direction, kind_of
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
