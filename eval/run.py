@@ -162,9 +162,8 @@ class Run:
             f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         )
         told = means_table("arm", arms, names, costs, own=SYSTEM_ARM)
-        return str(
-            replace(told, caption=caption, notes=(*summary["notes"], *summary["flags"], str(self.folder))).html()
-        )
+        notes = (*summary["notes"], *summary["flags"], str(self.folder))
+        return replace(told, caption=caption, notes=notes)._repr_html_()
 
     def having(self, name: str, **known: Any) -> "Run":
         """The same run under another name, with something else in the place of what it holds: of a control arm its
