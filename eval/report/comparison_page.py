@@ -12,7 +12,7 @@ from eval.comparison.report import explained, headline, name, table
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
-from eval.regression import wording
+from eval.regression import report as wording
 from eval.regression.regression import GatedComparison
 from eval.report.figure import Interval, Place, intervals, scatter
 from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section
