@@ -11,7 +11,7 @@ from eval.dataset.dataset import generated_label
 from eval.experiment.outcome import write_run
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
-from eval.regression.regression_folder import JUNIT, MARKDOWN, write_regression
+from eval.regression.report import JUNIT, MARKDOWN, write_regression
 from eval.run import read_summary
 from eval.study.folder import study_page, summary_of
 from eval.study.report import StudyReport
@@ -19,7 +19,7 @@ from eval.study.results import PointResult, generated_labels
 from eval.study.selection import FinishedTrial
 from eval.study.settings import Objective
 from eval.study.sweep import TABLE, write_sweep
-from eval.tracking import entry
+from eval.tracking import entry as entry
 from pipelines.views.regression_table import show_regression
 from pipelines.views.runs import show_points, show_run
 from tests.support.experiments import outcome
