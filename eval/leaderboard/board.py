@@ -5,11 +5,12 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eval.measures.names import EXTERNAL_MEMORY, HAS_NO_NUMBER
-from eval.run import ENVIRONMENT, config_hash, directions, leaves, read_config, read_summary
+from eval.measures.names import HAS_NO_NUMBER
+from eval.run import CONFIG, ENVIRONMENT, Run, config_hash, leaves
 from eval.tracking.naming import system_name, title
 from lcm.consent import OWN
 from lcm.derived import changed_in, checked
@@ -33,40 +34,40 @@ class Terms(NamedTuple):
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
-class BoardRun:
+class BoardRun(Run):
     """A run that stands on a leaderboard."""
 
-    name: str
-    """Of its folder there."""
-    folder: Path
-    summary: Mapping[str, Any]
-    system: str
-    """In words: the preset, and what else was asked for."""
-    system_digest: str
-    """Of all settings of its memory: equal ones are one system on several datasets."""
-    version: str | None
-    """Of the lcm that made it, as far as the run says so."""
-    packages: tuple[str, ...] = ()
-    """Of others, whose code its configuration calls."""
+    @property
+    def system(self) -> str:
+        """In words: the preset, and what else was asked for."""
+        return title([system_name(self.summary)], self.overrides)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What it says of an external memory; none of a system of ours."""
-        return tuple(one for one in self.summary.get("flags", ()) if one.startswith(EXTERNAL_MEMORY))
+    def system_digest(self) -> str:
+        """Of all settings of its memory: equal ones are one system on several datasets."""
+        return config_hash(self.config.get("memory", {}))
+
+    @property
+    def version(self) -> str | None:
+        """Of the lcm that made it, as far as the run says so."""
+        path = checked(self.folder / ENVIRONMENT, "run `lcm evaluate` again")
+        if not path.is_file():
+            raise LcmError(f"{self.folder} has no {ENVIRONMENT}: name folders that `lcm evaluate` wrote")
+        told: str | None = json.loads(plain_bytes(path))["packages"].get("lcm-harness")
+        return told
+
+    @cached_property
+    def packages(self) -> tuple[str, ...]:
+        """Of others, whose classes its configuration names: as components, and as an external memory."""
+        settings = leaves(self.config)
+        named = [str(value) for key, value in settings if value and key.endswith(("_target_", "external.target"))]
+        return tuple(sorted({name.partition(".")[0] for name in named}.difference(OWN)))
 
     @property
     def command(self) -> str | None:
         """The command that repeats it; None where nobody composed its configuration from overrides."""
-        overrides = self.summary.get("overrides")
         trust = [f"trust=[{','.join(self.packages)}]"] if self.packages else []
-        return None if overrides is None else shlex.join(["lcm", "evaluate", *overrides, *trust])
-
-    @property
-    def latency_ms(self) -> float | None:
-        """The median of a live query, where that was measured."""
-        timed: Mapping[str, Mapping[str, float]] = self.summary.get("timing", {}).get("latency_ms") or {}
-        return next((one.get("p50_ms") for one in timed.values()), None)
+        return shlex.join(["lcm", "evaluate", *self.overrides, *trust]) if "overrides" in self.summary else None
 
 
 class BoardRow(NamedTuple):
@@ -119,7 +120,7 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
     for run in runs:
         told = run.summary.get("measures", {}).get(measure)
         if told is None or told["value"] is None or not told["n"]:
-            why = next((one for one in run.notes if HAS_NO_NUMBER in one), f"{measure} was not measured")
+            why = next((one for one in run.of_external if HAS_NO_NUMBER in one), f"{measure} was not measured")
             unranked[run.name] = f"{run.system}, {run.summary['dataset']['name']}: {why}"
             continue
         by_terms.setdefault(_terms(run, measure), []).append(run)
@@ -129,7 +130,7 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
     for terms in list(by_terms):
         alike = [one for one in by_terms if one._replace(queries=terms.queries) == terms]
         most = max(alike, key=lambda one: one.queries)
-        if most != terms and all(run.notes for run in by_terms[terms]):  # an external memory that lacks values
+        if most != terms and all(run.of_external for run in by_terms[terms]):  # an external memory that lacks values
             by_terms[most] += by_terms.pop(terms)
     tables = tuple(Standings(terms, _rows(of_terms, measure, terms.queries)) for terms, of_terms in by_terms.items())
     cutoff = re.search(r"@\d+$", measure)
@@ -137,34 +138,18 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
 
 
 def _run(name: str, folder: Path) -> BoardRun:
-    summary = read_summary(folder)
-    if (kind := summary.get("kind", "run")) != "run":
-        raise LcmError(f"{folder} is a {kind}, not a run: name folders that `lcm evaluate` wrote")
+    run = BoardRun.open(folder)
     if changed := changed_in(folder):
         raise LcmError(f"{changed} is damaged: it is not as it was written; run `lcm evaluate` again")
-    config = read_config(folder)
-    system = title([system_name(summary)], summary.get("overrides", ()))
-    digest = config_hash(config.get("memory", {}))
-    return BoardRun(name, folder, summary, system, digest, _version(folder), _packages(config))
-
-
-def _packages(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The packages of others whose classes a configuration names: as components, and as an external memory."""
-    named = [str(value) for key, value in leaves(config) if value and key.endswith(("_target_", "external.target"))]
-    return tuple(sorted({name.partition(".")[0] for name in named}.difference(OWN)))
-
-
-def _version(folder: Path) -> str | None:
-    path = checked(folder / ENVIRONMENT, "run `lcm evaluate` again")
-    if not path.is_file():
-        raise LcmError(f"{folder} has no {ENVIRONMENT}: name folders that `lcm evaluate` wrote")
-    told: str | None = json.loads(plain_bytes(path))["packages"].get("lcm-harness")
-    return told
+    if not run.config:
+        raise LcmError(f"{folder} has no {CONFIG}: name folders that `lcm evaluate` wrote")
+    assert run.version != "", "what is missing or damaged is told now"
+    return run.having(name)
 
 
 def _terms(run: BoardRun, measure: str) -> Terms:
     about = run.summary["dataset"]
-    measured = [run.summary["measures"], *(run.summary.get("arms", {}).values() if run.notes else ())]
+    measured = [run.summary["measures"], *(run.summary.get("arms", {}).values() if run.of_external else ())]
     return Terms(
         about["name"],
         about.get("protocol", ""),
@@ -177,7 +162,7 @@ def _terms(run: BoardRun, measure: str) -> Terms:
 
 def _rows(runs: Sequence[BoardRun], measure: str, queries: int) -> tuple[BoardRow, ...]:
     """Best first; arms among them, each once where several runs measured the same. Last what lacks questions."""
-    sign = 1 if directions(runs[0].folder).get(measure) == "lower" else -1
+    sign = 1 if runs[0].directions.get(measure) == "lower" else -1
     rows = []
     for run in runs:
         measures = run.summary["measures"]

@@ -12,7 +12,7 @@ from eval.comparison.report import explained, headline, name, table
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
-from eval.regression import wording
+from eval.regression import report as wording
 from eval.regression.regression import GatedComparison
 from eval.report.figure import Interval, Place, intervals, scatter
 from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section
@@ -164,7 +164,7 @@ def _costs(comparison: Comparison) -> list[tuple[str, list[Place]]]:
                 ),
             )
         )
-    timed = {i: one.latency_ms["p50_ms"] for i, one in enumerate(comparison.standings) if one.latency_ms}
+    timed = {i: one.side.latency_ms["p50_ms"] for i, one in enumerate(comparison.standings) if one.side.latency_ms}
     found.append(("ms a live question, median", _places(comparison, timed)))
     return [(cost, points) for cost, points in found if len(points) > 1]
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.run import leaves, read_config
+from eval.run import Run, leaves
 from eval.tracking.headline import headline_measures, headline_sections
 from lcm.redaction import redacted, redacted_record
 
@@ -68,8 +68,10 @@ def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]
     """What of a run's configuration is not the default, or what another kind names under `params`. Of a run that does
     not say what differs: all settings, one parameter a leaf."""
     told = summary.get("params", summary.get("changed"))
-    settings = leaves(read_config(folder)) if told is None else told.items()
-    return ((redacted(_parameter_name(key)), redacted(str(value))[:_LONGEST]) for key, value in settings)
+    if told is None:
+        config = Run(folder).config
+        told = dict(leaves(config)) if config else {}
+    return ((redacted(_parameter_name(key)), redacted(str(value))[:_LONGEST]) for key, value in told.items())
 
 
 def _numbers(prefix: str, node: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
