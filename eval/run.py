@@ -129,7 +129,8 @@ class Run:
         Args:
             rows: its frame, or its file as `parquet` gives it.
         """
-        _write(self.folder / f"{table}.parquet", parquet(rows) if isinstance(rows, pl.DataFrame) else rows)
+        content = parquet(rows) if isinstance(rows, pl.DataFrame) else rows
+        _write(self.folder / f"{table}.parquet", content, is_checked=True)  # by the list of sums
         self._written.append(f"{table}.parquet")
 
     @private()
@@ -163,9 +164,8 @@ class Run:
             f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         )
         told = means_table("arm", arms, names, costs, own=SYSTEM_ARM)
-        return str(
-            replace(told, caption=caption, notes=(*summary["notes"], *summary["flags"], str(self.folder))).html()
-        )
+        notes = (*summary["notes"], *summary["flags"], str(self.folder))
+        return replace(told, caption=caption, notes=notes)._repr_html_()
 
     def having(self, name: str, **known: Any) -> Self:
         """The same run under another name, with something else in the place of what it holds: of a control arm its
@@ -494,8 +494,8 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     _write(path, parquet(frame))
 
 
-def _write(path: Path, content: bytes) -> None:
-    with written_whole(path) as file:
+def _write(path: Path, content: bytes, *, is_checked: bool = False) -> None:
+    with written_whole(path, is_checked=is_checked) as file:
         file.write(content)
 
 

@@ -80,7 +80,7 @@ class Sweep:
     def _repr_html_(self) -> str:
         results, best = read_points(self.folder), read_summary(self.folder).get("best") or {}
         told = points_table(results, compared_by(results), best.get("stars", {}))
-        return str(replace(told, caption=best.get("told", ""), notes=(str(self.folder),)).html())
+        return replace(told, caption=best.get("told", ""), notes=(str(self.folder),))._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         found = read_comparison(self.folder)
-        return str(replace(table(found), caption="; ".join(headline(found)), notes=(str(self.folder),)).html())
+        told = replace(table(found), caption="; ".join(headline(found)), notes=(str(self.folder),))
+        return told._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)

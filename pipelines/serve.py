@@ -33,7 +33,7 @@ from eval.report.page import PAGE, rendered
 from eval.run import read_summary
 from eval.serving.browser import Browser
 from eval.serving.shelf import Shelf
-from eval.tracking.naming import run_name
+from eval.tracking.entry import run_name
 from lcm.clock import format_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall

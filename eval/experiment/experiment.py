@@ -55,6 +55,7 @@ from lcm.faults import counting
 from lcm.memory.session import heartbeat_ids
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
+from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 _NAMED = ("workspace_id", "document_id")
@@ -336,9 +337,7 @@ class Experiment:
         is_ceiling = any(arm in one.reachable for one in results)
         others = self.evaluator.rankings.keys() - {arm} if is_ceiling else ()
         more = (
-            other
-            for other in others
-            if any(one.external or one.ranked[other]["stands_for"].list.len().sum() > 0 for one in results)
+            other for other in others if any(one.external or _stands_for_others(one.ranked[other]) for one in results)
         )
         return [arm, *sorted(more)]
 
@@ -365,6 +364,14 @@ class Experiment:
                 yield from measure.notes(frames[name], whole)
                 if measure.subject == "answers" and measure.of_arms and silent:
                     yield f"{name}: without {', '.join(silent)}, which ranked nothing"
+
+
+def _stand_for_others(ranked: pl.DataFrame) -> bool:
+    return bool((ranked["stands_for"].list.len() > 0).any())
+
+
+_stands_for_others = KeptBeside(_stand_for_others, 4096)
+"""Whether a document of a ranking stands for another: control arms have one ranking for all points of a sweep."""
 
 
 def _ranked(results: Sequence[WorkspaceResult], arms: Sequence[str]) -> pl.DataFrame:

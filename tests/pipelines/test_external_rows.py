@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval.leaderboard.board import read_board
+from eval.leaderboard import read_board
 from lcm import consent
 from lcm.errors import LcmError
 from pipelines import leaderboard, report, verify, why

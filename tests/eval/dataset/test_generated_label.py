@@ -19,7 +19,7 @@ from eval.study.results import PointResult, generated_labels
 from eval.study.selection import FinishedTrial
 from eval.study.settings import Objective
 from eval.study.sweep import TABLE, write_sweep
-from eval.tracking import entry
+from eval.tracking import entry as entry
 from pipelines.views.regression_table import show_regression
 from pipelines.views.runs import show_points, show_run
 from tests.support.experiments import outcome
