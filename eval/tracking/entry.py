@@ -10,7 +10,7 @@ from typing import Any
 
 from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, WHOLE, kind_of
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.run import leaves, point_record
+from eval.run import Run, leaves, point_record
 from eval.shape import sections
 from eval.table import written
 from lcm.encoding import well_formed
