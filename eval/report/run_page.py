@@ -51,6 +51,8 @@ _MEANT = (
     "summarised: at least half of a message's words stand, in order, in a summary or a recalled document that covers "
     "it; reachable: one covers it with fewer"
 )
+_BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
+"""Headings where no summary was made."""
 _NO_SUMMARY = (
     "No summary was made here: what counts as summarised or reachable is a message of which a recalled document, "
     "mostly a passage, holds a part"
@@ -443,7 +445,9 @@ def contexts_section(summary: Mapping[str, Any]) -> Section | None:
         parts.append(Notes([*told, f"{sentence(_MEANT)}.", *([] if done.get("summaries") else [f"{_NO_SUMMARY}."])]))
         parts.append(_curve(measures, budgets))
     if (table := contexts_table(summary)) is not None:
-        parts.append(replace(table, caption="By budget, in the assembly's own tokens"))
+        named = {} if done.get("summaries") else _BY_DOCUMENTS
+        columns = [replace(one, title=named.get(one.title, one.title)) for one in table.columns]
+        parts.append(replace(table, columns=columns, caption="By budget, in the assembly's own tokens"))
     if done.get("summaries"):
         parts.append(Facts([(name.replace("_", " "), _plain(value)) for name, value in done.items()]))
     return Section("contexts", "What a model would be shown", parts) if parts else None
