@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, comparable, shared_queries
-from eval.measures.conversations import overspent
+from eval.measures.means import overspent
 from eval.run import Run
 from eval.study.results import PointResult, changed_measures, drawn, is_cost, marked
 from eval.table import Cell, Column, Row, Table, interval, paired_cells, plain_markdown, probability, signed
