@@ -14,8 +14,7 @@ import pytest
 
 from eval import run as run_module
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.experiment.outcome import Outcome, write_run
-from eval.experiment.served import SERVED_SCHEMA
+from eval.experiment.outcome import SERVED_SCHEMA, Outcome, write_run
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
