@@ -14,7 +14,6 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
-from eval.experiment.facts import FACTS, Fact, readable_documents
 from eval.external.ranking import External
 from eval.external.reading import RecordedAnswers
 from eval.measures.coverage import evidence_text
@@ -23,6 +22,7 @@ from eval.measures.names import SYSTEM_ARM
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
 from lcm.errors import LcmError
 from lcm.faults import counting
+from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.contract import contract_of
@@ -30,6 +30,61 @@ from lcm.protocols.retrieval import BringsDocuments, Ranker
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
 from lcm.retrieval.ranking.pipeline import LISTS, RANKED_SCHEMA
+from lcm.store.doctor import census
+
+Fact = Callable[[Memory, Sequence[Query]], pl.DataFrame]
+"""Tells one thing of a memory that holds all transcripts of its workspace, as far as these queries may read."""
+_TEXTS_AT_ONCE = 1 << 14
+"""Of the documents whose tokens are counted: no second copy of all words."""
+
+
+def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> list[str] | None:
+    """The scopes that some query reads; None where nothing lies in others: what nobody reads is not written."""
+    each = [readable_scopes(query, memory.system.scopes) for query in queries]
+    if None in each or not each:
+        return None
+    union = {scope for scopes in each for scope in scopes or ()}
+    return None if union.issuperset(present) else sorted(union)
+
+
+def readable_documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    readable = _readable(memory, queries, memory.documents["scope"])
+    return memory.documents if readable is None else memory.documents.filter(pl.col("scope").is_in(readable))
+
+
+def _documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    documents = readable_documents(memory, queries)
+    parts = documents["text"].to_frame().iter_slices(_TEXTS_AT_ONCE)
+    counts = [pl.Series("tokens", REPORT_TOKENS.count(part["text"].to_list()), dtype=pl.Int64) for part in parts]
+    tokens = pl.concat([pl.Series("tokens", [], dtype=pl.Int64), *counts])
+    columns = ("document_id", "source_message_ids", "kind", "is_durable", "session_id")
+    return documents.select(*columns).with_columns(tokens)
+
+
+def _decisions(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    decisions = memory.store.decisions()
+    readable = _readable(memory, queries, decisions["scope"])
+    return decisions if readable is None else memory.store.decisions(readable)
+
+
+def _widths(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
+    return pl.DataFrame({"width": pl.Series(getattr(memory.live.indexes.vector_index, "widths", ()), dtype=pl.Int64)})
+
+
+def large_files(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
+    """How many texts were taken out of their contexts: the one row of the one column."""
+    with memory.store.reading() as connection:
+        return pl.DataFrame({"large_files": [census(connection)["large files"]]})
+
+
+FACTS: Mapping[str, Fact] = {
+    "documents": _documents,
+    "decisions": _decisions,
+    "widths": _widths,
+    "large_files": large_files,
+}
+"""By name; what is asked of the dataset too is the evaluator's own."""
+
 
 RUN_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),

@@ -164,7 +164,7 @@ def _costs(comparison: Comparison) -> list[tuple[str, list[Place]]]:
                 ),
             )
         )
-    timed = {i: one.latency_ms["p50_ms"] for i, one in enumerate(comparison.standings) if one.latency_ms}
+    timed = {i: one.side.latency_ms["p50_ms"] for i, one in enumerate(comparison.standings) if one.side.latency_ms}
     found.append(("ms a live question, median", _places(comparison, timed)))
     return [(cost, points) for cost, points in found if len(points) > 1]
 

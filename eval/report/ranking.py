@@ -3,7 +3,6 @@ one reads in it: by ranks, and by tokens."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,7 +10,7 @@ import polars as pl
 from eval.experiment.external_outcome import ALIGNED
 from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, kind_of
 from eval.report.insight import Insight
-from eval.run import directions, read_arms, read_table
+from eval.run import Run
 
 _USUAL = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@2000t", "tokens@10")
 _MOST = 8
@@ -53,21 +52,18 @@ class ShownRanking:
         return found
 
 
-def columns_of_run(
-    folder: Path, name: str, insight: Insight | None = None, *, with_arms: bool = True
-) -> list[ShownRanking]:
-    """The system of a run, and the control arms that another ranking can be learnt from."""
-    values = _shown(read_arms(folder, "per_query", ["arm", "query_id", "measure", "value"], controls=with_arms))
-    values = values.filter(pl.col("value").is_finite())
-    run = _run(folder, with_arms)
+def columns_of_run(run: Run, insight: Insight | None = None, *, with_arms: bool = True) -> list[ShownRanking]:
+    """The system of a run, under the run's name, and the control arms that another ranking can be learnt from."""
+    read = run.arms if with_arms else run.frame
+    values = _shown(read("per_query", ["arm", "query_id", "measure", "value"])).filter(pl.col("value").is_finite())
+    ranked = _ranked(run, with_arms)
     arms = [arm for arm in values["arm"].unique(maintain_order=True) if arm != SYSTEM_ARM]
-    better = directions(folder)
     return [
         ShownRanking(
-            name if arm == SYSTEM_ARM else arm,
+            run.name if arm == SYSTEM_ARM else arm,
             values.filter(arm=arm).select("query_id", "measure", "value"),
-            run.filter(arm=arm).drop("arm"),
-            better,
+            ranked.filter(arm=arm).drop("arm"),
+            run.directions,
             insight if arm == SYSTEM_ARM else None,
         )
         for arm in (SYSTEM_ARM, *(arms if with_arms else ()))
@@ -89,10 +85,10 @@ def shown_measures(columns: Sequence[ShownRanking]) -> list[str]:
     return [name for name in (*usual, *answers, *contexts) if name is not None][:_MOST] or sorted(known)[:_MOST]
 
 
-def queries_of(folder: Path) -> pl.DataFrame:
+def queries_of(run: Run) -> pl.DataFrame:
     """The questions of a run: query_id, workspace_id, conversation_id, category, text, asked_at, evidence."""
     wanted = ["query_id", "workspace_id", "category", "text", "evidence"]
-    table = read_table(folder / "queries.parquet", wanted, ["conversation_id", "asked_at"])
+    table = run.frame("queries", wanted, ["conversation_id", "asked_at"])
     for name in ("conversation_id", "asked_at"):
         if name not in table.columns:
             table = table.with_columns(pl.lit(None, dtype=pl.String()).alias(name))
@@ -112,19 +108,17 @@ _RANKING_SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def _run(folder: Path, with_arms: bool) -> pl.DataFrame:
+def _ranked(run: Run, with_arms: bool) -> pl.DataFrame:
     """Rows of `_RANKING_SCHEMA`; none where the folder does not hold the rankings."""
-    if not all((folder / name).is_file() for name in ("run.parquet", "documents.parquet")):
+    if not all((run.folder / name).is_file() for name in ("run.parquet", "documents.parquet")):
         return pl.DataFrame(schema=_RANKING_SCHEMA)
     columns = ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
-    run = _shown(read_arms(folder, "run", columns, ["stands_for"], controls=with_arms))
-    documents = read_table(
-        folder / "documents.parquet", ["workspace_id", "document_id", "source_message_ids"], ["tokens"]
-    )
+    ranked = _shown((run.arms if with_arms else run.frame)("run", columns, ["stands_for"]))
+    documents = run.frame("documents", ["workspace_id", "document_id", "source_message_ids"], ["tokens"])
     if "tokens" not in documents.columns:
         documents = documents.with_columns(tokens=pl.lit(None, dtype=pl.Int64()))
-    joined = run.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
-    twins = _twins(run, documents) if "stands_for" in run.columns else None
+    joined = ranked.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
+    twins = _twins(ranked, documents) if "stands_for" in ranked.columns else None
     if twins is None:
         joined = joined.with_columns(twin_message_ids=pl.lit(None, dtype=pl.List(pl.String())))
     else:

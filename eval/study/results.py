@@ -15,7 +15,7 @@ import polars as pl
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry, conversation_direction, conversation_means, is_by_product
 from eval.measures.names import SYSTEM_ARM, Direction, kind_of, telling
-from eval.run import read_table
+from eval.run import Run
 from eval.shape import sections
 from eval.table import Table, means_table
 
@@ -299,7 +299,7 @@ def equal_points(folder: Path, results: Sequence[PointResult]) -> list[str]:
     alike: dict[str, list[PointResult]] = {}
     for result in results:
         if result.summary is not None and (folder / result.name / _VALUES).is_file():
-            alike.setdefault(_values(folder / result.name / _VALUES), []).append(result)
+            alike.setdefault(_values(folder / result.name), []).append(result)
     groups = [group for group in alike.values() if len(group) > 1]
     if len(alike) < 2:
         return []
@@ -315,9 +315,10 @@ def equal_points(folder: Path, results: Sequence[PointResult]) -> list[str]:
     return told
 
 
-def _values(path: Path) -> str:
+def _values(folder: Path) -> str:
     """What tells the values that the system has in a run from those of another."""
-    rows = read_table(path).filter(arm=SYSTEM_ARM).select("query_id", "measure", "value").sort("query_id", "measure")
+    values = Run(folder).frame("per_query").filter(arm=SYSTEM_ARM)
+    rows = values.select("query_id", "measure", "value").sort("query_id", "measure")
     return hashlib.sha256(rows.write_csv().encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.run import POINT, SUMMARY, config_hash, directions, point_record, read_summary
+from eval.run import POINT, SUMMARY, Run, config_hash, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
 from eval.study.results import PointResult, compared_by
@@ -294,7 +294,7 @@ def _result(point: Point, folder: Path, failed: Mapping[str, str], settings: Map
     summary = None if error else kept.summary()
     if summary is None and error is None:
         error = "it was not finished"
-    told = {} if summary is None else directions(kept.path)
+    told = {} if summary is None else Run(kept.path).directions
     return PointResult(point.name, redacted(point.label), settings, summary, error, told)
 
 
