@@ -22,10 +22,9 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import yaml
 
-from eval.measures.conversations import conversation_direction, conversation_means
 from eval.measures.coverage import ranked_messages
-from eval.measures.measure import Direction
-from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of, telling
+from eval.measures.means import conversation_direction, conversation_means
+from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, Direction, kind_of, telling
 from eval.measures.sessions import ALL_KINDS
 from eval.shape import SUM_NAMES, check_summary, sums_of
 from eval.table import means_table

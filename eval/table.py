@@ -67,7 +67,7 @@ class Cell(NamedTuple):
     """Whether less is better: costs have fewer digits."""
     tone: Tone = ""
     note: str = ""
-    """Beside the value, in Markdown and on a page."""
+    """Beside the value; of words not on a terminal."""
     bounds: tuple[float, float] | None = None
     """Of a mean."""
     mark: str = ""
@@ -196,7 +196,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """For a notebook, which has none of a page's styles."""
-        return self.html().replace("<small>", '<small style="white-space: nowrap">')
+        return str(self.html()).replace("<small>", '<small style="white-space: nowrap">')
 
     def terminal(self, width: int) -> "tuple[RichTable, list[str]]":
         """The fullest table that fits, and the titles of the columns that it lacks.
@@ -217,7 +217,7 @@ class Table:
     def _steps(self) -> Iterator[tuple[list[str], float]]:
         """What is left out, ever more, down to the words alone, and the share of the width that a word may take."""
         steps: list[list[str]] = [[], *map(list, self.lacks)]
-        numbers = (column.title for column in self.columns[1:] if column.kind not in _FOLDED)
+        numbers = (column.title for column in self.columns[1:] if column.is_number)
         others = [title for title in numbers if title not in steps[-1]]
         yield from ((step, share) for share in _SHARES for step in steps)
         yield from (([*steps[-1], *others[-n:]], _SHARES[0]) for n in range(1, len(others) + 1))
@@ -237,11 +237,13 @@ class Table:
         least, most = [], []
         labels = sum(column.kind in _FOLDED for column in self.columns)
         room = max(1, int(width * (share if labels < 2 else 2 * share / labels)))
+        longest_word = max(room, (width - 1 - _BORDER * labels) // max(labels, 1))
         for i, column in enumerate(self.columns):
             cells = [_on_terminal(column, row[i]) for row in self.cells]
             longest = max((cell_len(line) for text in cells for line in text.splitlines()), default=0)
             words = [*cells, column.title] if column.kind in _FOLDED else [column.title]
-            folded = max(cell_len(atom.rstrip()) for text in words for atom in _atoms(text, room))
+            pieces = (atom for text in words for piece in _pieces(text, room) for atom in _atoms(piece, longest_word))
+            folded = max((cell_len(atom.rstrip()) for atom in pieces), default=1)
             most.append(max(longest, cell_len(column.title)))
             least.append(min(most[-1], folded if column.kind in _FOLDED else max(folded, longest)))
         return least, most
@@ -311,12 +313,12 @@ def paired_cells(row: Mapping[str, Any]) -> tuple[Cell, Cell, float | None]:
     return Cell(row["difference"], is_cost), Cell(ends, is_cost), row["p_holm"]
 
 
-def mean_cell(entry: Mapping[str, Any] | None, *, is_cost: bool = False, mark: str = "", tone: Tone = "") -> Cell:
+def mean_cell(entry: Mapping[str, Any] | None, *, is_cost: bool = False) -> Cell:
     """A mean with its bounds, as a summary has them; one that is no number is quiet."""
     if entry is None or entry["value"] is None:
         return Cell(None, tone="quiet")
     bounds = None if None in (entry["low"], entry["high"]) else (entry["low"], entry["high"])
-    return Cell(entry["value"], is_cost, tone, bounds=bounds, mark=mark)
+    return Cell(entry["value"], is_cost, bounds=bounds)
 
 
 def means_table(
@@ -335,7 +337,7 @@ def means_table(
 
     Args:
         costs: the measures of which less is better.
-        own: the row of the system itself.
+        own: what the rows of the system itself are called, perhaps before an `@`.
         stars: measure -> numbers of the rows that are best by it, and significantly better.
     """
     told = []
@@ -343,7 +345,7 @@ def means_table(
         n = usual_n(map(measures.get, names))
         told.append(
             (
-                Cell(label, tone="own" if label == own else ""),
+                Cell(label, tone="own" if own and label.partition("@")[0] == own else ""),
                 f"{n:g}",
                 *(_mean(measures.get(name), name in costs, n, i in stars.get(name, ())) for name in names),
             )
@@ -356,9 +358,9 @@ def means_table(
 
 def _mean(entry: Mapping[str, Any] | None, is_cost: bool, n: float, is_starred: bool) -> Cell:
     """A mean, with its own n where that is not the row's, and perhaps a star."""
-    own = "" if entry is None or entry["n"] in (n, None) else f" n={entry['n']:g}"
-    star = "*" if is_starred else ""
-    return mean_cell(entry, is_cost=is_cost, mark=f"{star}{own}", tone="own" if is_starred else "")
+    own = "" if entry is None or entry["n"] in (n, None) else f"n={entry['n']:g}"
+    cell = mean_cell(entry, is_cost=is_cost)._replace(note=own)
+    return cell._replace(mark="*", tone="own") if is_starred else cell
 
 
 def usual_n(entries: Iterable[Mapping[str, Any] | None]) -> float:
@@ -407,17 +409,23 @@ def folded(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _atoms(text: str, width: int, level: int = 0) -> Iterator[str]:
-    """What stays in one line."""
+def _atoms(text: str, width: int) -> Iterator[str]:
+    """What stays in one line: pieces, cut where they are longer than one."""
     from rich.cells import cell_len, chop_cells
 
+    for piece in _pieces(text, width):
+        yield from (piece,) if cell_len(piece.rstrip()) <= width else chop_cells(piece, width)
+
+
+def _pieces(text: str, width: int, level: int = 0) -> Iterator[str]:
+    """Words, and where one is longer than a line its parts."""
+    from rich.cells import cell_len
+
     for piece in _BREAKS[level].split(text):
-        if cell_len(piece.rstrip()) <= width:
+        if cell_len(piece.rstrip()) <= width or level + 1 == len(_BREAKS):
             yield piece
-        elif level + 1 < len(_BREAKS):
-            yield from _atoms(piece, width, level + 1)
         else:
-            yield from chop_cells(piece, width)
+            yield from _pieces(piece, width, level + 1)
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
@@ -442,11 +450,13 @@ def _plain(column: Column, cell: Cell) -> Any:
 def _in_markdown(column: Column, cell: Cell) -> str:
     is_strong = cell.value in _STRONG if column.kind == "gate" else column.is_number and cell.tone == "own"
     text = column.text(cell._replace(mark=cell.mark.lstrip("*")) if is_strong else cell)
-    note = f" **{plain_markdown(cell.note)}**" if cell.note else ""
+    said = plain_markdown(cell.note)
+    note = f" {said if column.is_number else f'**{said}**'}" if said else ""
     if column.kind == "key":
         return f"`{_in_a_cell(' '.join(text.split()))}`{note}"
-    told = f"{_in_a_cell(text) if column.is_number else plain_markdown(text)}{note}"
-    return f"**{told}**" if is_strong else told
+    text = _in_a_cell(text) if column.is_number else plain_markdown(text)
+    text = f"**{text}**" if is_strong else text
+    return f"{text}{_short_bounds(column, cell)}{note}"
 
 
 def _in_a_cell(text: str) -> str:
@@ -456,7 +466,7 @@ def _in_a_cell(text: str) -> str:
 def _in_html(place: int, column: Column, cell: Cell) -> Markup:
     text = "–" if cell.value is None else column.text(cell)
     tone = "quiet" if cell.value is None else column.tone(cell)
-    note = " – ".join(_bounds(column, cell)) or cell.note
+    note = ", ".join(filter(None, (" – ".join(_bounds(column, cell)), cell.note)))
     within = Markup("{}{}").format(shown(text), Markup("<br><small>{}</small>").format(shown(note)) if note else "")
     if not place:
         return Markup('<th role="rowheader" scope="row" class="words {}">{}</th>').format(tone, within)
@@ -471,9 +481,9 @@ def _bounds(column: Column, cell: Cell) -> list[str]:
 
 
 def _on_terminal(column: Column, cell: Cell) -> str:
-    """What a cell takes on a terminal: a mean with its bounds, but not a cost that is a whole number."""
-    text = printable(column.text(cell))
-    return f"{text}{_short_bounds(column, cell)}"
+    """What a cell takes on a terminal: a mean with its bounds, but not those of a cost that is a whole number."""
+    note = f" {cell.note}" if cell.note and column.is_number else ""
+    return f"{printable(column.text(cell))}{_short_bounds(column, cell)}{note}"
 
 
 def _short_bounds(column: Column, cell: Cell) -> str:
@@ -496,5 +506,5 @@ def _styled(column: Column, cell: Cell, width: int) -> Any:
     text = folded(text, width) if column.kind in _FOLDED else text
     drawn = Text(text, style=_STYLES.get(column.tone(cell), ""))
     if bounds := _short_bounds(column, cell):
-        drawn.stylize("dim", len(text) - len(bounds))
+        drawn.stylize("dim", begin := text.index(bounds), begin + len(bounds))
     return drawn

@@ -17,12 +17,12 @@ import polars as pl
 from playwright.sync_api import Page, sync_playwright
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.report.column import ShownRanking
+from eval.report.ranking import ShownRanking
 from eval.report.explorer import Explorer
 from eval.report.insight import FoldedConversation, Insight
 from eval.report.page import write_page
-from eval.report.parts import ReportPage
-from eval.report.texts import Texts
+from eval.report.page import ReportPage
+from eval.report.explorer import Texts
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import Summary
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.comparison.agreement import comparable
+from eval.comparison.pairing import comparable
 from eval.regression.regression import Regression
 from eval.run import SUMMARY, Run
 from lcm.consent import COMMANDS

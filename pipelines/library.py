@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.comparison_folder import ROWS, read_comparison
-from eval.comparison.comparison_report import headline, table
+from eval.comparison.report import ROWS, headline, read_comparison, table
 from eval.run import PAGE, Run, read_summary, read_table
 from eval.study.gain import PAIRED
 from eval.study.results import compared_by, points_table

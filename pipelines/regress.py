@@ -29,11 +29,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
-from eval.regression.gate import GatedComparison
-from eval.regression.limit import limit_of
-from eval.regression.regression import Regression
-from eval.regression.regression_folder import MARKDOWN, write_regression
-from eval.regression.words import with_words
+from eval.regression.regression import GatedComparison, Regression, limit_of, with_words
+from eval.regression.report import MARKDOWN, write_regression
 from eval.run import leaves
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError

@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval.comparison.agreement import comparable
 from eval.comparison.comparison import compared
+from eval.comparison.pairing import comparable
 from eval.dataset.dataset import Dataset
 from eval.judging.page import Judging
 from eval.judging.session import JudgingSession

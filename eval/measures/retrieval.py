@@ -66,8 +66,8 @@ from eval.measures.coverage import (
     units_of,
     with_near_duplicates,
 )
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, RunReading, SystemReading
-from eval.measures.names import REPAIRED, SYSTEM_ARM
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure, RunReading, SystemReading
+from eval.measures.names import REPAIRED, SYSTEM_ARM, Direction
 from lcm.errors import LcmError
 from lcm.retrieval.frames import KeptBeside
 

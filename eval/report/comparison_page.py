@@ -1,4 +1,5 @@
-"""The page of a comparison: which side is better by what, what differs between them, and every question by itself."""
+"""The page of a comparison (which side is better by what, what differs between them) and that of a gate (what it says,
+the rows that it rests on)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,13 +8,16 @@ from typing import Any
 import polars as pl
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_report import explained, headline, name, table
+from eval.comparison.report import explained, headline, name, table
 from eval.dataset.card import Card
-from eval.report.column import ShownRanking
-from eval.report.curves import rank_curves, token_curves
-from eval.report.figure import Interval, Place, intervals, lines, scatter
-from eval.report.parts import Facts, Figure, Notes, Part, ReportPage, Section
-from eval.report.run_page import lost
+from eval.dataset.dataset import generated_label
+from eval.measures.means import ALL
+from eval.regression import report as wording
+from eval.regression.regression import GatedComparison
+from eval.report.figure import Interval, Place, intervals, scatter
+from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section
+from eval.report.ranking import ShownRanking
+from eval.report.run_page import curves, dataset_section, lost
 from eval.report.system_flow import differing, system_flow
 from eval.run import Run
 from eval.table import Cell, Column, Row, Table, Tone, counted, signed, titled
@@ -40,7 +44,7 @@ def comparison_page(
         differences(comparison.baseline.side, [side for side in sides if side is not comparison.baseline.side]),
         categories(comparison.baseline.side, sides, comparison.by, comparison.by in comparison.costs),
         curves(columns, queries),
-        dataset(comparison.baseline.side.summary, comparison.queries, comparison.judged, card),
+        dataset_section(comparison.baseline.side.summary, card, (comparison.queries, comparison.judged)),
         systems(sides),
         section_of_notes([*comparison.notes, *(note for side in sides for note in told_of(side))]),
     ]
@@ -104,29 +108,6 @@ def categories(baseline: Run, sides: Sequence[Run], measure: str, is_cost: bool)
         f"Mean {measure}; below it the difference from the baseline, which no test has looked at",
     )
     return Section("categories", "By kind of question", [table])
-
-
-def curves(columns: Sequence[ShownRanking], queries: pl.DataFrame) -> Section | None:
-    """Over the questions of which all that have any value have one."""
-    parts: list[Part] = []
-    for column in columns:
-        queries = queries if (judged := column.judged(queries)).is_empty() else judged
-    for told, found, read in (
-        ("ranks", rank_curves(columns, queries), "ranks that are read"),
-        ("tokens", token_curves(columns, queries), "tokens that are read, documents whole and in order"),
-    ):
-        if found:
-            parts.append(Figure(f"Recall by {read}", lines(found, f"recall by {told}", read, "recall")))
-    return Section("curves", "How far one has to read", parts) if parts else None
-
-
-def dataset(summary: Mapping[str, Any], queries: int, judged: int, card: Card | None) -> Section:
-    told = summary["dataset"]
-    pairs = [("dataset", told["name"]), ("protocol", told["protocol"]), ("digest", told["digest"][:16])]
-    if card is not None:
-        pairs[1:1] = [("what it is", card.title), ("licence", card.licence)]
-    pairs.append(("questions that all were asked", f"{queries:,}, {judged:,} of them judged"))
-    return Section("dataset", "What they were asked", [Facts(pairs)])
 
 
 def systems(sides: Sequence[Run]) -> Section | None:
@@ -206,3 +187,57 @@ def _by_category(side: Run, asked: pl.DataFrame, measure: str) -> dict[str, tupl
     values = values.join(side.queries.select("query_id", "category"), on="query_id")
     told = values.group_by("category", maintain_order=True).agg(mean=pl.col("value").mean(), n=pl.len())
     return {str(category): (mean, n) for category, mean, n in told.sort("category").iter_rows()}
+
+
+def regression_page(
+    comparison: GatedComparison, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
+) -> ReportPage:
+    """A page without its explorer.
+
+    Args:
+        columns: the candidate's, then the baseline's.
+    """
+    baseline, candidate = comparison.baseline, comparison.candidate
+    first = next((row for row in comparison.rows["measure"] if row not in comparison.costs), None)
+    judged = int(comparison.rows.filter(group=ALL)["n"].max() or 0)  # type: ignore[arg-type]
+    unknown = [f"not known to agree, as a side's config.yaml does not tell: {', '.join(comparison.unknown)}"]
+    notes = [*comparison.notes, *(unknown if comparison.unknown else ())]
+    found = [
+        _gate(comparison, first),
+        lost(columns),
+        differences(baseline, [candidate]),
+        None if first is None else categories(baseline, [candidate, baseline], first, is_cost=False),
+        curves(columns, queries),
+        dataset_section(baseline.summary, card, (len(baseline.queries), judged)),
+        systems([candidate, baseline]),
+        section_of_notes([*notes, *told_of(candidate), *told_of(baseline)]),
+    ]
+    return ReportPage(
+        kind="regression",
+        title=f"{candidate.name} against {baseline.name}: {comparison.gate}",
+        headline=[wording.headline(comparison)],
+        sections=[section for section in found if section is not None],
+        label=generated_label(baseline.summary["dataset"]),
+    )
+
+
+def _gate(comparison: GatedComparison, first: str | None) -> Section:
+    parts: list[Part] = [
+        Facts(
+            [
+                ("baseline", f"{comparison.baseline.name} ({wording.run_in_words(comparison.baseline.summary)})"),
+                ("candidate", f"{comparison.candidate.name} ({wording.run_in_words(comparison.candidate.summary)})"),
+            ]
+        )
+    ]
+    drawn = [
+        Interval(row["group"], row["difference"], row["low"], row["high"], row["group"] == ALL)
+        for row in comparison.rows.filter(measure=first or "").iter_rows(named=True)
+        if row["difference"] is not None
+    ]
+    if drawn:
+        words = f"{first}: what the candidate changes, over all questions and by kind"
+        parts.append(Figure(words, intervals(drawn, f"{words}; the table tells the numbers", zero=0.0)))
+    rows = wording.table([*comparison.rows.iter_rows(named=True)], comparison.confidence)
+    parts.append(replace(rows, caption=f"Paired by question; {wording.explained(comparison)}"))
+    return Section("gate", "What the gate says", parts)

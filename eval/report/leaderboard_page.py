@@ -2,7 +2,7 @@
 
 from eval.dataset.dataset import generated_label
 from eval.leaderboard import BoardRow, BoardRun, Leaderboard, Standings, results_of
-from eval.report.parts import Notes, Part, ReportPage, Section
+from eval.report.page import Notes, Part, ReportPage, Section
 from eval.table import Cell, Column, Row, Table, counted, mean_cell, titled
 
 _DIGITS = 16

@@ -4,8 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
-from eval.table import Column, Measures, Table, counted
+from eval.shape import sections
+from eval.table import Column, Measures, Table, counted, means_table
 
+UNCHANGED = "nothing folds or was chosen for contexts here"
+_ABOUT_CONTEXTS = ("assembly", "authored", "compaction", "scheduling", "guidance", "session", "summary_documents")
+_RETAINED = ("retained", "context_tokens", "verbatim", "summarised", "reachable", "expansions")
+_COSTS = ("context_tokens", "expansions")
+_FIRST_SHOWN = ("retained", "recoverable", "missing", "context_tokens")
+"""Of what survives: what a narrow terminal has room for."""
+_COUNTS = ("facts", "probes", "summaries")
+"""Numbers that are neither shares nor costs."""
 _ANSWERS = (*ANSWER_MEASURES[:6], "abstention_precision", *ANSWER_MEASURES[6:])
 
 
@@ -22,6 +31,54 @@ def answer_tables(summary: Mapping[str, Any]) -> Iterator[tuple[str, str, Mappin
         columns = [name for name in _ANSWERS if any(name in measures for measures in told.values())]
         if columns:
             yield heading, title, {row: measures for row, measures in told.items() if measures}, columns
+
+
+def haystack(counts: Mapping[str, int]) -> str:
+    """What a run searched, in numbers."""
+    return ", ".join(counted(counts[f"{noun}s"], noun) for noun in ("workspace", "message", "document"))
+
+
+def are_in_question(summary: Mapping[str, Any]) -> bool:
+    """Whether something folded, or was chosen for contexts or for measures of them; of a run that does not say what
+    was chosen, it was."""
+    if (summary.get("compression") or {}).get("summaries") or "changed" not in summary:
+        return True
+    return any(key.partition(".")[0] in _ABOUT_CONTEXTS or "retention" in key for key in summary["changed"])
+
+
+def contexts_table(summary: Mapping[str, Any]) -> Table | None:
+    """Of each budget what of the evidence contexts hold, and how, as far as that says something; None where no context
+    was measured."""
+    measures = summary["measures"]
+    budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
+    rows = {
+        budget: {name: measures[f"{name}@{budget}"] for name in _RETAINED if f"{name}@{budget}" in measures}
+        for budget in budgets
+    }
+    told = [name for name in _RETAINED if any((row.get(name) or {}).get("value") for row in rows.values())]
+    return means_table("budget", rows, told or _RETAINED, _COSTS) if rows else None
+
+
+def sections_of_means(summary: Mapping[str, Any]) -> dict[str, dict[str, Measures]]:
+    """Measure of conversations -> arm -> its means; of those that tell nothing else."""
+    found = {
+        name: {arm: entries for arm, entries in section.items() if isinstance(entries, Mapping) and entries}
+        for name, section in sections(summary).items()
+        if name != "answers"
+    }
+    return {
+        name: arms
+        for name, arms in found.items()
+        if arms and all(isinstance(one, Mapping) and "value" in one for arm in arms.values() for one in arm.values())
+    }
+
+
+def conversations_table(heading: str, arms: Mapping[str, Measures]) -> Table:
+    """Means over conversations of each arm: what tells most first, tokens and counts without places."""
+    every = dict.fromkeys(name for entries in arms.values() for name in entries)
+    names = [*(name for name in _FIRST_SHOWN if name in every), *(name for name in every if name not in _FIRST_SHOWN)]
+    costs = [name for name in names if name.endswith("_tokens") or name in _COUNTS]
+    return means_table(heading, arms, names, costs, own=SYSTEM_ARM)
 
 
 def timing_tables(summary: Mapping[str, Any]) -> Iterator[Table]:

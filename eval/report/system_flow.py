@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eval.report.parts import Flow, Step
+from eval.report.page import Flow, Step
 from eval.run import by_class, leaves
 
 _WRITING = ("extraction", "annotation", "admission", "deduplication")

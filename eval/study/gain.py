@@ -9,9 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.agreement import comparable, shared_queries
-from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
-from eval.measures.conversations import overspent
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, comparable, shared_queries
+from eval.measures.means import overspent
 from eval.run import Run
 from eval.study.results import PointResult, changed_measures, drawn, is_cost, marked
 from eval.table import Cell, Column, Row, Table, interval, paired_cells, plain_markdown, probability, signed
@@ -236,7 +235,11 @@ def paired_table(rows: pl.DataFrame, baseline: str, most: int | None = None) -> 
         else (f"{row['point']} {row['label']}", row["n"], row["candidate"], *paired_cells(row), row["verdict"])
         for row in with_baseline(rows if most is None else rows.head(most))
     ]
-    return Table(columns, told, lacks=[["n", *more] for more in ([], ["p (Holm)"], [interval], ["p (Holm)", measure])])
+    return Table(
+        columns,
+        told,
+        lacks=[["n", *more] for more in ([], ["p (Holm)"], ["p (Holm)", measure], ["difference", interval])],
+    )
 
 
 def markdown(found: Gain | None) -> str:

@@ -13,8 +13,7 @@ import polars as pl
 from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial, TrialState
 
-from eval.comparison.agreement import comparable
-from eval.comparison.pairing import Pairing, Verdict
+from eval.comparison.pairing import Pairing, Verdict, comparable
 from eval.study.gain import Sides, rows_against
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.results import PointResult

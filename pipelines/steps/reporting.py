@@ -8,23 +8,18 @@ from pathlib import Path
 import polars as pl
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_folder import read_comparison
+from eval.comparison.report import read_comparison
 from eval.dataset.card import Card
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.regression.regression_folder import read_regression
-from eval.report.asked_insight import insight_of
-from eval.report.column import ShownRanking, columns_of_run, queries_of
-from eval.report.comparison_page import comparison_page
-from eval.report.explorer import Explorer
-from eval.report.insight import Insight
-from eval.report.page import PAGE, write_page
-from eval.report.parts import ReportPage
-from eval.report.regression_page import regression_page
+from eval.regression.report import read_regression
+from eval.report.comparison_page import comparison_page, regression_page
+from eval.report.explorer import Explorer, Texts
+from eval.report.insight import Insight, insight_of
+from eval.report.page import PAGE, ReportPage, write_page
+from eval.report.ranking import ShownRanking, columns_of_run, queries_of
 from eval.report.run_page import about, run_page
-from eval.report.study_page import study_page
-from eval.report.sweep_page import sweep_page
-from eval.report.texts import Texts
+from eval.report.study_page import study_page, sweep_page
 from eval.run import Run, read_summary
 from eval.study.results import compared_by
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_report import explained, headline, incidents, table
+from eval.comparison.report import explained, headline, incidents, table
 from pipelines.views.terminal import kept, say, show
 
 _MOST_SIDES = 12

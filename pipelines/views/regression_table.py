@@ -7,8 +7,8 @@ import polars as pl
 
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
-from eval.regression.gate import GatedComparison
-from eval.regression.wording import CORRECTED, changes, headline, table
+from eval.regression.regression import GatedComparison
+from eval.regression.report import CORRECTED, changes, headline, table
 from pipelines.views.terminal import kept, say, show
 
 _TEXT = 60  # letters of a query

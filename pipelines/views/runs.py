@@ -1,28 +1,30 @@
 """What a person is told of a run, and of the points of a sweep."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from eval.dataset.dataset import generated_label
-from eval.measures.measure import Direction
 from eval.measures.names import (
     SYSTEM_ARM,
-    kind_of,
+    Direction,
     telling,
 )
-from eval.report.contexts import UNCHANGED, are_in_question
-from eval.report.conversations import COUNTS
 from eval.report.run_tables import (
+    UNCHANGED,
     answer_tables,
+    are_in_question,
+    contexts_table,
+    conversations_table,
     decisions_table,
+    haystack,
     index_table,
     searches_table,
+    sections_of_means,
     served_lines,
     timing_tables,
 )
-from eval.shape import sections
 from eval.study.gain import PAIRED, Gain, next_commands, paired_table
 from eval.study.results import (
     PointResult,
@@ -33,20 +35,15 @@ from eval.study.results import (
     repeated_notes,
     why_equal,
 )
-from eval.table import Table, counted, means_table
+from eval.table import Table, means_table
 from lcm.records.summary import LEVELS
 from pipelines.views.output import output
 from pipelines.views.terminal import kept, say, show, show_incidents
 
-_FIRST_SHOWN = ("retained", "recoverable", "missing", "context_tokens")
-"""Of what survives: what a narrow terminal has room for."""
 _SECTION_TITLES = {"waiting": "simulated seconds that turns wait for compaction, over all turns"}
 _PAIRED_POINTS = 12
 """So many are shown."""
 _WHERE = "the run folder holds all"
-
-RETAINED = ("retained", "context_tokens", "verbatim", "summarised", "reachable", "expansions")
-"""The columns of the table of contexts, as far as they say something."""
 
 
 def show_run(
@@ -62,9 +59,8 @@ def show_run(
     names = telling(summary["measures"] or next(iter(summary["arms"].values()), {}))  # it may have no number at all
     costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
-    held = ", ".join(counted(counts[f"{noun}s"], noun) for noun in ("workspace", "message", "document"))
     say(
-        f"{dataset['name']} ({dataset['protocol']}): {held}; "
+        f"{dataset['name']} ({dataset['protocol']}): {haystack(counts)}; "
         f"{counts['judged_queries']} of {counts['queries']} queries are judged"
     )
     if counts["judged_queries"] and names:
@@ -82,7 +78,7 @@ def show_run(
         show(times)
     if (searched := index_table(summary)) is not None:
         show(searched)
-    _show_contexts(summary, costs)
+    _show_contexts(summary)
     if summary.get("decisions"):
         show(decisions_table(summary["decisions"]))
     show_incidents(summary.get("incidents", {}))
@@ -91,7 +87,7 @@ def show_run(
     kept(folder)
 
 
-def _show_contexts(summary: Mapping[str, Any], costs: Collection[str]) -> None:
+def _show_contexts(summary: Mapping[str, Any]) -> None:
     """What compaction did, what of the evidence the assembled contexts hold, and summaries beside references."""
     done = summary.get("compression") or {}
     if done.get("summaries"):
@@ -102,29 +98,16 @@ def _show_contexts(summary: Mapping[str, Any], costs: Collection[str]) -> None:
             f"{done['summaries']:g} summaries ({levels}; by depth {by_depth}), mean fanout {done['fanout']:.1f}, "
             f"mean confidence {done['confidence']:.2f}; {done['recoverability']:.1%} of the messages can be reached"
         )
-    measures = summary["measures"]
-    budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
-    if budgets and are_in_question(summary):
-        rows = {
-            budget: {name: measures[f"{name}@{budget}"] for name in RETAINED if f"{name}@{budget}" in measures}
-            for budget in budgets
-        }
-        told = [name for name in RETAINED if any((row.get(name) or {}).get("value") for row in rows.values())]
+    if (table := contexts_table(summary)) is None:
+        pass
+    elif are_in_question(summary):
         title = "mean share of a query's evidence in the context assembled under a budget of tokens"
-        label = generated_label(summary["dataset"])
-        table = means_table("budget", rows, told or RETAINED, {kind_of(name) for name in costs})
-        _show_means(table, title, label)
-    elif budgets:
+        _show_means(table, title, generated_label(summary["dataset"]))
+    else:
         say(f"{UNCHANGED}: what they retain is retained@BUDGET of summary.json")
-    for name, section in sections(summary).items():
-        arms = [] if name == "answers" else [one for one in section.values() if isinstance(one, Mapping)]
-        means = [entry for entries in arms for entry in entries.values()]
-        if means and all(isinstance(entry, Mapping) and "value" in entry for entry in means):
-            every = dict.fromkeys(name for entries in arms for name in entries)
-            names = [*(name for name in _FIRST_SHOWN if name in every), *(n for n in every if n not in _FIRST_SHOWN)]
-            tokens = [name for name in names if name.endswith("_tokens") or name in COUNTS]
-            title = _SECTION_TITLES.get(name, "mean over conversations")
-            _show_means(means_table(name.replace("_", " "), section, names, tokens), title)
+    for name, arms in sections_of_means(summary).items():
+        title = _SECTION_TITLES.get(name, "mean over conversations")
+        _show_means(conversations_table(name.replace("_", " "), arms), title)
 
 
 def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None = None) -> None:

@@ -6,12 +6,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.report.column import ShownRanking
-from eval.report.explorer import Explorer
+from eval.report.explorer import Explorer, Texts
 from eval.report.insight import FoldedConversation, Insight, MessageLadder, Rung, ShownContext
-from eval.report.page import write_page
-from eval.report.parts import Facts, Notes, ReportPage, Section, Source
-from eval.report.texts import Texts
+from eval.report.page import Facts, Notes, ReportPage, Section, Source, write_page
+from eval.report.ranking import ShownRanking
 from eval.table import Cell, Table, titled
 from lcm.clock import parse_instant
 from lcm.records.context import Context, ContextItem

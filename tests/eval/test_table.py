@@ -111,14 +111,17 @@ def comparison(side: str) -> Table:
         Column("measure", "label"), Column("side", "label"), Column("mean", "value"), Column("difference", "change"),
         Column("interval", "interval"), Column("p (Holm)", "p"), Column("verdict", "verdict"),
     )  # fmt: skip
-    lacks = (("p (Holm)",), ("interval",), ("interval", "mean"))
+    lacks = (("p (Holm)",), ("p (Holm)", "mean"), ("difference", "interval"))
     return Table(columns, [("recall@2000t", side, 0.5, *paired_cells(row), "worse")], lacks=lacks)
 
 
 def test_what_a_narrow_terminal_lacks_is_what_the_table_says() -> None:
     text, lacking = printed(comparison("1 lcm fusion.dense_weight=0.9"))
-    assert lacking == ["interval", "mean"]
+    assert lacking == ["difference", "interval"]
     assert "< .001" in text
+    text, lacking = printed(comparison("1 neighbours"))
+    assert lacking == ["p (Holm)"]
+    assert "[-0.118, -0.036]" in text
     assert not printed(comparison("1 lcm"), 100)[1]
 
 
@@ -136,9 +139,9 @@ def test_a_mean_has_its_bounds_its_star_and_its_own_n() -> None:
     entry = {"value": 0.5, "n": 20.0, "low": 0.4, "high": 0.6}
     rows = {"a": {"recall": entry, "MRR": entry, "tokens": {**entry, "value": 120.4, "n": 8}}, "b": {"recall": entry}}
     table = means_table("arm", rows, ["recall", "MRR", "tokens"], ["tokens"], stars={"recall": [0]})
-    assert table.texts() == [["a", "20", "0.500*", "0.500", "120 n=8"], ["b", "20", "0.500", "-", "-"]]
+    assert table.texts() == [["a", "20", "0.500*", "0.500", "120"], ["b", "20", "0.500", "-", "-"]]
     assert cells(printed(table, 200)[0])[0][2:] == ["0.500* [.400 .600]", "0.500 [.400 .600]", "120 n=8"]
-    assert "| a | 20 | **0.500** | 0.500 | 120 n=8 |" in table.markdown()
+    assert "| a | 20 | **0.500** [.400 .600] | 0.500 [.400 .600] | 120 n=8 |" in table.markdown()
     assert "<small>0.400 – 0.600</small>" in table.html()
     assert table.json()["rows"][0][2] == {"value": 0.5, "low": 0.4, "high": 0.6}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.report.comparison_page import differences
-from eval.report.parts import Notes
+from eval.report.page import Notes
 from eval.run import Run
 from eval.table import Table
 

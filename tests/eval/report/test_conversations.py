@@ -8,8 +8,8 @@ import polars as pl
 from eval.measures.means import Means
 from eval.measures.measure import SystemReading
 from eval.measures.sessions import Resume, Survival
-from eval.report.conversations import conversation_headline, conversation_sections, of_conversations
-from eval.report.parts import Figure
+from eval.report.page import Figure
+from eval.report.run_page import conversation_headline, conversation_sections, of_conversations
 from eval.table import Table
 from tests.eval.measures.test_survival import LINES, dataset, folding, values
 from tests.support.workspaces import transcript
@@ -33,7 +33,7 @@ def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> Non
     (section,) = conversation_sections(tmp_path, summary)
     assert [type(part) for part in section.parts] == [Figure, Table, Table, Table, Table]
     means, cycles, by_conversation, of_kinds = (part for part in section.parts if isinstance(part, Table))
-    assert [column.title for column in means.columns[:3]] == ["arm@budget", "retained", "recoverable"]
+    assert [column.title for column in means.columns[:3]] == ["arm@budget", "n", "retained"]
     assert [column.title for column in cycles.columns] == ["arm", "1", "2"]
     assert cycles.caption.endswith(", of 2 conversations")
     both = values(rows, arm="system", budget=500, cycle=2, kind="all", conversation_id="talk")

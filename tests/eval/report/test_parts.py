@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.report.figure import Interval, Place, intervals, lines, scatter, shares
-from eval.report.packing import Blocks, parted
-from eval.report.page import rendered
-from eval.report.parts import Facts, Notes, ReportPage, Section, Source
+from eval.report.page import Blocks, Facts, Notes, ReportPage, Section, Source, parted, rendered
 from eval.report.system_flow import differing, system_flow
 from eval.table import Cell, Table, titled
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.comparison.agreement import comparable
-from eval.report.column import columns_of_run, queries_of
-from eval.report.comparison_page import categories, curves
-from eval.report.curves import rank_curves
+from eval.comparison.pairing import comparable
+from eval.report.comparison_page import categories
 from eval.report.figure import lines
-from eval.report.parts import Figure
-from eval.report.run_page import run_page
+from eval.report.page import Figure
+from eval.report.ranking import columns_of_run, queries_of, rank_curves
+from eval.report.run_page import curves, run_page
 from eval.table import Table
 from tests.support.run_folders import write_run_folder
 

@@ -71,7 +71,7 @@ def test_what_became_of_parts_is_in_the_frame_and_has_no_best() -> None:
     assert "ratio.low" not in frame(points).columns
     assert (marked(points, "ratio"), marked(points, "recall@10")) == (None, 2.0)
     line = markdown(points, ["ratio", "depth_0", "recall@10"], "title", stars={"recall@10": [1]}).splitlines()[-1]
-    assert line == "| `1 compaction.budget_tokens=2` | 3 | 3.500 | 5 | **2.000** |"
+    assert line == "| `1 compaction.budget_tokens=2` | 3 | 3.500 | 5 | **2.000** [2.00 2.00] |"
     assert marked([point("a", "1"), point("a", "2")], "recall@10") is None, "all are equal"
     assert marked([point("a", "1")], "recall@10") == 0.5
 

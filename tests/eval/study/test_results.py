@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from matplotlib.axes import Axes
 
-from eval.measures.measure import Direction
+from eval.measures.names import Direction
 from eval.study.results import PointResult, best, frame, markdown, numbers
 from eval.study.sweep import plot
 
@@ -51,8 +51,8 @@ def test_the_markdown_marks_the_best_and_names_what_failed() -> None:
     stars = {"recall@10": [3], "tokens@10": [0, 1]}
     lines = markdown([*GRID, FAILED], ["recall@10", "tokens@10"], "title", stars=stars).splitlines()
     assert lines[0] == "# title"
-    assert "| `0 a=1 b=1` | 3 | 0.100 | **100** |" in lines
-    assert "| `3 a=2 b=3` | 3 | **0.600** | 200 |" in lines
+    assert "| `0 a=1 b=1` | 3 | 0.100 [.100 .100] | **100** |" in lines
+    assert "| `3 a=2 b=3` | 3 | **0.600** [.600 .600] | 200 |" in lines
     assert "| `4 a=x\\|y` | 0 | - | - |" in lines
     assert "- point 4 failed: it said no" in lines
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval.report.contexts import UNCHANGED
+from eval.report.run_tables import UNCHANGED
 from eval.run import directions, read_summary
 from pipelines.views.runs import show_run
 from tests.pipelines.conftest import Finished
