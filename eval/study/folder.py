@@ -3,7 +3,7 @@
 import json
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,15 @@ _TRIALS_SHOWN, _MEASURES_SHOWN = 10, 8
 
 
 def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str], found: Worth | None = None) -> str:
-    """Markdown.
+    """The study as Markdown; `study_parts` has the same by itself."""
+    parts = study_parts(report, best, plots, found)
+    return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in parts) + "\n"
+
+
+def study_parts(
+    report: StudyReport, best: Sequence[str] = (), plots: Sequence[str] = (), found: Worth | None = None
+) -> Iterator[str | Table]:
+    """Paragraphs of Markdown, and tables.
 
     Args:
         best: the overrides that make the picked configuration; none where they are told elsewhere.
@@ -34,40 +42,30 @@ def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str], f
     more = {"pruned": f" ({shares})"}
     told = ", ".join(f"{n} {name}{more.get(name, '')}" for name, n in report.counts().items() if n)
     label = generated_label(report.dataset)
-    lines = [
-        f"# Study {report.name}",
-        "",
-        f"{report.dataset['name']} ({report.dataset['protocol']}); {len(report.trials)} trials: {told}.",
-        "",
-        *((f"**{label[0].upper()}{label[1:]}.**", "") if label else ()),
-        *_picked(report, best),
-        *_worth(found),
-        *_validation(report),
-        *_front(report),
-        *_importances(report),
-        *_trials(report),
-    ]
-    lines += [line for plot in plots for line in (f"![{plot.removesuffix('.png')}]({plot})", "")]
-    return "\n".join(lines).rstrip() + "\n"
+    yield f"# Study {report.name}"
+    yield f"{report.dataset['name']} ({report.dataset['protocol']}); {len(report.trials)} trials: {told}."
+    if label:
+        yield f"**{label[0].upper()}{label[1:]}.**"
+    yield from _picked(report, best)
+    if found is not None:
+        yield from ("## Against the default", _listed(found.told()))
+    yield from _validation(report)
+    yield from _front(report)
+    yield from _importances(report)
+    yield from _trials(report)
+    yield from (f"![{plot.removesuffix('.png')}]({plot})" for plot in plots)
 
 
-def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str]:
+def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str | Table]:
     yield f"## Picked: trial {report.picked.number}"
-    yield ""
     yield _rule(report)
-    yield ""
     values = zip(report.objectives, report.picked.values, strict=True)
     rows = [(f"{one.direction} {one.measure}", value) for one, value in values]
-    yield from (Table(titled("objective", ("value",), digits=4), rows).markdown(), "")
+    yield Table(titled("objective", ("value",), digits=4), rows)
     set_to = [(key, _short(value)) for key, value in report.picked.assignment.items()]
-    yield from (Table((Column("key", "key"), Column("value")), set_to).markdown(), "")
+    yield Table((Column("key", "key"), Column("value")), set_to)
     if best:
-        yield from ("```", shlex.join(["lcm", "evaluate", *best]), "```", "")
-
-
-def _worth(found: Worth | None) -> Iterator[str]:
-    if found is not None:
-        yield from ("## Against the default", "", *(f"- {line}" for line in found.told()), "")
+        yield f"```\n{shlex.join(['lcm', 'evaluate', *best])}\n```"
 
 
 def _rule(report: StudyReport) -> str:
@@ -80,14 +78,12 @@ def _rule(report: StudyReport) -> str:
     return f"Of the Pareto front: {', of those '.join(steps)}."
 
 
-def _validation(report: StudyReport) -> Iterator[str]:
+def _validation(report: StudyReport) -> Iterator[str | Table]:
     found = report.validation
     measure = report.objectives[0].measure
     yield "## Cross-validated"
-    yield ""
     if found is None:
         yield f"There is none: {_why_nothing_is_held_out(report)}."
-        yield ""
         return
     rivals = "1 other is" if found.rivals == 1 else f"{found.rivals} others are"
     yield (
@@ -97,14 +93,13 @@ def _validation(report: StudyReport) -> Iterator[str]:
         f"{found.agreement} of {len(found.folds)} times the same trial was picked; {rivals} within "
         "one standard error of the best."
     )
-    yield ""
     means = ("their mean", "here", f"trial {report.picked.number} here")
     columns = (*titled("held out", ("queries",)), Column("picked by the others"), *titled("", means, digits=4)[1:])
     rows = [
         (row.fold, row.queries, f"trial {row.picked}", row.training, row.value, row.chosen_trial_value)
         for row in found.folds
     ]
-    yield from (Table(columns, rows).markdown(), "")
+    yield Table(columns, rows)
 
 
 def _why_nothing_is_held_out(report: StudyReport) -> str:
@@ -116,15 +111,13 @@ def _why_nothing_is_held_out(report: StudyReport) -> str:
     return f"{measure}, the first objective, judges queries of a single fold"
 
 
-def _front(report: StudyReport) -> Iterator[str]:
+def _front(report: StudyReport) -> Iterator[str | Table]:
     if len(report.objectives) < 2:
         return
     yield "## Pareto front"
-    yield ""
     shown = sorted(report.front, key=lambda trial: -report.objectives[0].sign * trial.values[0])[:_FRONT_SHOWN]
     if len(shown) < len(report.front):
         yield f"The first {len(shown)} of {len(report.front)}; `study.parquet` has all."
-        yield ""
     columns = (*titled("trial", (one.measure for one in report.objectives), digits=4), Column("keys", "key"))
     rows = [
         (
@@ -134,18 +127,16 @@ def _front(report: StudyReport) -> Iterator[str]:
         )
         for trial in shown
     ]
-    yield from (Table(columns, rows).markdown(), "")
+    yield Table(columns, rows)
 
 
-def _importances(report: StudyReport) -> Iterator[str]:
+def _importances(report: StudyReport) -> Iterator[str | Table]:
     yield f"## What {report.objectives[0].measure} depends on (PED-ANOVA, shares)"
-    yield ""
     if report.importances:
         columns = (Column("key", "key"), Column("share", "number"))
-        yield from (Table(columns, list(report.importances.items())).markdown(), "")
+        yield Table(columns, list(report.importances.items()))
     else:
         yield f"It is not told: {_why_nothing_is_important(report)}."
-        yield ""
 
 
 def _why_nothing_is_important(report: StudyReport) -> str:
@@ -157,16 +148,14 @@ def _why_nothing_is_important(report: StudyReport) -> str:
     return "all trials are equally good"
 
 
-def _trials(report: StudyReport) -> Iterator[str]:
+def _trials(report: StudyReport) -> Iterator[str | Table]:
     """The best trials, by the measures that what is searched changes."""
     names = list(dict.fromkeys(name for told in report.told.values() for name in told))[:_MEASURES_SHOWN]
     if names:
         yield "## What the trials changed"
-        yield ""
         best = sorted(report.complete, key=lambda trial: -report.objectives[0].sign * trial.values[0])[:_TRIALS_SHOWN]
         if len(best) < len(report.complete):
             yield f"The best {len(best)} of {len(report.complete)}; `study.parquet` has all."
-            yield ""
         columns = (
             *titled("trial", (one.measure for one in report.objectives), digits=4),
             *(Column(name, "number") for name in names),
@@ -175,11 +164,13 @@ def _trials(report: StudyReport) -> Iterator[str]:
             (str(trial.number), *trial.values, *(report.told.get(trial.number, {}).get(name) for name in names))
             for trial in best
         ]
-        yield from (Table(columns, rows).markdown(), "")
-    for note in report.notes:
-        yield f"- {note}"
+        yield Table(columns, rows)
     if report.notes:
-        yield ""
+        yield _listed(report.notes)
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _short(value: object) -> str:

@@ -20,7 +20,7 @@ from eval.study.selection import FinishedTrial
 from eval.study.settings import Objective
 from eval.study.sweep import TABLE, write_sweep
 from eval.tracking import entry
-from pipelines.views.regression_table import show_regression
+from pipelines.regress import show_regression
 from pipelines.views.runs import show_points, show_run
 from tests.support.experiments import outcome
 from tests.support.run_folders import side
