@@ -7,7 +7,7 @@ from then on by the folder's manifest: a server that lies the first time is not 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,7 @@ class Manifest:
 
     origin: str
     """What they are files of: `google-t5/t5-small at df1b051...`, or the address that they lie below."""
-    files: Mapping[str, str]
+    files: dict[str, str]
     """Name -> SHA-256, of those that came whole."""
 
     @classmethod
@@ -115,32 +115,45 @@ def get(source: Source, folder: Path, shown: Shown) -> Manifest:
     Raises:
         LcmError: if the folder is of another model, or a file cannot be had or is another.
     """
-    known = Manifest.read(folder)
-    if known is not None and known.origin != source.origin:
-        raise ModelError(f"{folder} holds {known.origin}, not {source.origin}; name another folder")
-    manifest = known or Manifest(source.origin, {})
-    if source.files is not None:
-        for file in source.files:
-            manifest = _bring(source, file, folder, manifest, shown)
-        return manifest
-    for name in _NEEDED:
-        manifest = _bring(source, CheckpointFile(name), folder, manifest, shown)
-    for name in _OPTIONAL:
-        manifest, _ = _bring_if_there(source, name, folder, manifest, shown)
-    manifest, is_whole = _bring_if_there(source, _WEIGHTS, folder, manifest, shown)
-    if not is_whole:
-        manifest = _bring_shards(source, folder, manifest, shown)
-    return manifest
+    manifest = Manifest.read(folder) or Manifest(source.origin, {})
+    if manifest.origin != source.origin:
+        raise ModelError(f"{folder} holds {manifest.origin}, not {source.origin}; name another folder")
 
+    def bring(file: CheckpointFile) -> None:
+        path = folder / file.name
+        for place in (path, path.with_name(path.name + PARTIAL)):
+            if place.is_symlink():
+                raise ModelError(f"{place} is a link, which is not written through: remove it, or name another folder")
+        first = manifest.files.get(file.name)
+        remote = Remote(source.address + quote(file.name), file.sha256 or first, file.size_bytes, _MIRRORS)
+        with shown(file.name, file.size_bytes) as progress:
+            digest = download(remote, path, progress)
+        if first != digest:
+            manifest.files[file.name] = digest
+            manifest.write(folder)
 
-def _bring_shards(source: Source, folder: Path, manifest: Manifest, shown: Shown) -> Manifest:
-    manifest, is_there = _bring_if_there(source, _INDEX, folder, manifest, shown)
-    if not is_there:
-        raise ModelError(
-            f"{source.address} has neither {_WEIGHTS} nor {_INDEX}: weights of another form, as a pickle, are not got"
-        )
-    for name in _shards(folder / _INDEX):
-        manifest = _bring(source, CheckpointFile(name), folder, manifest, shown)
+    def is_brought(name: str) -> bool:
+        try:
+            bring(CheckpointFile(name))
+        except MissingFileError:
+            if name in manifest.files:
+                raise
+            return False
+        return True
+
+    for file in source.files or map(CheckpointFile, _NEEDED):
+        bring(file)
+    if source.files is None:
+        for name in _OPTIONAL:
+            is_brought(name)
+        if not is_brought(_WEIGHTS):
+            if not is_brought(_INDEX):
+                raise ModelError(
+                    f"{source.address} has neither {_WEIGHTS} nor {_INDEX}: weights of another form, as a pickle, are "
+                    "not got"
+                )
+            for name in _shards(folder / _INDEX):
+                bring(CheckpointFile(name))
     return manifest
 
 
@@ -153,28 +166,3 @@ def _shards(index: Path) -> Sequence[str]:
     if not names:
         raise ModelError(f"{index} names no files: its weight_map must")
     return names
-
-
-def _bring_if_there(source: Source, name: str, folder: Path, manifest: Manifest, shown: Shown) -> tuple[Manifest, bool]:
-    try:
-        return _bring(source, CheckpointFile(name), folder, manifest, shown), True
-    except MissingFileError:
-        if name in manifest.files:
-            raise
-        return manifest, False
-
-
-def _bring(source: Source, file: CheckpointFile, folder: Path, manifest: Manifest, shown: Shown) -> Manifest:
-    path = folder / file.name
-    for place in (path, path.with_name(path.name + PARTIAL)):
-        if place.is_symlink():
-            raise ModelError(f"{place} is a link, which is not written through: remove it, or name another folder")
-    first = manifest.files.get(file.name)
-    remote = Remote(source.address + quote(file.name), file.sha256 or first, file.size_bytes, _MIRRORS)
-    with shown(file.name, file.size_bytes) as progress:
-        digest = download(remote, path, progress)
-    if first == digest:
-        return manifest
-    manifest = Manifest(source.origin, {**manifest.files, file.name: digest})
-    manifest.write(folder)
-    return manifest

@@ -22,10 +22,9 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import yaml
 
-from eval.measures.conversations import conversation_direction, conversation_means
 from eval.measures.coverage import ranked_messages
-from eval.measures.measure import Direction
-from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of, telling
+from eval.measures.means import conversation_direction, conversation_means
+from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, Direction, kind_of, telling
 from eval.measures.sessions import ALL_KINDS
 from eval.shape import SUM_NAMES, check_summary, sums_of
 from eval.table import means_table
@@ -129,7 +128,8 @@ class Run:
         Args:
             rows: its frame, or its file as `parquet` gives it.
         """
-        _write(self.folder / f"{table}.parquet", parquet(rows) if isinstance(rows, pl.DataFrame) else rows)
+        content = parquet(rows) if isinstance(rows, pl.DataFrame) else rows
+        _write(self.folder / f"{table}.parquet", content, is_checked=True)  # by the list of sums
         self._written.append(f"{table}.parquet")
 
     @private()
@@ -146,7 +146,7 @@ class Run:
         write_text(self.folder / CONFIG, config_text)
         write_json(self.folder / ENVIRONMENT, told)
         seal(self.folder, [CONFIG, ENVIRONMENT, *self._written])
-        whole = {"kind": "run", **summary, "definitions": DEFINITIONS, "commit": told["commit"]}
+        whole = {"kind": "run", "definitions": DEFINITIONS, "commit": told["commit"], **summary}
         return write_summary(self.folder, whole, time.time() - seconds)
 
     def __repr__(self) -> str:
@@ -163,9 +163,8 @@ class Run:
             f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         )
         told = means_table("arm", arms, names, costs, own=SYSTEM_ARM)
-        return str(
-            replace(told, caption=caption, notes=(*summary["notes"], *summary["flags"], str(self.folder))).html()
-        )
+        notes = (*summary["notes"], *summary["flags"], str(self.folder))
+        return replace(told, caption=caption, notes=notes)._repr_html_()
 
     def having(self, name: str, **known: Any) -> "Run":
         """The same run under another name, with something else in the place of what it holds: of a control arm its
@@ -527,8 +526,8 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     _write(path, parquet(frame))
 
 
-def _write(path: Path, content: bytes) -> None:
-    with written_whole(path) as file:
+def _write(path: Path, content: bytes, *, is_checked: bool = False) -> None:
+    with written_whole(path, is_checked=is_checked) as file:
         file.write(content)
 
 

@@ -1,10 +1,11 @@
 """How sure a mean is, and whether a difference of two is more than chance."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
 
 _BATCH = 250  # resamples drawn at once
 _KEPT_DRAWS = 16_000_000  # of rows that are drawn again and again: a byte each
@@ -143,7 +144,8 @@ def _resampled_means(
     drawn = (_drawn_once if n * resamples <= _KEPT_DRAWS else _drawn)(n, resamples, seed)
     summed = np.column_stack([sums, sizes])
     batches = range(0, resamples, _BATCH)
-    totals = np.concatenate([drawn[start : start + _BATCH].astype(np.float64) @ summed for start in batches])
+    with _blas().limit(limits=1):
+        totals = np.concatenate([drawn[start : start + _BATCH].astype(np.float64) @ summed for start in batches])
     return np.ascontiguousarray((totals[:, :-1] / totals[:, -1:]).T)
 
 
@@ -169,4 +171,12 @@ def _as_far(
 ) -> npt.NDArray[np.int64]:
     """How many assignments of signs (rows, 1 = swapped) bring each column's sum as far from 0 as `found`."""
     signs = 1.0 - 2.0 * bits
-    return np.asarray((np.abs(signs @ sums) >= found).sum(axis=0))
+    with _blas().limit(limits=1):
+        reached = np.abs(signs @ sums)
+    return np.asarray((reached >= found).sum(axis=0))
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Whose threads wait for each other longer than one of them takes for products as small as these."""
+    return ThreadpoolController()

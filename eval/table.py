@@ -194,7 +194,9 @@ class Table:
             notes=Markup('\n<ul class="notes">{}</ul>').format(notes) if notes else "",
         )
 
-    _repr_html_ = html
+    def _repr_html_(self) -> str:
+        """For a notebook, which has none of a page's styles."""
+        return str(self.html()).replace("<small>", '<small style="white-space: nowrap">')
 
     def terminal(self, width: int) -> "tuple[RichTable, list[str]]":
         """The fullest table that fits, and the titles of the columns that it lacks.

@@ -24,13 +24,8 @@ from eval.dataset.beam import Beam
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.dataset.locomo import Locomo
 from eval.dataset.qmsum import Qmsum
-from eval.questions.making import Kind
-from eval.questions.kinds import KnownItem
-from eval.questions.kinds import LaterMention
-from eval.questions.kinds import SelfRetrieval
-from eval.questions.kinds import Successor
-from eval.questions.kinds import ToolResult
-from eval.questions.making import QuestionSet, make_questions
+from eval.questions.kinds import KnownItem, LaterMention, SelfRetrieval, Successor, ToolResult
+from eval.questions.making import Kind, QuestionSet, make_questions
 from eval.questions.quotation import overlap
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from eval.comparison.agreement import comparable
+from eval.comparison.pairing import comparable
 from eval.dataset.dataset import Dataset
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM

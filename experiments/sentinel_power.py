@@ -17,11 +17,11 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.comparison.agreement import comparable
+from eval.comparison.pairing import comparable
 from eval.regression.regression import Regression
 from eval.run import SUMMARY, Run
 from lcm.consent import COMMANDS
-from pipelines import questions_make
+from pipelines import questions as questions_command
 from pipelines.config import composition
 from pipelines.steps.point import evaluated
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     questions = folder / "questions.jsonl"
     if not questions.exists():
-        questions_make.main([SESSIONS, f"into={questions}"])
+        questions_command.main(["make", SESSIONS, f"into={questions}"])
     base = comparable(ran(folder, questions, 0, 0, 0), "base")
     print("| revision | true loss of recall@10, points | "
           + " | ".join(f"{size or judged(base)} questions: regressed | cannot tell" for size in SIZES)

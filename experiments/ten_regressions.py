@@ -24,9 +24,9 @@ from unittest.mock import patch
 
 import polars as pl
 
-from eval.comparison.agreement import comparable
+from eval.comparison.pairing import comparable
 from eval.comparison.comparison import compared
-from eval.comparison.comparison_folder import write_comparison
+from eval.comparison.report import write_comparison
 from eval.experiment.experiment import Experiment
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.replay.workspace_replay import Replay

@@ -73,14 +73,12 @@ PIPELINES = {
 }
 _MODULES = {"import": "import_preset"}
 """Pipeline -> its module, where Python does not take its name."""
-_PARTS = {"questions": ("check", "make")}
-"""Pipelines that are several, told apart by the first word: each is a module of its own."""
 _CONFIGURED = ("evaluate", "tune")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
     "judge",
     *("compare", "external", "transfer", "report", "leaderboard", "verify"),
-    *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
+    *("export", "import", "questions", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query", "mcp"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
@@ -144,8 +142,6 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
         from pipelines.config.suggestion import meant
 
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
-    if rest[:1] and rest[0] in _PARTS.get(name, ()):
-        name, rest = f"{name}-{rest[0]}", rest[1:]
     if is_json and name in _TELLS_JSON:
         rest = [*rest, "json=true"]
     return asked(name, rest)

@@ -33,8 +33,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_folder import MARKDOWN, write_comparison
-from eval.comparison.comparison_report import explained, headline, incidents, table
+from eval.comparison.report import MARKDOWN, explained, headline, incidents, table, write_comparison
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition

@@ -33,8 +33,8 @@ from eval.dataset.dataset import generated_label
 from eval.run import CONFIG, SUMMARY, commit, point_record, read_config, read_summary, write_json
 from eval.study.settings import check_pick
 from eval.study.sweep import best_point, numbered_point
-from eval.tracking.environment import quieten
 from eval.tracking.mlflow_log import Mlflow
+from eval.tracking.place import quieten
 from lcm import __version__
 from lcm.errors import LcmError
 from lcm.files import write_text

@@ -16,8 +16,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.leaderboard.board import Leaderboard, read_board
-from eval.leaderboard.manifest import KEPT, PAGE, RUNS, manifest_of, write_manifest
+from eval.leaderboard import KEPT, PAGE, RUNS, Leaderboard, read_board, write_manifest
 from eval.measures.names import HEADLINE
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import write_page
@@ -60,7 +59,7 @@ def _write(board: Leaderboard, to: Path) -> None:
         for name in KEPT:
             shutil.copyfile(run.folder / name, below / name)
             names.append(f"{RUNS}/{run.name}/{name}")
-    write_manifest(to, manifest_of(board, to, names))
+    write_manifest(board, to, names)
 
 
 def _telling(folders: Sequence[Path]) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.comparison_folder import ROWS, read_comparison
-from eval.comparison.comparison_report import headline, table
+from eval.comparison.report import ROWS, headline, read_comparison, table
 from eval.run import PAGE, Run, read_summary, read_table
 from eval.study.gain import PAIRED
 from eval.study.results import compared_by, points_table
@@ -81,7 +80,7 @@ class Sweep:
     def _repr_html_(self) -> str:
         results, best = read_points(self.folder), read_summary(self.folder).get("best") or {}
         told = points_table(results, compared_by(results), best.get("stars", {}))
-        return str(replace(told, caption=best.get("told", ""), notes=(str(self.folder),)).html())
+        return replace(told, caption=best.get("told", ""), notes=(str(self.folder),))._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         found = read_comparison(self.folder)
-        return str(replace(table(found), caption="; ".join(headline(found)), notes=(str(self.folder),)).html())
+        told = replace(table(found), caption="; ".join(headline(found)), notes=(str(self.folder),))
+        return told._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)

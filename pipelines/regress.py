@@ -32,12 +32,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset, generated_label
 from eval.measures.means import ALL
-from eval.regression.gate import GatedComparison
-from eval.regression.limit import limit_of
-from eval.regression.regression import Regression
-from eval.regression.regression_folder import MARKDOWN, write_regression
-from eval.regression.wording import CORRECTED, changes, headline, table
-from eval.regression.words import with_words
+from eval.regression.regression import GatedComparison, Regression, limit_of, with_words
+from eval.regression.report import CORRECTED, MARKDOWN, changes, headline, table, write_regression
 from eval.run import leaves
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError

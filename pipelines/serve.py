@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval.comparison.agreement import comparable
 from eval.comparison.comparison import compared
+from eval.comparison.pairing import comparable
 from eval.dataset.dataset import Dataset
 from eval.judging.page import Judging
 from eval.judging.session import JudgingSession
@@ -33,7 +33,7 @@ from eval.report.page import PAGE, rendered
 from eval.run import read_summary
 from eval.serving.browser import Browser
 from eval.serving.shelf import Shelf
-from eval.tracking.naming import run_name
+from eval.tracking.entry import run_name
 from lcm.clock import format_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall

@@ -35,9 +35,8 @@ from eval.executor import Executor, NoExecutor
 from eval.measures.measure import timed
 from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
 from eval.study.results import PointResult, compared_by, why_equal
-from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Study, unmeasured
-from eval.study.shares import folds_of, rungs_of
-from eval.study.space import Space, space
+from eval.study.selection import folds_of, rungs_of
+from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Space, Study, space, unmeasured
 from eval.table import Table
 from eval.tracking.tracking import Log
 from lcm.errors import LcmError
@@ -205,32 +204,24 @@ def _begin(queue: "TrialQueue", search: StudySetup, config: DictConfig) -> None:
 
 def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool) -> int:
     """Write and tell what is known, while others may still be at work."""
+    from optuna.trial import TrialState
     from rich.markdown import Markdown
 
     from eval.study.folder import study_parts, write_study
-    from eval.study.report import first_error, importances, study_report
+    from eval.study.report import study_report
 
-    settings, dataset, folder = search.settings, search.dataset, search.folder
+    settings, folder = search.settings, search.folder
     trials = queue.begun()
     points = _points(trials, folder / TRIAL_FOLDERS)
     shown = {one.measure for one in settings.wanted()}
     names = [name for name in compared_by(list(points.values())) if name not in shown]
-    report = study_report(
-        name=settings.name,
-        dataset=dataset.identity(),
-        objectives=settings.wanted(),
-        folds=[fold.name for fold in search.folds],
-        trials=trials,
-        importances=importances(queue.study, settings.wanted()[0].sign),
-        told={number: {name: point.value(name) for name in names} for number, point in points.items()},
-        notes=[note.replace("point", "trial") for note in why_equal(list(points.values()))],
-    )
-    if report is None:
-        if running := sum(not trial.state.is_finished() for trial in trials):
-            _say_running(running)
-            return 0
-        reason = first_error(trials)
-        raise LcmError(f"no trial of study {settings.name} is complete{f': {reason}' if reason else ' yet'}")
+    running = sum(not trial.state.is_finished() for trial in trials)
+    if running and not any(trial.state == TrialState.COMPLETE for trial in trials):
+        _say_running(running)
+        return 0
+    told = {number: {name: point.value(name) for name in names} for number, point in points.items()}
+    notes = [note.replace("point", "trial") for note in why_equal(list(points.values()))]
+    report = study_report(settings, search.dataset.identity(), search.folds, queue.study, trials, told, notes)
     found = _worth(queue, search, report, points)
     best = search.configs.overrides(report.picked.assignment)
     text = building.resolved_text(building.resolved(search.configs.config(report.picked.assignment)))
@@ -249,7 +240,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     if found is not None:
         _say_next(folder, found)
     kept(folder)
-    if running := report.counts()["running"]:
+    if running:
         _say_running(running)
     page = ""
     if search.configs.config({}).report:

@@ -24,14 +24,14 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.leaderboard.board import read_board
-from eval.leaderboard.manifest import (
+from eval.leaderboard import (
     KEPT,
     MANIFEST,
     PAGE,
     RUNS,
     changed_files,
     files_beside,
+    read_board,
     read_manifest,
     results_of,
     row_of,

@@ -26,13 +26,15 @@ step, from the stage cache where that still holds it: a dataset or code that has
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from rapidfuzz import fuzz, process
 
+from eval.dataset.dataset import Dataset
 from eval.ladder.explanation import DROPPED, FELL, ROSE, STAYED, Explanation, Shown, explained, shown, with_budget
 from eval.ladder.losses import (
     FIRST,
@@ -62,12 +64,74 @@ from lcm.retrieval.ranking.pipeline import SOURCE
 from lcm.transcript.passages import utterance
 from pipelines.config import building, composition
 from pipelines.config.arguments import RUNS_COMMAND, CommandArguments, told_apart
-from pipelines.steps.named_question import named_id, named_question
 from pipelines.steps.runs import RepeatedRun, repeated_run
 from pipelines.steps.sides import EVALUATED
 from pipelines.views.output import output
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, show_table, tell_json
+
+_NEAR, _NEAR_ID = 60.0, 80.0
+"""Likeness, of 100, from which words or an id are offered as meant."""
+_OFFERED = 3
+_LETTERS = 60
+
+
+def named_question(dataset: Dataset, named: str) -> Query:
+    """The question of that id, of those words, or the one alone that begins so.
+
+    Raises:
+        LcmError: naming those that are like it, where none or several are meant.
+    """
+    wanted = _folded(named)
+    by_id = [query for query in dataset.queries if query.query_id == named]
+    by_text = [query for query in dataset.queries if _folded(query.text) == wanted]
+    begins = [query for query in dataset.queries if wanted and _begins(query, named, wanted)]
+    meant = by_id or by_text or begins
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        told, offered = f"names {len(meant)} questions", meant[:_OFFERED]
+    else:
+        told, offered = "names no question", _like(dataset, wanted)
+    options = "; ".join(f"{query.query_id} ({query.text[:_LETTERS]!r})" for query in offered)
+    remedy = f"did you mean {options}?" if options else f"name one of its {len(dataset.queries):,} by id or words"
+    raise LcmError(f"{named!r} {told} of {dataset.name}: {remedy}")
+
+
+def named_id(named: str, ids: Collection[str], what: str) -> str:
+    """The id, or the one alone that begins so.
+
+    Args:
+        what: they are ids of.
+    Raises:
+        LcmError: naming those that are like it, where none or several are meant.
+    """
+    meant = [named] if named in ids else [one for one in ids if named and one.startswith(named)]
+    if len(meant) == 1:
+        return meant[0]
+    found = process.extract(named, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR)
+    offered = meant[:_OFFERED] or [one for one, _, _ in found]
+    told = f"names {len(meant)}" if meant else "names none"
+    remedy = f"did you mean {', '.join(offered)}?" if offered else "name an id as the dataset has it"
+    raise LcmError(f"expect={named} {told} of {what}: {remedy}")
+
+
+def _begins(query: Query, named: str, wanted: str) -> bool:
+    return query.query_id.startswith(named) or _folded(query.text).startswith(wanted)
+
+
+def _like(dataset: Dataset, wanted: str) -> list[Query]:
+    """Those whose ids are like it, then those whose words are."""
+    ids = {i: query.query_id.casefold() for i, query in enumerate(dataset.queries)}
+    texts = {i: _folded(query.text) for i, query in enumerate(dataset.queries)}
+    found = process.extract(wanted, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR_ID)
+    found += process.extract(wanted, texts, scorer=fuzz.WRatio, limit=_OFFERED, score_cutoff=_NEAR)
+    return [dataset.queries[i] for i in dict.fromkeys(i for _, _, i in found)][:_OFFERED]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
 
 _MEANT = {
     FOUND: f"among the first {FIRST} documents",

@@ -29,7 +29,7 @@ ONLY_IN = {
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},
     "mlflow": {
-        "eval.tracking.local_database",
+        "eval.tracking.place",
         "eval.tracking.mlflow_log",
         "eval.tracking.mlflow_traces",
         "eval.tracking.registry",

@@ -14,7 +14,7 @@ import polars as pl
 
 from eval.batch.sources import SourceReader
 from eval.run import CONFIG, SUMMARY, commit, environment, read_summary, write_frame, write_json, write_summary
-from eval.tracking.naming import title
+from eval.tracking.entry import title
 from lcm.encoding import to_json, well_formed
 from lcm.faults import naming
 from lcm.files import private, write_text, written_whole

@@ -1,18 +1,22 @@
-"""Several systems side by side: which is better than the baseline by what, which worse, and what each costs."""
+"""Several systems side by side: which is better than the baseline by what, which worse, and what each costs.
+
+A run's system is held against its own control arms in the same way.
+"""
 
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
-from eval.comparison.agreement import disagreements, shared_queries, unknown_settings
-from eval.comparison.pairing import Pairing
+from eval.comparison.pairing import Pairing, comparable, disagreements, shared_queries, unknown_settings
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
-from eval.measures.names import ANSWER_HEADLINE, EXTERNAL_MEMORY, kind_of
+from eval.measures.names import ANSWER_HEADLINE, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of
 from eval.run import Run
+from eval.table import interval
 from lcm.errors import LcmError
 
 _USUAL = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
@@ -241,3 +245,48 @@ def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> li
         answers = [name for name in ANSWER_HEADLINE if name in known]
         chosen = [name for name in (*usual, *answers, *contexts) if name is not None] or list(known[:_MOST_OTHERS])
     return list(dict.fromkeys([*([by] if by else []), *chosen]))
+
+
+BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
+"""Of rankings and of answers: the first of each that a run has is what its arms are held by."""
+
+
+def against_controls(folder: Path, summary: Mapping[str, Any]) -> list[str]:
+    """A line for rankings and one for answers: by recall@10 better than which arms, by how much, worse than which, and
+    which it cannot be told from.
+
+    The system is held against each arm query by query, as `lcm compare` holds systems. None is told where there is no
+    arm, or nothing that both are measured by.
+    """
+    measures = [next((name for name in names if name in summary["measures"]), None) for names in BY]
+    told = (_against(folder, summary, measure) for measure in measures if measure is not None)
+    return [line for line in told if line is not None]
+
+
+def _against(folder: Path, summary: Mapping[str, Any], measure: str) -> str | None:
+    arms = [arm for arm, measures in summary["arms"].items() if measure in measures]
+    if not arms:
+        return None
+    system = comparable(folder, SYSTEM_ARM)
+    values = system.per_query.filter(measure=measure).select("arm", "query_id", "measure", "value")
+    of_arms = [system.having(arm, values=values.filter(arm=arm).drop("arm")) for arm in arms]
+    pairing = Pairing()
+    rows = pairing.rows(system, of_arms, [measure])
+    if rows.is_empty():
+        return None
+    named = _named(arms, rows)
+    words = {"worse": "better than", "better": "worse than", "cannot tell": "not told from", "same": "the same as"}
+    parts = [f"{word} {', '.join(named[verdict])}" for verdict, word in words.items() if verdict in named]
+    corrected = f" (paired by query, p < {pairing.alpha:g}, Holm over {len(rows)} arms)" if len(rows) > 1 else ""
+    return f"by {measure} the system is {'; '.join(parts)}{corrected}"
+
+
+def _named(arms: Sequence[str], rows: pl.DataFrame) -> dict[str, list[str]]:
+    """The arm's verdict beside the system -> arms with how far the system is above each, the nearest first."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for row in rows.iter_rows(named=True):
+        arm, above = arms[row["side"]], -row["difference"]
+        ends = {"low": None, "high": None} if row["low"] is None else {"low": -row["high"], "high": -row["low"]}
+        text = arm if row["verdict"] == "same" else f"{arm} {above:+.3f} {interval({**row, **ends})}"
+        found.setdefault(row["verdict"], []).append((abs(above), text))
+    return {verdict: [text for _, text in sorted(of)] for verdict, of in found.items()}

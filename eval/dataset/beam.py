@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from eval.dataset.card import Card, dataset_digest, folder, releases_of
+from eval.dataset.card import Card, dataset_digest, folder, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     FoundFile,
@@ -105,15 +105,7 @@ class Beam(Published):
     chats: Chats = "full"
     """`truncated`: the shortened chat of a conversation that has one, as BEAM's own script prefers it."""
 
-    card: ClassVar[Card] = Card(
-        name="beam",
-        title="BEAM: long conversations of four sizes with twenty probing questions each; 38 in the development part",
-        licence="CC BY-SA 4.0 on the data card, none in the repository: for measuring only, not shipped",
-        origin="mohammadtavakoli78/BEAM commit b2a3ee8ba12d; Hugging Face Mohammadta/BEAM and BEAM-10M",
-        how_to_get="`lcm datasets get beam release=parquet_100K`, or by hand <size>-*.parquet, or the repository's "
-        "chats/<size>; one size is enough",
-        releases=releases_of("beam"),
-    )
+    card: ClassVar[Card] = read_card("beam")
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)

@@ -18,7 +18,7 @@ from typing import ClassVar
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from eval.dataset.card import Card
+from eval.dataset.card import Card, read_card, text_digest
 from eval.dataset.collection import (
     CANDIDATES_SCHEMA,
     CORPUS_ID,
@@ -65,14 +65,7 @@ class Beir:
     ignore_identical_ids: bool = True
     """Rank no document for a query of the same id, as BEIR does: in ArguAna and Quora the query is that document."""
 
-    card: ClassVar[Card] = Card(
-        name="beir",
-        title="a folder in the layout of BEIR or MTEB: corpus, queries, qrels, and top_ranked where there is one",
-        licence="that of the files",
-        origin="the folder that dataset.directory names",
-        how_to_get="publish one, download one, or write one: lcm datasets write dataset=locomo to=FOLDER",
-        files=(),
-    )
+    card: ClassVar[Card] = read_card("beir")
 
     def load(self) -> Dataset:
         if self.directory is None:
@@ -171,7 +164,7 @@ def _digest(files: Sequence[Path], protocol: str) -> str:
     for path in files:
         with opened_as_is(path) as content:
             digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    return hashlib.sha256("\n".join([*digests, protocol]).encode()).hexdigest()
+    return text_digest(*digests, protocol)
 
 
 def read_beir(directory: Path, split: str = "test", subset: str | None = None) -> Collection:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from eval.dataset.card import Card, dataset_digest, releases_of
+from eval.dataset.card import Card, dataset_digest, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     Published,
@@ -38,15 +38,7 @@ class Dialogsum(Published):
     `dev_0`.
     """
 
-    card: ClassVar[Card] = Card(
-        name="dialogsum",
-        title="DialogSum: short dialogues with reference summaries, no questions; 500 in the development part",
-        licence="CC BY-NC-SA 4.0: for measuring only, not shipped",
-        origin="cylnlp/dialogsum commit 848cc8c05e0a",
-        how_to_get="`lcm datasets get dialogsum release=dev`, or by hand a file of DialogSum_Data, "
-        "or a CSV file of Hugging Face knkarthick/dialogsum",
-        releases=releases_of("dialogsum"),
-    )
+    card: ClassVar[Card] = read_card("dialogsum")
 
     def load(self) -> Dataset:
         found = self.find(any_of(LINES, TABLE))

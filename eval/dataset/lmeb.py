@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
-from eval.dataset.card import Card, dataset_digest, folder
+from eval.dataset.card import Card, dataset_digest, folder, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     Record,
@@ -73,13 +73,7 @@ class Lmeb:
     subsets: Sequence[str] | None = None
     """The kinds of queries that are taken, by folder; None: all."""
 
-    card: ClassVar[Card] = Card(
-        name="lmeb",
-        title="LMEB: retrieval tasks over dialogues as published; each query has the candidates of its scene",
-        licence="that of each task: LoCoMo CC BY-NC 4.0, LongMemEval MIT; for measuring only, not shipped",
-        origin="Hugging Face KaLM-Embedding/LMEB (arXiv 2603.12572)",
-        how_to_get="download a task's folder, as Dialogue/LoCoMo, from Hugging Face KaLM-Embedding/LMEB",
-    )
+    card: ClassVar[Card] = read_card("lmeb")
 
     def __post_init__(self) -> None:
         check_only(self.only)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
-from eval.dataset.card import Card, PinnedFile, dataset_digest, releases_of
+from eval.dataset.card import Card, PinnedFile, dataset_digest, read_card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, Draft, frame_of, opaque_id
 from eval.dataset.files import (
     FoundFile,
@@ -57,15 +57,7 @@ class Locomo(Published):
     captions: bool = True
     """Whether the caption of a shared picture is part of the turn's words."""
 
-    card: ClassVar[Card] = Card(
-        name="locomo",
-        title="LoCoMo: long two-person conversations; 10 with 1,986 questions, 6 with 1,157 in the development part",
-        licence="CC BY-NC 4.0: for measuring only, not shipped",
-        origin="snap-research/LoCoMo commit 3eb6f2c585f5; audit: dial481/locomo-audit commit 9493fb4b4af4",
-        how_to_get="`lcm datasets get locomo`, or data/locomo10.json by hand, or data/raw/locomo_refined.json of "
-        "mem-eval-suite/LoCoMo_refined; evidence=repaired needs errors.json of the audit beside locomo10.json",
-        releases=releases_of("locomo"),
-    )
+    card: ClassVar[Card] = read_card("locomo")
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)

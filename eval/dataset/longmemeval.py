@@ -9,12 +9,12 @@ what web agents did, and questions of which nobody says what answers them, in th
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
-from eval.dataset.card import Card, dataset_digest, releases_of
+from eval.dataset.card import Card, dataset_digest, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     Published,
@@ -55,8 +55,17 @@ _EVIDENCE_ONLY = "gpt4_2655b836"  # 3 sessions, all of them evidence: nothing is
 _ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
+_NOTES = _LEFT_OUT, _UNJUDGED, _DOUBLED, _UNFOUND, _EARLY, _PICTURE = (
+    "abstention questions are left out, as LongMemEval's script leaves them out",
+    "questions without evidence in a user's turn are left out",
+    "sessions have an id that stands in their haystack before; their place tells them apart",
+    "evidence sessions are not in their haystack",
+    "questions are dated before the last session of their haystack, and asked at that",
+    "questions are asked of a picture, which is not read",
+)
+
+
+class _Session(NamedTuple):
     """A session of a haystack."""
 
     key: str
@@ -66,44 +75,26 @@ class _Session:
     turns: tuple[Record, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """A question about a haystack."""
 
-    query_id: str
-    text: str
-    category: str
-    asked_at: datetime
-    evidence: tuple[str, ...]
-    """Keys of its evidence sessions."""
-    is_own: bool
-    """Whether LongMemEval asks it, so that marks on turns are about it."""
-    is_abstention: bool
-    """Whether the haystack does not hold the answer."""
+    query: Query
     answer: str | None
     """None: the file does not say."""
-    has_picture: bool = False
-    """True = the question comes with a picture, which is not read."""
+    evidence: tuple[str, ...] = ()
+    """Keys of its evidence sessions."""
+    is_own: bool = True
+    """Whether LongMemEval asks it, so that marks on turns are about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Haystack:
+class _Haystack(NamedTuple):
     """The sessions that questions are asked of, by date, whatever order they are recorded in."""
 
-    haystack_id: str
+    name: str
     sessions: tuple[_Session, ...]
-    questions: tuple[_Asked, ...]
-    doubled: int
-    """Sessions under an id that the haystack lists before."""
-    unfound: int
-    """Evidence sessions that are not in the haystack."""
-    is_asked_early: bool
-    """Whether its question is dated before its last session."""
-
-    @property
-    def is_evidence_alone(self) -> bool:
-        keys = {session.key for session in self.sessions}
-        return all(set(question.evidence) == keys for question in self.questions)
+    asked: tuple[_Asked, ...]
+    counts: Mapping[str, int] = {}
+    """What the notes must say of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +115,7 @@ class LongMemEval(Published):
     """Whether questions of the development part that are not LongMemEval's are taken too: a mirror's author asked them
     of distractor sessions. No turn is marked for them, so `official` leaves them out in any case."""
 
-    card: ClassVar[Card] = Card(
-        name="longmemeval",
-        title="LongMemEval: 500 questions, each with a haystack of sessions (S, M, oracle); 3 haystacks in the "
-        "development part",
-        licence="MIT",
-        origin="xiaowu0162/LongMemEval; the development part by way of zjunlp/LightMem commit 8fc9a9179f91, "
-        "MuhammadNoor7/Parallel-Hybrid-Retrieval-... commit 3d2d10e2ca21, MemMachine/MemMachine commit 18f1211290c5",
-        how_to_get="`lcm datasets get longmemeval release=s_cleaned`, or a file of xiaowu0162/longmemeval(-cleaned) by "
-        "hand",
-        releases=releases_of("longmemeval"),
-    )
+    card: ClassVar[Card] = read_card("longmemeval")
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)
@@ -150,105 +131,61 @@ class LongMemEval(Published):
             )
         beside = [self.identified(path).pin for path in (_files_beside(found.path) if is_v2 else ())]
         read = _of_development if is_development else _of_v2 if is_v2 else _of_published
-        known, taken = list[str](), _Taken(self.protocol, self.added_questions)
+        draft, known, own, said = Draft(), list[str](), list[str | None](), dict[str, str]()
+        draft.counts.update(dict.fromkeys(_NOTES, 0))
+        n_alone = 0
         for haystack in read(found.path, self.only, known):
-            taken.add(haystack)
+            own += [one.query.category for one in haystack.asked if one.is_own]
+            if sum(self._ask(one, haystack, draft) for one in haystack.asked):
+                draft.transcripts.append(self._transcript(haystack, said))
+                draft.counts.update(haystack.counts)
+                keys = {session.key for session in haystack.sessions}
+                n_alone += all(set(one.evidence) == keys for one in haystack.asked)
         check_part(self.only, known, found.path.name)
+        n_haystacks = len(draft.transcripts)
+        draft.counts[f"of {n_haystacks} haystacks hold evidence alone: a session measure tells nothing"] = n_alone
         times = "times=none" if is_v2 else "times=recorded"
         added = f"added_questions={self.added_questions}" if is_development else times
         protocol = f"protocol={self.protocol} {added} unit=turn,session{part_words(self.only)}"
-        own = tuple(category for category in dict.fromkeys(taken.own) if category != _ABSTENTION)
+        answerable = tuple(category for category in dict.fromkeys(own) if category and category != _ABSTENTION)
         groups = {}
         if self.protocol == "all" and is_development and self.added_questions:
-            groups["longmemeval"] = own
-        elif self.protocol == "all" and _ABSTENTION in taken.own:
-            groups["answerable"] = own
+            groups["longmemeval"] = answerable
+        elif self.protocol == "all" and _ABSTENTION in own:
+            groups["answerable"] = answerable
         left_out = (f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",) * is_development
         digest = dataset_digest([found.pin, *beside], protocol)
-        notes = (*notes_of(found), *left_out, *taken.notes())
-        return taken.draft.dataset("longmemeval", protocol, digest, notes, groups=groups)
+        return draft.dataset("longmemeval", protocol, digest, (*notes_of(found), *left_out), groups=groups)
 
+    def _ask(self, asked: _Asked, haystack: _Haystack, draft: Draft) -> bool:
+        """Add a question; whether the protocol takes it."""
+        query, is_official = asked.query, self.protocol == "official"
+        is_abstention = query.category == _ABSTENTION
+        if not (asked.is_own or self.added_questions):
+            return False
+        turns, sessions = self._evidence(haystack, asked)
+        if is_official and (is_abstention or not turns):
+            draft.counts[_LEFT_OUT if is_abstention else _UNJUDGED] += 1
+            return False
+        draft.queries.append(query)
+        if is_abstention:
+            draft.unanswerable.add(query.query_id)
+        elif asked.answer is not None:
+            draft.answers.append((query.query_id, asked.answer))
+        draft.judge(query.query_id, turns)
+        draft.session_qrels += [] if is_official else [(query.query_id, session_id, 1) for session_id in sessions]
+        return True
 
-@dataclass(slots=True)
-class _Taken:
-    """What a protocol takes of haystacks that come one by one."""
-
-    protocol: Protocol
-    added_questions: bool
-    draft: Draft = field(default_factory=Draft)
-    own: list[str] = field(default_factory=list)
-    """Categories of LongMemEval's own questions."""
-    counts: Counter[str] = field(default_factory=Counter)
-    _texts: dict[str, str] = field(default_factory=dict)
-    """Haystacks share most of their sessions: what is said is kept once."""
-
-    def add(self, haystack: _Haystack) -> None:
-        before = len(self.draft.queries)
-        for question in haystack.questions:
-            self._ask(haystack, question)
-        if len(self.draft.queries) > before:
-            self.draft.transcripts.append(self._transcript(haystack))
-            self.counts["haystacks"] += 1
-            self.counts["doubled"] += haystack.doubled
-            self.counts["unfound"] += haystack.unfound
-            self.counts["alone"] += haystack.is_evidence_alone
-            self.counts["early"] += haystack.is_asked_early
-
-    def notes(self) -> tuple[str, ...]:
-        told = {
-            "abstention": "abstention questions are left out, as LongMemEval's script leaves them out",
-            "unjudged": "questions without evidence in a user's turn are left out",
-            "doubled": "sessions have an id that stands in their haystack before; their place tells them apart",
-            "unfound": "evidence sessions are not in their haystack",
-            "early": "questions are dated before the last session of their haystack, and asked at that",
-            "picture": "questions are asked of a picture, which is not read",
-            "alone": f"of {self.counts['haystacks']} haystacks hold evidence alone: a session measure tells nothing",
-        }
-        return tuple(f"{self.counts[name]} {words}" for name, words in told.items() if self.counts[name])
-
-    def _ask(self, haystack: _Haystack, question: _Asked) -> None:
-        if question.is_own:
-            self.own.append(question.category)
-        elif not self.added_questions:
-            return
-        if self.protocol == "official" and question.is_abstention:
-            self.counts["abstention"] += 1
-            return
-        turns, sessions = self._evidence(haystack, question)
-        if self.protocol == "official" and not turns:
-            self.counts["unjudged"] += 1
-            return
-        self.draft.queries.append(
-            Query(question.query_id, question.text, question.asked_at, haystack.haystack_id, question.category)
-        )
-        if question.is_abstention:
-            self.draft.unanswerable.add(question.query_id)
-        elif question.answer is not None:
-            self.draft.answers.append((question.query_id, question.answer))
-        self.counts["picture"] += question.has_picture
-        self.draft.judge(question.query_id, turns)
-        self.draft.session_qrels += [(question.query_id, session_id, 1) for session_id in sessions]
-
-    def _evidence(self, haystack: _Haystack, question: _Asked) -> tuple[list[str], list[str]]:
-        """Message ids of the marked turns; session ids of evidence sessions without one (never under `official`)."""
+    def _evidence(self, haystack: _Haystack, asked: _Asked) -> tuple[list[str], list[str]]:
+        """Message ids of the marked turns; session ids of evidence sessions without one."""
         by_key = {session.key: session for session in haystack.sessions}
         turns, sessions = [], []
-        for key in question.evidence:
+        for key in asked.evidence:
             # The marks are about LongMemEval's question.
-            marked = [n for n, turn in self._heard(by_key[key]) if turn.fields.get("has_answer") and question.is_own]
-            turns += [_message_id(haystack.haystack_id, key, number) for number in marked]
-            if not marked and self.protocol == "all":
-                sessions.append(_session_id(haystack.haystack_id, key))
+            marked = [n for n, turn in self._heard(by_key[key]) if turn.fields.get("has_answer") and asked.is_own]
+            turns += [_message_id(haystack.name, key, number) for number in marked]
+            sessions += [] if marked else [_session_id(haystack.name, key)]
         return turns, sessions
-
-    def _transcript(self, haystack: _Haystack) -> Transcript:
-        messages = [
-            self._message(haystack.haystack_id, session, number, turn)
-            for session in haystack.sessions
-            for number, turn in self._heard(session)
-        ]
-        name = haystack.haystack_id
-        return Transcript(opaque_id("longmemeval", name), tuple(messages), workspace_id=name)
 
     def _heard(self, session: _Session) -> Iterator[tuple[int, Record]]:
         """The turns that the protocol takes in, each with its place in the session."""
@@ -256,15 +193,25 @@ class _Taken:
             if self.protocol == "all" or turn.get("role", str) == "user":
                 yield number, turn
 
-    def _message(self, haystack_id: str, session: _Session, number: int, turn: Record) -> Message:
-        """The turn without its mark `has_answer`, which gives the answer away."""
-        role, content = turn.get("role", str), turn.get("content", str)
-        if role not in _ROLES:
-            raise turn.wrong("role", f"must be one of {', '.join(_ROLES)}, got {role!r}")
-        content = self._texts.setdefault(content, content)
-        message_id, session_id = _message_id(haystack_id, session.key, number), _session_id(haystack_id, session.key)
-        native = {"role": role, "content": content}
-        return text_message(message_id, session_id, content, native, role=_ROLES[role], created_at=session.said_at)
+    def _transcript(self, haystack: _Haystack, said: dict[str, str]) -> Transcript:
+        """Haystacks share most of their sessions: what is `said` is kept once."""
+        messages = [
+            _message(haystack.name, session, number, turn, said)
+            for session in haystack.sessions
+            for number, turn in self._heard(session)
+        ]
+        return Transcript(opaque_id("longmemeval", haystack.name), tuple(messages), workspace_id=haystack.name)
+
+
+def _message(haystack: str, session: _Session, number: int, turn: Record, said: dict[str, str]) -> Message:
+    """The turn without its mark `has_answer`, which gives the answer away."""
+    role, content = turn.get("role", str), turn.get("content", str)
+    if role not in _ROLES:
+        raise turn.wrong("role", f"must be one of {', '.join(_ROLES)}, got {role!r}")
+    content = said.setdefault(content, content)
+    message_id, session_id = _message_id(haystack, session.key, number), _session_id(haystack, session.key)
+    native = {"role": role, "content": content}
+    return text_message(message_id, session_id, content, native, role=_ROLES[role], created_at=session.said_at)
 
 
 def _message_id(haystack: str, session: str, number: int) -> str:
@@ -288,20 +235,22 @@ def _of_development(path: Path, only: Sequence[str] | None, known: list[str]) ->
             continue
         sessions = _sessions(record)
         keys = {session.key for session in sessions}
-        questions = tuple(
+        asked = tuple(
             _Asked(
-                query_id=f"{haystack_id}/{index}",
-                text=question.get("question", str),
-                category=question.get("question_type", str),
-                asked_at=_end_of_day(_time(question, "question_date", question.get("question_date", str))),
-                evidence=tuple(key for key in question.texts("answer_session_ids") if key in keys),
+                Query(
+                    f"{haystack_id}/{index}",
+                    question.get("question", str),
+                    _end_of_day(_time(question, "question_date", question.get("question_date", str))),
+                    haystack_id,
+                    question.get("question_type", str),
+                ),
+                question.find_words("answer"),
+                tuple(key for key in question.texts("answer_session_ids") if key in keys),
                 is_own=question.get("origin", str) == "longmemeval",
-                is_abstention=False,
-                answer=question.find_words("answer"),
             )
             for index, question in enumerate(record.each("questions"))
         )
-        yield _Haystack(haystack_id, sessions, questions, 0, 0, is_asked_early=False)
+        yield _Haystack(haystack_id, sessions, asked)
 
 
 def _of_published(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[_Haystack]:
@@ -335,27 +284,17 @@ def _published(question_id: str, record: Record) -> _Haystack:
     for key, session_id in zip(_keys(ids), ids, strict=True):
         keys_of.setdefault(session_id, []).append(key)
     named = list(dict.fromkeys(record.texts("answer_session_ids")))
-    asked = _time(record, "question_date", record.get("question_date", str))
-    ended = max((session.said_at for session in sessions if session.said_at is not None), default=asked)
-    is_abstention = question_id.endswith("_abs")
-    question = _Asked(
-        query_id=question_id,
-        text=record.get("question", str),
-        category=_ABSTENTION if is_abstention else record.get("question_type", str),
-        asked_at=max(asked, ended),
-        evidence=tuple(key for session_id in named for key in keys_of.get(session_id, ())),
-        is_own=True,
-        is_abstention=is_abstention,
-        answer=record.find_words("answer"),
-    )
-    return _Haystack(
-        haystack_id=question_id,
-        sessions=sessions,
-        questions=(question,),
-        doubled=len(ids) - len(keys_of),
-        unfound=sum(one not in keys_of for one in named),
-        is_asked_early=asked < ended,
-    )
+    dated = _time(record, "question_date", record.get("question_date", str))
+    ended = max((session.said_at for session in sessions if session.said_at is not None), default=dated)
+    category = _ABSTENTION if question_id.endswith("_abs") else record.get("question_type", str)
+    query = Query(question_id, record.get("question", str), max(dated, ended), question_id, category)
+    evidence = tuple(key for session_id in named for key in keys_of.get(session_id, ()))
+    counts = {
+        _DOUBLED: len(ids) - len(keys_of),
+        _UNFOUND: sum(one not in keys_of for one in named),
+        _EARLY: int(dated < ended),
+    }
+    return _Haystack(question_id, sessions, (_Asked(query, record.find_words("answer"), evidence),), counts)
 
 
 def _sessions(record: Record) -> tuple[_Session, ...]:
@@ -434,19 +373,10 @@ def _of_v2(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator
 
 def _haystack(question_id: str, question: Record, sessions: tuple[_Session, ...]) -> _Haystack:
     category = question.get("question_type", str)
-    is_abstention = category.endswith("-abs")
-    asked = _Asked(
-        query_id=question_id,
-        text=question.get("question", str),
-        category=_ABSTENTION if is_abstention else category,
-        asked_at=ASKED_AT,
-        evidence=(),
-        is_own=True,
-        is_abstention=is_abstention,
-        answer=question.find_words("answer"),
-        has_picture=question.find("image", str) is not None,
-    )
-    return _Haystack(question_id, sessions, (asked,), doubled=0, unfound=0, is_asked_early=False)
+    category = _ABSTENTION if category.endswith("-abs") else category
+    query = Query(question_id, question.get("question", str), ASKED_AT, question_id, category)
+    counts = {_PICTURE: int(question.find("image", str) is not None)}
+    return _Haystack(question_id, sessions, (_Asked(query, question.find_words("answer")),), counts)
 
 
 def _trajectories(path: Path, wanted: Collection[str]) -> Mapping[str, _Session]:

@@ -1,19 +1,18 @@
-"""A user's own recorded sessions: something to ingest and compact, and with questions something to judge by."""
+"""A user's own recorded sessions, and questions about them with what answers each."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from eval.dataset.card import Card
+from eval.dataset.card import Card, read_card, text_digest
 from eval.dataset.dataset import Dataset, Draft
 from eval.mirror import local
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
 from eval.questions.question import Question
 from eval.questions.quotation import OF_OVERLAP, overlap
-from eval.questions.sessions import Sessions, WorkspaceRule, read_sessions, read_workspaces
+from eval.questions.sessions import Sessions, WorkspaceRule, read_workspaces
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
@@ -47,14 +46,7 @@ class Own:
     copies: CopiesRule = "once"
     """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
 
-    card: ClassVar[Card] = Card(
-        name="own",
-        title="your own recorded sessions of any format that lcm reads, with your own questions",
-        licence="that of the files",
-        origin="the files that dataset.paths and dataset.questions name",
-        how_to_get="record sessions; write questions, or let `lcm questions make` write some",
-        files=(),
-    )
+    card: ClassVar[Card] = read_card("own")
 
     def __post_init__(self) -> None:
         check_choice(self, workspace=WorkspaceRule, copies=CopiesRule)
@@ -97,7 +89,7 @@ class Own:
         return draft.dataset(
             self.card.name,
             protocol,
-            _digest(*sessions.sha256s, file.sha256, protocol, *judged),
+            text_digest(*sessions.sha256s, file.sha256, protocol, *judged),
             (*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
             generated=_generated(questions),
             generated_by_query={one.question_id: one.generated for one in questions if one.generated},
@@ -161,39 +153,3 @@ def _notes(file: QuestionsFile, located: Sequence[LocatedQuestion]) -> list[str]
     if alike:
         notes.append(f"{alike} questions quote words that are not the same; `lcm questions check` shows them")
     return notes + unused_keys(file)
-
-
-def _digest(*told: str) -> str:
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Transcripts:
-    """The files that are named, in one workspace. There are no queries and no judgements."""
-
-    paths: Sequence[str] = ()
-    """Files, and folders in which every transcript is read."""
-    format: str = "auto"
-    """`auto`, or the name of a transcript format."""
-    strict: bool = False
-    """Refuse a file with a line that cannot be read, instead of putting the line aside."""
-    copies: CopiesRule = "once"
-    """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
-
-    card: ClassVar[Card] = Card(
-        name="transcripts",
-        title="recorded transcripts of any format that lcm reads; no queries, no judgements",
-        licence="that of the files",
-        origin="the files that dataset.paths names",
-        how_to_get="record them",
-        files=(),
-    )
-
-    def __post_init__(self) -> None:
-        check_choice(self, copies=CopiesRule)
-
-    def load(self) -> Dataset:
-        sessions = read_sessions(self.paths, self.format, self.strict, lambda file: self.card.name, self.copies)
-        protocol = f"format={self.format}{sessions.protocol(self.copies)}"
-        digest = _digest(*sessions.sha256s, protocol)
-        return Draft(list(sessions.transcripts)).dataset(self.card.name, protocol, digest, sessions.notes)

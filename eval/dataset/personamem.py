@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eval.dataset.card import Card, dataset_digest, releases_of
+from eval.dataset.card import Card, dataset_digest, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     Published,
@@ -94,15 +94,7 @@ class Personamem(Published):
     questions, beside which the contexts lie; `only` names contexts by id.
     """
 
-    card: ClassVar[Card] = Card(
-        name="personamem",
-        title="PersonaMem v1: chats of 20 personas, 589 questions with options; 12 with 365 in the development part",
-        licence="MIT on the data card; the repackaging of the development part names none: not shipped",
-        origin="bowen-upenn/PersonaMem-v1; the development part by vectorize-io/agent-memory-benchmark de83fa7816ab",
-        how_to_get="`lcm datasets get personamem release=v1_32k`, or by hand questions_32k.csv and "
-        "shared_contexts_32k.jsonl",
-        releases=releases_of("personamem"),
-    )
+    card: ClassVar[Card] = read_card("personamem")
 
     def load(self) -> Dataset:
         asked = self.find(QUESTIONS)

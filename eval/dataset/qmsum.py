@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Literal
 
-from eval.dataset.card import Card, dataset_digest, releases_of
+from eval.dataset.card import Card, dataset_digest, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     Published,
@@ -44,15 +44,7 @@ class Qmsum(Published):
     """Transcription marks such as {vocalsound}: `strip` takes them out of a turn's words, and the space that they
     leave; `keep` leaves the words as recorded."""
 
-    card: ClassVar[Card] = Card(
-        name="qmsum",
-        title="QMSum: transcribed meetings, questions with reference summaries; 35 with 272 in the development part",
-        licence="MIT",
-        origin="Yale-LILY/QMSum commit 83d7768c1f2b",
-        how_to_get="`lcm datasets get qmsum release=val`, or by hand val.jsonl, test.jsonl or "
-        "train.jsonl of data/ALL/jsonl",
-        releases=releases_of("qmsum"),
-    )
+    card: ClassVar[Card] = read_card("qmsum")
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
+from eval.dataset.card import Card, dataset_digest, folder, read_card, read_pinned
 from eval.dataset.dataset import Dataset, Draft, opaque_id
 from eval.questions.question import UNANSWERABLE
 from lcm.clock import parse_instant
@@ -31,23 +31,7 @@ class Sample:
     directory: str | None = None
     """None: the bundled copy."""
 
-    card: ClassVar[Card] = Card(
-        name="sample",
-        title="four invented conversations (English, Japanese, Chinese); it shows the tool and proves nothing",
-        licence="CC0 1.0",
-        origin="written for this project",
-        how_to_get="it is bundled",
-        files=(
-            PinnedFile("queries.jsonl", "172073f7dab7ad58d1e819232c6f483bee62f8234657c2e4cf2b57b64cbb4838"),
-            PinnedFile(
-                "transcripts/assistant.jsonl", "6736695f43ccfe25bf3d243cb48bdc44809b10d55fa1a15706d9a1ef7cf63b8d"
-            ),
-            PinnedFile("transcripts/coding.jsonl", "6afc4e3800f7ba3a017127ee7c4d6354ea0014969fd561a018822179b0cf7569"),
-            PinnedFile("transcripts/ryokou.json", "dab4fb174ba28db68ec32495707c031d71186a714055a912a3b52ced1acaf92a"),
-            PinnedFile("transcripts/zhongwen.json", "99b3c99846fa880d8cd3818f2ce30b6b81e4b62a6538faf5182a89d9e0319d1c"),
-        ),
-        bundled=True,
-    )
+    card: ClassVar[Card] = read_card("sample")
 
     def load(self) -> Dataset:
         where = folder(self.card, self.directory or str(bundled_directory(self.card.name)))
@@ -76,18 +60,7 @@ class Sample:
 class SampleLong(Sample):
     """One invented session of a coding agent, twelve days long, read and judged as the sample is."""
 
-    card: ClassVar[Card] = Card(
-        name="sample_long",
-        title="one invented session of a coding agent, twelve days long; it shows the tool and proves nothing",
-        licence="CC0 1.0",
-        origin="written for this project",
-        how_to_get="it is bundled",
-        files=(
-            PinnedFile("queries.jsonl", "0b9527545a0a48c8932e96d87e272c64853da10efcd18d4769c79339c1da6c3b"),
-            PinnedFile("transcripts/brook.jsonl", "3c3300ee1f1bc432ccdd4a5704b5319001c999d8db1321f31f131019dba555ed"),
-        ),
-        bundled=True,
-    )
+    card: ClassVar[Card] = read_card("sample_long")
 
 
 def bundled_directory(name: str = "sample") -> Path:

@@ -55,6 +55,7 @@ from lcm.faults import counting
 from lcm.memory.session import heartbeat_ids
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
+from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 _NAMED = ("workspace_id", "document_id")
@@ -157,8 +158,6 @@ class Experiment:
         for name, measure in evaluator.measures.items():
             if measure.subject == "rankings":
                 frames[name] = pl.concat([of_system[name], *(of[name] for of in of_controls if name in of)])
-            elif name in of_system and not measure.of_arms:
-                frames[name] = of_system[name] if _are_values(frames[name]) else _of_system(frames[name])
         told = {
             name: section
             for name, measure in evaluator.measures.items()
@@ -272,6 +271,8 @@ class Experiment:
                 rows = pl.concat(parts)
                 if self.evaluator.measures[name].of_arms:
                     rows = rows.filter(pl.col("arm").is_in(self._arms_that_answer(results)))
+                elif "query_id" in rows.columns:
+                    rows = rows.select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all())
                 frames[name] = rows.drop("workspace_id") if "query_id" in rows.columns else rows
         return frames
 
@@ -317,7 +318,7 @@ class Experiment:
                 continue
             else:
                 keys.append(None)  # the means are of rows that have no one key
-                rows = frames[name].filter(arm=arm) if measure.of_arms else frames[name]
+                rows = frames[name].filter(arm=arm)
             if asked is not None:
                 rows = with_value(rows, asked, by_messages=measure.subject == "rankings")
             found[name] = rows.select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA)
@@ -336,9 +337,7 @@ class Experiment:
         is_ceiling = any(arm in one.reachable for one in results)
         others = self.evaluator.rankings.keys() - {arm} if is_ceiling else ()
         more = (
-            other
-            for other in others
-            if any(one.external or one.ranked[other]["stands_for"].list.len().sum() > 0 for one in results)
+            other for other in others if any(one.external or _stands_for_others(one.ranked[other]) for one in results)
         )
         return [arm, *sorted(more)]
 
@@ -367,6 +366,14 @@ class Experiment:
                     yield f"{name}: without {', '.join(silent)}, which ranked nothing"
 
 
+def _stand_for_others(ranked: pl.DataFrame) -> bool:
+    return bool((ranked["stands_for"].list.len() > 0).any())
+
+
+_stands_for_others = KeptBeside(_stand_for_others, 4096)
+"""Whether a document of a ranking stands for another: control arms have one ranking for all points of a sweep."""
+
+
 def _ranked(results: Sequence[WorkspaceResult], arms: Sequence[str]) -> pl.DataFrame:
     """What these arms ranked in all workspaces."""
     return pl.concat([pl.DataFrame(schema=RUN_SCHEMA), *(one.run(arm) for one in results for arm in arms)])
@@ -382,15 +389,9 @@ def _kept(rows: pl.DataFrame, *, is_told: bool) -> pl.DataFrame | None:
     do; of other rows all, if the summary tells of them."""
     if "query_id" not in rows.columns:
         return rows if is_told else None
-    return None if _are_values(rows) else rows.drop("measure", "value").unique(maintain_order=True)
-
-
-def _are_values(rows: pl.DataFrame) -> bool:
-    return VALUES_SCHEMA.keys() >= set(rows.columns)
-
-
-def _of_system(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all())
+    return (
+        None if VALUES_SCHEMA.keys() >= set(rows.columns) else rows.drop("measure", "value").unique(maintain_order=True)
+    )
 
 
 def _digest(parts: Sequence[Any]) -> str | None:

@@ -10,8 +10,7 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.means import ALL, Entry, entry
-from eval.measures.measure import Direction
-from eval.measures.names import SYSTEM_ARM
+from eval.measures.names import SYSTEM_ARM, Direction
 from eval.run import CONTROLS, QUERY_SCHEMA, Run, config_hash, parquet
 from lcm.records.document import ACTIONS
 

@@ -25,6 +25,7 @@ from lcm.errors import LcmError
 from lcm.faults import counting
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import BringsDocuments, Ranker
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
@@ -244,10 +245,16 @@ class WorkspaceEvaluator:
         def answers(memory: Memory) -> pl.DataFrame:
             if arm == SYSTEM_ARM and self.system.reinforcement.recalled:
                 return memory.recall(checkpoint.queries, acted)
-            ranking = self.rankings[arm]
-            if keys.checkpoints is not None:
-                ranking = with_cached_pools(ranking, stages, keys.checkpoints)
-            return memory.rank(checkpoint.queries, ranking, acted=acted if arm == SYSTEM_ARM else None)
+            ranking, counted = self.rankings[arm], acted if arm == SYSTEM_ARM else None
+            if self.cache is None or keys.checkpoints is None or self.system.reinforcement.recalled:
+                return memory.rank(checkpoint.queries, ranking, acted=counted)
+            asked = tuple(query.query_id for query in checkpoint.queries)
+            laid_out = ("batches", asked, contract_of(ranking).needs_vectors)
+            if laid_out not in memory.live.derived:  # once for all arms and all points of a sweep
+                memory.live.derived[laid_out] = memory.batches(checkpoint.queries, ranking)
+            batches = memory.live.derived[laid_out]
+            ranked_by = with_cached_pools(ranking, stages, keys.checkpoints)
+            return memory.rank_batches(batches, checkpoint.queries, ranked_by, acted=counted)
 
         return _of_memory(checkpoint, answers, acted)
 

@@ -16,7 +16,7 @@ from eval.dataset.dataset import Dataset
 from eval.ladder.losses import FIRST, FOUND, LATE, REASONS, Asked, Said, Traced, message_ranks, placed, why_unseen
 from eval.measures.coverage import with_near_duplicates
 from eval.measures.measure import MemoryReading
-from eval.measures.retention import Lineage, Retention, Standing
+from eval.measures.retention import HeldContext, Retention, Standing
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Ranker
@@ -423,9 +423,9 @@ def shown(
     recalled: list[Recalled] = []
     if asked.memory.system.assembly.shows_documents:
         recalled = [one for found in asked.memory.recalled(answers).values() for one in found]
-    for _, context, lineage in measure.contexts(reading):
-        (standing,) = lineage.standings(context, [message_id])
-        why = _why(asked.memory, message_id, standing, context, lineage, recalled)
+    for _, _, held in measure.contexts(reading):
+        standing, context = held.standing(message_id), held.context
+        why = _why(asked.memory, message_id, standing, held, recalled)
         yield Shown(context.budget_tokens, context.tokens, _HOW[standing.how], why, standing.path)
 
 
@@ -438,11 +438,10 @@ def _why(
     memory: Memory,
     message_id: str,
     standing: Standing,
-    context: Context,
-    lineage: Lineage,
+    held: HeldContext,
     recalled: Sequence[Recalled],
 ) -> str:
-    items = {item.item_id: item for item in context.items}
+    items = {item.item_id: item for item in held.context.items}
     if message_id in items:
         where = "in the fresh tail" if items[message_id].in_tail else "as it was said"
         return where if items[message_id].text else f"{where}, where nothing is left of it: a call without its result"
@@ -452,7 +451,7 @@ def _why(
         depth = memory.store.summaries_by_id([standing.path[-1]])[standing.path[-1]].depth
         below = "" if len(standing.path) == 1 else f", {len(standing.path)} expansions down"
         return f"in summary {standing.path[-1]} of depth {depth}{below}"
-    return _why_not(memory, message_id, standing, context, lineage.conversation_id, recalled)
+    return _why_not(memory, message_id, standing, held.context, held.conversation_id, recalled)
 
 
 def _why_not(

@@ -23,15 +23,8 @@ import polars as pl
 from eval.answering import JUDGE_VERSION, Answerer, Excerpt, Judge, agreement_of, within
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Entry, Means
-from eval.measures.measure import (
-    QUERY_VALUES_SCHEMA,
-    REPORT_TOKENS,
-    Direction,
-    Measure,
-    MemoryReading,
-    SystemReading,
-)
-from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
+from eval.measures.measure import QUERY_VALUES_SCHEMA, REPORT_TOKENS, Measure, MemoryReading, SystemReading
+from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM, Direction
 from eval.measures.retention import Retention
 from lcm.checks import check_choice, check_range
 from lcm.errors import UnansweredError
@@ -182,7 +175,7 @@ class Answers(Measure):
             return {}
         if self.reads == "context":
             contexts = Retention(budgets=(self.budget_tokens,)).contexts(reading)
-            texts = {query.query_id: [Excerpt(item.text) for item in context.items] for query, context, _ in contexts}
+            texts = {query.query_id: [Excerpt(one.text) for one in held.context.items] for query, _, held in contexts}
         else:
             ranked = reading.ranked.filter(pl.col("query_id").is_in([query.query_id for query in asked]))
             texts = {

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from eval.measures.means import Means
-from eval.measures.measure import Direction, Measure, MemoryReading, SystemReading
+from eval.measures.measure import Measure, MemoryReading, SystemReading
+from eval.measures.names import Direction
 from eval.stopwatch import Stopwatch
 from lcm.checks import check_range
 from lcm.memory.memory import Memory

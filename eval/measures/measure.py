@@ -22,7 +22,7 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.measures.means import Means
-from eval.measures.names import SYSTEM_ARM
+from eval.measures.names import SYSTEM_ARM, Direction
 from lcm.consent import defined, is_trusted
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
@@ -32,8 +32,6 @@ from lcm.token_estimator import ScriptAware
 _HERE = "eval.measures."
 
 Subject = Literal["rankings", "answers", "memory", "system"]
-Direction = Literal["higher", "lower"]
-"""Which values of a measure are better."""
 
 REPORT_TOKENS = ScriptAware()
 """The one estimator behind every reported token count, whatever the system under test uses."""

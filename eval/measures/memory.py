@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Protocol, runtime_checkable
 
 import polars as pl
@@ -161,14 +162,10 @@ def _conversation(
     }
 
 
-class _EveryScript:
-    """The library's words on ASCII text; beyond it words of any script, and each CJK character as a word.
-
-    The library's own tokenizer drops every character that is not ASCII.
-    """
-
-    def tokenize(self, text: str) -> list[str]:
-        return _WORD.findall(text.lower())
+def rouge_words(text: str) -> list[str]:
+    """The words of a text: those of `rouge_score` where it is ASCII, whose own tokenizer drops all that is not; else
+    words of any script, and each CJK character as a word."""
+    return _WORD.findall(text.lower())
 
 
 def rouge(texts: Sequence[str], references: Sequence[Sequence[str]]) -> pl.DataFrame:
@@ -190,7 +187,7 @@ def rouge(texts: Sequence[str], references: Sequence[Sequence[str]]) -> pl.DataF
         raise ValueError(f"references must be lists of at least one text, got none for the texts {empty[:5]}")
     from rouge_score.rouge_scorer import RougeScorer  # here, because importing it takes over a second
 
-    scorer = RougeScorer(list(ROUGE), tokenizer=_EveryScript())
+    scorer = RougeScorer(list(ROUGE), tokenizer=SimpleNamespace(tokenize=rouge_words))
     rows = []
     for text, those in zip(texts, references, strict=True):
         scores = scorer.score_multi(list(those), text)

@@ -1,6 +1,10 @@
-"""The words that names of measures and arms are made of."""
+"""The words that names of measures and arms are made of, and which way a measure is better."""
 
 from collections.abc import Collection
+from typing import Literal
+
+Direction = Literal["higher", "lower"]
+"""Which values of a measure are better."""
 
 SYSTEM_ARM = "system"
 """The system under test, among the arms."""

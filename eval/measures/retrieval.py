@@ -47,7 +47,7 @@ averaged.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -66,8 +66,8 @@ from eval.measures.coverage import (
     units_of,
     with_near_duplicates,
 )
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, Measure, RunReading, SystemReading
-from eval.measures.names import REPAIRED, SYSTEM_ARM
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure, RunReading, SystemReading
+from eval.measures.names import REPAIRED, SYSTEM_ARM, Direction
 from lcm.errors import LcmError
 from lcm.retrieval.frames import KeptBeside
 
@@ -364,10 +364,10 @@ class _Hits:
         return self.query, self.position, self.relevance
 
     def _sum(self, queries: _Places, weights: _Numbers | None = None) -> _Numbers:
-        return np.bincount(queries, weights, len(self.relevant)).astype(np.float64)
+        return np.asarray(np.bincount(queries, weights, len(self.relevant)), np.float64)
 
     @staticmethod
-    def _share(part: _Numbers, whole: npt.NDArray[np.number]) -> _Numbers:
+    def _share(part: _Numbers, whole: npt.NDArray[Any]) -> _Numbers:
         shares: _Numbers = np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
         return shares
 
@@ -400,14 +400,14 @@ def _hits(units: pl.DataFrame, judgements: pl.DataFrame, judged: pl.DataFrame) -
     found = units.join(numbered, on=["query_id", "unit"]).sort("query", "position")
     ideal = numbered.sort("query", "relevance", descending=[False, True])
     at = ideal["query"].to_numpy().astype(np.int64)
-    query, rank, position = (found[name].to_numpy().astype(np.int64) for name in ("query", "rank", "position"))
+    nth = np.arange(len(at)) - np.searchsorted(at, at) + 1
     return _Hits(
-        query,
-        rank,
-        position,
-        found["relevance"].to_numpy().astype(np.float64),
-        np.bincount(at, minlength=len(judged)),
-        (at, np.arange(len(at)) - np.searchsorted(at, at) + 1, ideal["relevance"].to_numpy().astype(np.float64)),
+        query=found["query"].to_numpy().astype(np.int64),
+        rank=found["rank"].to_numpy().astype(np.int64),
+        position=found["position"].to_numpy().astype(np.int64),
+        relevance=found["relevance"].to_numpy().astype(np.float64),
+        relevant=np.bincount(at, minlength=len(judged)),
+        ideal=(at, nth, ideal["relevance"].to_numpy().astype(np.float64)),
     )
 
 

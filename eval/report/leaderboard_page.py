@@ -1,8 +1,7 @@
 """The page of a leaderboard: systems by dataset, what each number costs, and how every row is made again."""
 
 from eval.dataset.dataset import generated_label
-from eval.leaderboard.board import BoardRow, BoardRun, Leaderboard, Standings
-from eval.leaderboard.manifest import results_of
+from eval.leaderboard import BoardRow, BoardRun, Leaderboard, Standings, results_of
 from eval.report.page import Notes, Part, ReportPage, Section
 from eval.table import Cell, Column, Row, Table, counted, mean_cell, titled
 

@@ -199,9 +199,9 @@ def _contexts(asked: Asked, evaluator: WorkspaceEvaluator) -> Iterator[tuple[Que
     if queries and memory.system.assembly.shows_documents:
         ranked = memory.rank(queries, asked.ranking)
     reading = MemoryReading(memory, queries, ranked, evaluator.evidence, evaluator.dataset)
-    for query, context, lineage in replace(measure, budgets=budgets).contexts(reading):
-        states = [one.how or ABSENT for one in lineage.standings(context, evaluator.evidence[query.query_id])]
-        yield query, ShownContext(lineage.conversation_id, context, tuple(states))
+    for query, _, held in replace(measure, budgets=budgets).contexts(reading):
+        states = tuple(held.standing(one).how or ABSENT for one in evaluator.evidence[query.query_id])
+        yield query, ShownContext(held.conversation_id, held.context, states)
 
 
 def _stored(memory: Memory, workspace: str) -> dict[tuple[str, str], StoredDocument]:

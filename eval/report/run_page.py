@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.control_arms import against_controls
+from eval.comparison.comparison import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.ladder.losses import missed
@@ -32,7 +32,7 @@ from eval.report.system_flow import system_flow
 from eval.run import CONFIG, read_config, read_summary, read_table
 from eval.shape import sections
 from eval.table import Cell, Measures, Row, Table, counted, means_table, sentence, titled
-from eval.tracking.naming import run_name
+from eval.tracking.entry import run_name
 
 FIRST = ("recall@10", "nDCG@10", "MRR", "recall_all@10", "recall@5", "recall@2000t", "tokens@10")
 _TITLES = {"survival": "What survives of facts", "resume": "What it takes to go on"}

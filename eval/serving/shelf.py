@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.run import CONFIG, SUMMARY, leaves, point_record, read_config, read_summary
-from eval.tracking.naming import run_name
+from eval.tracking.entry import run_name
 from lcm.errors import LcmError
 from lcm.given import opened_as_is
 from lcm.redaction import redacted

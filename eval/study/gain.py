@@ -9,9 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.agreement import comparable, shared_queries
-from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
-from eval.measures.conversations import overspent
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, comparable, shared_queries
+from eval.measures.means import overspent
 from eval.run import Run
 from eval.study.results import PointResult, changed_measures, drawn, is_cost, marked
 from eval.table import Cell, Column, Row, Table, interval, paired_cells, plain_markdown, probability, signed
@@ -188,23 +187,20 @@ def gain(
         return None
     is_default = default is not None and default.summary is not None
     baseline = default if default is not None and is_default else next(iter(finished.values()))
-    rows = rows_against(folder, baseline, {number: finished[number] for number in values}, [measure])
+    sides = Sides(folder, baseline, measures)
+    rows = rows_against(sides, {number: finished[number] for number in values}, [measure])
     better = rows.filter(verdict="better")["point"].to_list()  # best first
     point = better[0] if better else max(values, key=lambda number: values[number])  # the first of equals
     others = {number: result for number, result in finished.items() if result.name != baseline.name}
     stars = {measure: better[:1]} if better else {}
     for name in measures:
-        if name != measure and (starred := _starred(folder, baseline, results, others, name)):
+        if name != measure and (starred := _starred(sides, results, others, name)):
             stars[name] = starred
     return Gain(measure, point, results[point], baseline, is_default, len(others), rows, stars)
 
 
 def _starred(
-    folder: Path,
-    baseline: PointResult,
-    results: Sequence[PointResult],
-    others: Mapping[int, PointResult],
-    measure: str,
+    sides: "Sides", results: Sequence[PointResult], others: Mapping[int, PointResult], measure: str
 ) -> list[int]:
     """The points that are best by a measure, and better than the baseline, corrected for the number of points that they
     are the best of (Bonferroni)."""
@@ -212,7 +208,7 @@ def _starred(
     best = {number: one for number, one in others.items() if top is not None and one.value(measure) == top}
     if not best:
         return []
-    return list(rows_against(folder, baseline, best, [measure], ALPHA / len(others)).filter(verdict="better")["point"])
+    return list(rows_against(sides, best, [measure], ALPHA / len(others)).filter(verdict="better")["point"])
 
 
 def paired_table(rows: pl.DataFrame, baseline: str, most: int | None = None) -> Table:
@@ -262,40 +258,63 @@ def _rank(measure: str) -> int:
     return _FIRST.index(plain) if plain in _FIRST else len(_FIRST)
 
 
+class Sides:
+    """The points of a sweep or study as they are held against one of them: each is read once, and of each that much is
+    kept which is compared."""
+
+    def __init__(self, folder: Path, baseline: PointResult, measures: Sequence[str]) -> None:
+        """`folder`: in which the folders of all lie; `measures`: those that are compared."""
+        self._folder, self._measures = folder, list(measures)
+        self.baseline = baseline.name
+        self.base = self._read(baseline)
+        """None where another machine keeps it."""
+        self._known: dict[str, Run | None] = {}
+
+    def paired(self, result: PointResult) -> Run | None:
+        """A point's own numbers; None of one that is the baseline, that another machine keeps, or that was asked other
+        queries."""
+        if result.name == self.baseline or self.base is None:
+            return None
+        if result.name not in self._known:
+            self._known[result.name] = self._read(result)
+        return self._known[result.name]
+
+    def _read(self, result: PointResult) -> Run | None:
+        kept = self._folder / result.name
+        if not (kept / "per_query.parquet").exists():
+            return None
+        run, base = comparable(kept, result.label), getattr(self, "base", None)
+        if base is None or run.queries.equals(base.queries):
+            is_alike = True
+        else:
+            is_alike = len(shared_queries([base, run])) == len(base.queries) == len(run.queries)
+        if not is_alike:
+            return None
+        values = run.values.filter(pl.col("measure").is_in(self._measures))
+        queries = run.queries if base is None else base.queries
+        return Run(kept, result.label, values=values, queries=queries, directions=run.directions)
+
+
 def rows_against(
-    folder: Path,
-    baseline: PointResult,
-    points: Mapping[int, PointResult],
-    measures: Sequence[str],
-    alpha: float = ALPHA,
+    sides: Sides, points: Mapping[int, PointResult], measures: Sequence[str], alpha: float = ALPHA
 ) -> pl.DataFrame:
     """Each point against the baseline, paired by query; Holm corrects over all rows, and so do the intervals
     (Bonferroni).
 
     Args:
-        folder: in which the folders of all lie.
+        measures: some of those of the sides.
         alpha: below which the corrected p of a point that is better lies.
     Returns:
-        Rows of `POINTS_SCHEMA`; none of a point that is the baseline, that another machine keeps, or that was asked
-        other queries.
+        Rows of `POINTS_SCHEMA`; none of a point that cannot be paired.
     """
-    base = _side(folder, baseline)
-    if base is None:
+    paired = {number: side for number, result in points.items() if (side := sides.paired(result)) is not None}
+    if sides.base is None or not paired:
         return pl.DataFrame(schema=POINTS_SCHEMA)
-    sides = {
-        number: side
-        for number, result in points.items()
-        if result.name != baseline.name
-        and (side := _side(folder, result)) is not None
-        and len(shared_queries([base, side])) == len(base.queries) == len(side.queries)
-    }
-    if not sides:
-        return pl.DataFrame(schema=POINTS_SCHEMA)
-    tests = len(sides) * len(measures)
+    tests = len(paired) * len(measures)
     resamples = max(_RESAMPLES, math.ceil(2 * tests / alpha))
     pairing = Pairing(alpha=alpha, resamples=resamples, confidence=1 - alpha / tests)
-    rows = pairing.rows(base, list(sides.values()), measures).with_columns(
-        point=pl.col("side").replace_strict(dict(enumerate(sides)), return_dtype=pl.Int64)
+    rows = pairing.rows(sides.base, list(paired.values()), measures).with_columns(
+        point=pl.col("side").replace_strict(dict(enumerate(paired)), return_dtype=pl.Int64)
     )
     labels = {number: result.label for number, result in points.items()}
     return (
@@ -303,9 +322,3 @@ def rows_against(
         .select(list(POINTS_SCHEMA))
         .sort("candidate", "point", descending=[True, False])
     )
-
-
-def _side(folder: Path, result: PointResult) -> Run | None:
-    """A point's own numbers; None of a point that another machine keeps."""
-    kept = folder / result.name
-    return comparable(kept, result.label) if (kept / "per_query.parquet").exists() else None

@@ -7,6 +7,7 @@ it had been given; one whose machine went away is known by its heartbeat, and it
 
 import hashlib
 import platform
+import sqlite3
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +28,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from eval.study.selection import FACTOR
 from eval.study.settings import TRIAL_FOLDERS, Study
-from eval.study.shares import FACTOR
 from lcm.errors import LcmError
 from lcm.faults import refuse_emptied, refused
 from lcm.redaction import redacted
@@ -157,7 +158,9 @@ class TrialQueue:
                 self._refuse_emptied()
                 self._storage = RDBStorage(
                     storage,
-                    engine_kwargs={"connect_args": {"timeout": _BUSY_S}} if self._file else None,
+                    engine_kwargs={"connect_args": {"timeout": _BUSY_S, "factory": _Connection}}
+                    if self._file
+                    else None,
                     heartbeat_interval=settings.heartbeat_s,
                     grace_period=_GRACE * settings.heartbeat_s,
                     heartbeat_stale_trial_callback=_wait_again,
@@ -199,18 +202,22 @@ class TrialQueue:
     def claimed(self) -> Trial | None:
         """The next trial for this process; None where all are finished, or others are at work on what is left."""
         with self._alone():
-            self._take_back()
-            fail_stale_trials(self.study)
-            if len(self.begun()) >= self._settings.trials:
+            if self._file is None:
+                fail_stale_trials(self.study)
+            begun = self.begun()
+            gone = [trial for trial in begun if trial.state == TrialState.RUNNING and self._has_lost_its_process(trial)]
+            for trial in gone:
+                self.give_back(trial.number)
+            if len(begun) - len(gone) >= self._settings.trials:
                 return None
-            trial = self.study.ask()
-            trial.set_user_attr(WORKER, self._worker.record)
-        # Another machine, which no lock keeps out, may have claimed the last at the same moment.
-        before = [one for one in self.begun() if one.number < trial.number]
-        if len(before) >= self._settings.trials:
-            self.give_back(trial.number)
-            return None
-        return trial
+            claimed = self.study.ask()
+            claimed.set_user_attr(WORKER, self._worker.record)
+        if self._file is None:  # another machine, which no lock keeps out, may have claimed the last at the same moment
+            before = [one for one in self.begun() if one.number < claimed.number]
+            if len(before) >= self._settings.trials:
+                self.give_back(claimed.number)
+                return None
+        return claimed
 
     def give_back(self, number: int) -> None:
         """Let a trial that runs wait again, with the values that it was given."""
@@ -243,7 +250,10 @@ class TrialQueue:
 
     @contextmanager
     def heartbeat(self, trial: Trial) -> Iterator[None]:
-        """Let other machines know that the trial is worked on."""
+        """Let other machines know that the trial is worked on; processes that share a file know it by a lock."""
+        if self._file is not None:
+            yield
+            return
         trial_id = self._trial_id(trial.number)
         stopped = threading.Event()
 
@@ -269,22 +279,14 @@ class TrialQueue:
         if self._file is not None and (trials := self._file.parent / TRIAL_FOLDERS).is_dir():
             refuse_emptied(self._file, f"trials of its study lie in {trials}", "remove it to begin the study anew")
 
-    def _take_back(self) -> None:
-        """Let the trials wait again whose process is gone."""
-        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            record = trial.user_attrs.get(WORKER)
-            if record is not None:
-                gone = is_gone(record)
-            else:  # stopped between taking it and saying so, which is done under the lock where there is one
-                started = trial.datetime_start
-                old = timedelta(seconds=_GRACE * self._settings.heartbeat_s)
-                gone = (
-                    self._file is not None
-                    or started is None
-                    or datetime.now().astimezone() - started.astimezone() > old
-                )
-            if gone:
-                self.give_back(trial.number)
+    def _has_lost_its_process(self, trial: FrozenTrial) -> bool:
+        """Whether nobody works on a trial that runs, as far as this machine knows."""
+        if (record := trial.user_attrs.get(WORKER)) is not None:
+            return is_gone(record)
+        # Stopped between taking it and saying so, which is done under the lock where there is one.
+        old = timedelta(seconds=_GRACE * self._settings.heartbeat_s)
+        started = trial.datetime_start
+        return self._file is not None or started is None or datetime.now().astimezone() - started.astimezone() > old
 
     def _trial_id(self, number: int) -> int:
         study_id = self._storage.get_study_id_from_name(self.study.study_name)
@@ -296,6 +298,15 @@ class TrialQueue:
             return nullcontext()
         self._file.parent.mkdir(parents=True, exist_ok=True)
         return FileLock(f"{self._file}.lock")
+
+
+class _Connection(sqlite3.Connection):
+    """To a database that a process may be killed at: a trial is thirty transactions, too many to wait for the disk."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.execute("PRAGMA journal_mode = WAL")
+        self.execute("PRAGMA synchronous = NORMAL")
 
 
 def _wait_again(study: optuna.Study, trial: FrozenTrial) -> None:

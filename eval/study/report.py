@@ -13,15 +13,22 @@ import polars as pl
 from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial, TrialState
 
-from eval.comparison.agreement import comparable
-from eval.comparison.pairing import Pairing, Verdict
-from eval.study.gain import rows_against
+from eval.comparison.pairing import Pairing, Verdict, comparable
+from eval.study.gain import Sides, rows_against
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.results import PointResult
-from eval.study.selection import CrossValidation, FinishedTrial, best, cross_validated, pareto_front, values_by_query
-from eval.study.settings import Objective
-from eval.study.shares import Fold
+from eval.study.selection import (
+    CrossValidation,
+    FinishedTrial,
+    Fold,
+    best,
+    cross_validated,
+    pareto_front,
+    values_by_query,
+)
+from eval.study.settings import Objective, Study
 from eval.table import interval, probability, signed
+from lcm.errors import LcmError
 
 CONFIG_HASH, SAME_AS, SUMS, SECONDS = "config_hash", "same_as", "sums", "seconds"
 """Attributes of a trial."""
@@ -78,37 +85,38 @@ def finished(trial: FrozenTrial, assignment: Mapping[str, Any]) -> FinishedTrial
 
 
 def study_report(
-    name: str,
+    settings: Study,
     dataset: Mapping[str, str],
-    objectives: tuple[Objective, ...],
-    folds: Sequence[str],
+    folds: Sequence[Fold],
+    study: OptunaStudy,
     trials: Sequence[FrozenTrial],
-    importances: Mapping[str, float],
     told: Mapping[int, Mapping[str, float | None]],
     notes: Sequence[str],
-) -> StudyReport | None:
-    """Gather, as `StudyReport` has it; None where no trial is complete."""
+) -> StudyReport:
+    """Gather, as `StudyReport` has it.
+
+    Raises:
+        LcmError: if no trial is complete; it names what the first that failed said.
+    """
     complete = [finished(trial, trial.params) for trial in trials if trial.state == TrialState.COMPLETE]
     if not complete:
-        return None
+        reason = next((f": {trial.user_attrs[ERROR]}" for trial in trials if ERROR in trial.user_attrs), " yet")
+        raise LcmError(f"no trial of study {settings.name} is complete{reason}")
+    objectives, names = settings.wanted(), [fold.name for fold in folds]
     return StudyReport(
-        name=name,
+        name=settings.name,
         dataset=dataset,
         objectives=objectives,
-        folds=tuple(folds),
+        folds=tuple(names),
         trials=tuple(trials),
         complete=tuple(complete),
         picked=best(complete, objectives),
         front=tuple(pareto_front(complete, objectives)),
-        validation=cross_validated(complete, objectives, folds),
-        importances=importances,
+        validation=cross_validated(complete, objectives, names),
+        importances=importances(study, objectives[0].sign),
         told=told,
         notes=tuple(notes),
     )
-
-
-def first_error(trials: Sequence[FrozenTrial]) -> str | None:
-    return next((trial.user_attrs[ERROR] for trial in trials if ERROR in trial.user_attrs), None)
 
 
 IMPORTANCE_FROM = 30
@@ -219,7 +227,7 @@ def worth(
     measures = [one.measure for one in report.objectives if not one.is_time]
     number = report.picked.number if report.picked.same_as is None else report.picked.same_as
     own = {other: point for other, point in points.items() if point.name == str(other)}
-    rows = rows_against(folder, default, own, measures) if measures else pl.DataFrame()
+    rows = rows_against(Sides(folder, default, measures), own, measures) if measures else pl.DataFrame()
     baseline = f"the default ({default.label})" if default.name in {str(one) for one in points} else "the default"
     return Worth(
         label=f"trial {report.picked.number}",

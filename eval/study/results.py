@@ -13,10 +13,8 @@ from typing import Any
 import polars as pl
 
 from eval.dataset.dataset import generated_label
-from eval.measures.conversations import conversation_direction, conversation_means, is_by_product
-from eval.measures.means import Entry
-from eval.measures.measure import Direction
-from eval.measures.names import SYSTEM_ARM, kind_of, telling
+from eval.measures.means import Entry, conversation_direction, conversation_means, is_by_product
+from eval.measures.names import SYSTEM_ARM, Direction, kind_of, telling
 from eval.run import read_table
 from eval.shape import sections
 from eval.table import Table, means_table

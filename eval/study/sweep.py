@@ -23,7 +23,7 @@ from eval.study.results import (
     repeated_notes,
     why_equal,
 )
-from eval.tracking.naming import system_name, title
+from eval.tracking.entry import system_name, title
 from lcm.derived import seal
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again

@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_folder import read_comparison
+from eval.comparison.report import read_comparison
 from eval.dataset.card import Card
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.regression.regression_folder import read_regression
+from eval.regression.report import read_regression
 from eval.report.comparison_page import comparison_page, regression_page
 from eval.report.explorer import Explorer, Texts
 from eval.report.page import PAGE, ReportPage, write_page

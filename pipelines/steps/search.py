@@ -9,9 +9,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from eval.dataset.dataset import Dataset
-from eval.study.settings import Study
-from eval.study.shares import Fold, Rung
-from eval.study.space import Space
+from eval.study.selection import Fold, Rung
+from eval.study.settings import Space, Study
 from pipelines.config.composition import CompositionCache, composed_whole, explained, quoted
 
 _TUNE = "tune"
@@ -75,9 +74,14 @@ class StudySetup:
     folder: Path
 
     @property
+    def file(self) -> Path | None:
+        """The database of the study, where it is a file of its folder."""
+        return None if self.settings.storage else self.folder.resolve() / "study.db"
+
+    @property
     def storage(self) -> str:
         """Where the database of the study is."""
-        return self.settings.storage or f"sqlite:///{self.folder.resolve() / 'study.db'}"
+        return self.settings.storage or f"sqlite:///{self.file}"
 
 
 def _written(assignment: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from eval.comparison.agreement import MEASURES, SETTINGS, comparable, require_same_settings
+from eval.comparison.pairing import MEASURES, SETTINGS, comparable, require_same_settings
 from eval.experiment.experiment import Progress
 from eval.measures.measure import is_timing
 from eval.run import CONFIG, SUMMARY, Run, read_summary

@@ -3,8 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
+from types import TracebackType
 
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig
@@ -16,6 +18,7 @@ from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
 from eval.study.results import PointResult, compared_by
 from eval.study.sweep import write_sweep
+from eval.tracking.tracking import Log, Tracking, TrackingError
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
 from lcm.plugins.settings.tables import Table, named_table
@@ -27,14 +30,14 @@ from pipelines.config.idle import alike_notes
 from pipelines.config.refusal import with_other_reasons
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
-from pipelines.steps.point import READ, parts_of, told_of_external
-from pipelines.steps.points import Point, PointJob, reason_of, run_points
+from pipelines.steps.point import READ, Point, PointJob, parts_of, reason_of, run_points, told_of_external
 from pipelines.steps.reporting import reported
-from pipelines.steps.sweep_log import SweepLog
 from pipelines.views.progress import progress, working
 from pipelines.views.runs import show_points
 from pipelines.views.terminal import say, show_incidents, warn
 
+_AT_ONCE = 8
+"""Points that wait for each other: what is the same for all is asked of the server once for so many."""
 _DECIDING = ("dataset", "experiment", "judgements", "measures")
 """Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""
 _DEFAULT = "default"
@@ -250,7 +253,7 @@ def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, or
 
 
 def _run(
-    todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: SweepLog, show: Progress
+    todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: "SweepLog", show: Progress
 ) -> dict[str, str]:
     """Run what is left of so many points and log each as it ends; returns why points failed, by name."""
     failed: dict[str, str] = {}
@@ -340,3 +343,71 @@ def _alone(folder: Path) -> AbstractContextManager[object]:
     except Timeout as error:
         raise LcmError(f"{folder}: another process is at work on this sweep; wait, or name another folder") from error
     return lock
+
+
+class SweepLog:
+    """Logs folders beside the work; after the first refusal no more is tried."""
+
+    def __init__(self, tracking: Tracking, folder: Path) -> None:
+        self._tracking = tracking
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1)
+        self._opened = ExitStack()
+        self._log: Log | None = None
+        self._waiting: list[Path] = []
+        self._submitted: list[Path] = []
+        self._logged: list[Future[None]] = []
+        self._refused: str | None = None
+
+    def __enter__(self) -> "SweepLog":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._thread.shutdown(cancel_futures=error is not None)
+        self._opened.close()
+
+    def open(self) -> Log:
+        """Make ready for what is to be logged; takes seconds, on another core."""
+        if self._log is None:
+            self._log = self._opened.enter_context(self._tracking.logger())
+        return self._log
+
+    def submit(self, folder: Path) -> None:
+        """Log a complete point, unless it is there already; with the points that wait, once they are several."""
+        if not self._tracking.has(folder):
+            self._submitted.append(folder)
+            self._waiting.append(folder)
+            self.open()
+            if len(self._waiting) >= _AT_ONCE:
+                self._log_waiting()
+
+    def cancel(self) -> None:
+        """Leave out what has not begun."""
+        for future in self._logged:
+            future.cancel()
+
+    def finish(self) -> tuple[str | None, str | None]:
+        """Log the sweep itself, its points being logged; returns where to look, and what is not there and why."""
+        self._log_waiting()
+        for future in self._logged:
+            future.result()
+        missing = sum(not self._tracking.has(folder) for folder in self._submitted)
+        where = None
+        if self._refused is None:
+            try:
+                where = (self._tracking.log if self._tracking.has(self._folder) else self.open())(self._folder)
+            except TrackingError as error:
+                self._refused = str(error)
+        return where, None if self._refused is None else f"{missing} points were not logged: {self._refused}"
+
+    def _log_waiting(self) -> None:
+        if self._waiting:
+            self._logged.append(self._thread.submit(self._tried, self.open(), self._waiting))
+            self._waiting = []
+
+    def _tried(self, log: Log, folders: Sequence[Path]) -> None:
+        if self._refused is None:
+            try:
+                log(folders, self._folder)
+            except TrackingError as error:
+                self._refused = str(error)

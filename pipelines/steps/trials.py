@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
-from optuna.trial import Trial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState
 
 from eval.executor import Executor, FailedItem
 from eval.experiment.experiment import Experiment
@@ -19,7 +19,7 @@ from eval.run import SUMMARY, config_hash, read_summary
 from eval.study.point import PointFolder, origin_of
 from eval.study.queue import TrialQueue, Worker, quieten
 from eval.study.report import CONFIG_HASH, SAME_AS, SECONDS, SUMS, finished
-from eval.study.selection import best, sums_by_fold, values_by_query
+from eval.study.selection import FinishedTrial, best, sums_by_fold, values_by_query
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS, overall
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
@@ -61,7 +61,8 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
         plain = building.resolved(config)
         known = config_hash(building.identity(plain))
         trial.set_user_attr(CONFIG_HASH, known)
-        attributes, values = _taken_over(known, queue) or _evaluated(trial, assignment, config, plain, search)
+        complete = queue.trials(TrialState.COMPLETE)
+        attributes, values = _taken_over(known, complete) or _evaluated(trial, assignment, config, plain, search)
     except _PrunedError as error:
         queue.prune(trial, str(error))
         return _ended(trial.number, f"stopped at {error} of the queries", trial.params)
@@ -80,16 +81,15 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
     told = ", ".join(f"{one.measure} {value:.4f}" for one, value in zip(search.settings.wanted(), values, strict=True))
     if SAME_AS in attributes:
         told += f" (trial {attributes[SAME_AS]} again)"
-    complete = [finished(one, one.params) for one in queue.trials(TrialState.COMPLETE)]
-    if complete:
-        picked = best(complete, search.settings.wanted())
-        told += f"; best {picked.values[0]:.4f}, trial {picked.number}"
+    own = FinishedTrial(trial.number, assignment, tuple(values), attributes[SUMS])
+    picked = best([*(finished(one, one.params) for one in complete), own], search.settings.wanted())
+    told += f"; best {picked.values[0]:.4f}, trial {picked.number}"
     return _ended(trial.number, told, assignment)
 
 
-def _taken_over(known: str, queue: TrialQueue) -> tuple[dict[str, Any], list[float]] | None:
+def _taken_over(known: str, complete: Sequence[FrozenTrial]) -> tuple[dict[str, Any], list[float]] | None:
     """What a complete trial of the same configuration has."""
-    for other in queue.trials(TrialState.COMPLETE):
+    for other in complete:
         if other.user_attrs.get(CONFIG_HASH) == known:
             first = other.user_attrs.get(SAME_AS, other.number)
             return {SUMS: other.user_attrs[SUMS], SAME_AS: first}, list(other.values)
@@ -260,6 +260,11 @@ def trials_apart(executor: Executor, queue: TrialQueue, search: StudySetup) -> G
 
 
 def _trials_of_worker(search: StudySetup) -> Iterator[TrialEnd]:
+    if search.file is not None and not search.file.is_file():
+        raise LcmError(
+            f"{search.file} is not there where a worker is: name a folder that all machines see at this path, or share "
+            "the study by study.storage=postgresql://HOST/DB"
+        )
     with answering(is_json=False, is_quiet=True), queue_of(search) as queue:
         try:
             yield from trials_here(queue, search)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from eval.dataset.dataset import generated_label
-from eval.measures.measure import Direction
 from eval.measures.names import (
     SYSTEM_ARM,
+    Direction,
     telling,
 )
 from eval.report.run_tables import (

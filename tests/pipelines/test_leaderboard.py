@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eval.leaderboard.manifest import digest_of
+from eval.leaderboard import digest_of
 from lcm.derived import sum_of
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import Lcm
@@ -118,7 +118,7 @@ def test_what_a_manifest_may_not_say_is_refused_in_one_line(lcm: Lcm, board: Pat
 
     cases: dict[str, Callable[[], None]] = {
         "its digest is another": lambda: rewritten(board, other_measure, is_digested=False),
-        "a row must be named by a number": lambda: rewritten(board, renamed),
+        "rows[0].name must be a number of three digits or more": lambda: rewritten(board, renamed),
         "is no manifest of a leaderboard": lambda: (board / "manifest.json").write_text("[" * 10**5) and None,
         "has no manifest.json": lambda: (board / "manifest.json").unlink(),
     }

@@ -9,8 +9,8 @@ import pytest
 from eval.executor import FailedItem, NoExecutor
 from eval.study.point import POINT, Origin, PointFolder
 from lcm.errors import LcmError
-from pipelines.steps import points
-from pipelines.steps.points import Point, PointJob, run_points
+from pipelines.steps import point as points
+from pipelines.steps.point import Point, PointJob, run_points
 from tests.pipelines.conftest import Finished, Lcm
 from tests.pipelines.test_sweep import COMMAND, assert_same
 from tests.support.ray_of_two import RAY_OF_TWO

@@ -22,7 +22,7 @@ from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.changed import asked_of
 from pipelines.config.composition import CompositionCache
-from pipelines.steps import points as points_module
+from pipelines.steps import point as points_module
 from pipelines.steps import sweep
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.point import PARTS
@@ -317,8 +317,8 @@ def test_a_sweep_killed_five_times_has_every_point_once(lcm: Lcm, tmp_path: Path
     arguments = ["evaluate", "-m", *overrides, f"tracking.uri=sqlite:///{tmp_path}/runs.db", swept]
     place = tmp_path / "here"
     moments = random.Random(7)
-    for _ in range(5):
-        kill_after(moments.randint(1, 5), arguments, place)
+    for executor in ("none", "local", "none", "local", "none"):
+        kill_after(moments.randint(1, 5), [*arguments, f"executor={executor}"], place)
     killed = complete(place)
     assert 5 <= killed < 30
     finished = lcm(*arguments)

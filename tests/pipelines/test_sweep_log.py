@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from eval.tracking.tracking import Log, TrackingError
-from pipelines.steps.sweep_log import SweepLog
+from pipelines.steps.sweep import SweepLog
 
 
 class Places:

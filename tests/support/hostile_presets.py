@@ -110,7 +110,7 @@ _NO_COMPONENTS = [
     ("lcm.files.written_whole", _PATH),
     ("lcm.store.store.Store", _PATH),
     ("pipelines.config.command_line.new_folder", f"wanted: {CANARY}\n"),
-    ("eval.tracking.local_database._make_whole", f"local: {CANARY}\n"),
+    ("eval.tracking.place._make_whole", f"local: {CANARY}\n"),
 ]
 _CALL = f"{{_target_: os.system, command: '{_TOUCH}'}}"
 _ALIAS = f"{{_target_: lcm.retrieval.embedder.export.os.system, command: '{_TOUCH}'}}"
@@ -124,7 +124,7 @@ _NESTED = [
     (f"assembly:\n  evil: {_CALL}\n", "assembly.evil._target_"),
     (f"source:\n  evil: {{more: {_ALIAS}}}\n", "source.evil.more._target_"),
     (f"replay:\n  evil: {_ALIAS}\n", "replay.evil._target_"),
-    (f"tracking: {{_target_: eval.tracking.none.NoTracking, uri: [[{_ALIAS}]]}}\n", "tracking.uri"),
+    (f"tracking: {{_target_: eval.tracking.tracking.NoTracking, uri: [[{_ALIAS}]]}}\n", "tracking.uri"),
 ]
 _SPECIAL = [
     f"_target_: os.system\n_args_: ['{_TOUCH}']\n",

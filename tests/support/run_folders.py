@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.agreement import comparable
+from eval.comparison.pairing import comparable
 from eval.run import Run
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import yaml
 
-from eval.comparison.agreement import comparable, require_comparable, unknown_settings
+from eval.comparison.pairing import comparable, require_comparable, unknown_settings
 from eval.run import Run
 from lcm.errors import LcmError
 from tests.support.run_folders import side, write_run_folder

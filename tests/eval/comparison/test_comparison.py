@@ -9,9 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_folder import read_comparison, write_comparison
-from eval.comparison.comparison_report import headline, markdown, report, table
-from eval.comparison.picture import draw
+from eval.comparison.report import draw, headline, markdown, read_comparison, report, table, write_comparison
 from eval.report.comparison_page import comparison_page
 from eval.report.page import rendered
 from eval.run import Run

@@ -6,9 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.comparison.agreement import comparable
-from eval.comparison.control_arms import against_controls
-from eval.comparison.pairing import Pairing
+from eval.comparison.comparison import against_controls
+from eval.comparison.pairing import Pairing, comparable
 from eval.run import read_summary
 from eval.table import interval
 from pipelines import cli

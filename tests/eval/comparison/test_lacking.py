@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_report import explained, headline, incidents, markdown, report, table
+from eval.comparison.report import explained, headline, incidents, markdown, report, table
 from eval.regression.regression import Regression
 from eval.run import Run
 from lcm.errors import LcmError

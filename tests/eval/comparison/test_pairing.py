@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, permutation_test
 
-from eval.comparison.agreement import shared_queries
-from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, shared_queries
 from eval.run import Run
 from eval.significance import holm
 from lcm.errors import LcmError

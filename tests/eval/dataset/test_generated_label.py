@@ -11,7 +11,7 @@ from eval.dataset.dataset import generated_label
 from eval.experiment.outcome import write_run
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
-from eval.regression.regression_folder import JUNIT, MARKDOWN, write_regression
+from eval.regression.report import JUNIT, MARKDOWN, write_regression
 from eval.run import read_summary
 from eval.study.folder import study_page, summary_of
 from eval.study.report import StudyReport

@@ -1,6 +1,6 @@
 """What `survival` and `resume` tell of a system, in the form of measures of queries."""
 
-from eval.measures.conversations import conversation_direction, conversation_means
+from eval.measures.means import conversation_direction, conversation_means
 
 
 def test_means_of_the_system_are_named_by_measure_and_budget_and_counts_are_left_out() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.comparison.agreement import comparable
+from eval.comparison.pairing import comparable
 from eval.report.comparison_page import categories
 from eval.report.figure import lines
 from eval.report.page import Figure

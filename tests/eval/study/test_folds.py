@@ -13,9 +13,8 @@ from eval.experiment.experiment import Experiment
 from eval.experiment.outcome import Outcome, write_run
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries, workspace_of_query
-from eval.study.selection import sums_by_fold, values_by_query
+from eval.study.selection import Fold, folds_of, sums_by_fold, values_by_query
 from eval.study.settings import Objective
-from eval.study.shares import Fold, folds_of
 from lcm.errors import LcmError
 from pipelines.config import composition
 from pipelines.steps.point import experiment_of

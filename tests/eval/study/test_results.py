@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from matplotlib.axes import Axes
 
-from eval.measures.measure import Direction
+from eval.measures.names import Direction
 from eval.study.results import PointResult, best, frame, markdown, numbers
 from eval.study.sweep import plot
 

@@ -14,8 +14,8 @@ from optuna.trial import TrialState
 from eval.dataset.dataset import Dataset
 from eval.measures.names import SYSTEM_ARM
 from eval.study.queue import pruner
+from eval.study.selection import FACTOR, Rung, rungs_of
 from eval.study.settings import Study
-from eval.study.shares import FACTOR, Rung, rungs_of
 from lcm.errors import LcmError
 from lcm.records.query import Query
 from pipelines.config import building, composition

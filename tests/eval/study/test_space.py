@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.study.space import Choices, Range, space
+from eval.study.settings import Choices, Range, space
 
 WEIBULL = {"decay": "weibull"}
 DECAY: dict[str, Any] = {

@@ -115,6 +115,7 @@ def test_the_last_trial_claimed_from_two_machines_is_made_once(
 ) -> None:
     """Where no lock is shared, both may have counted before either had claimed."""
     queue = opened(tmp_path, worker, replace(SETTINGS, trials=1))
+    monkeypatch.setattr(queue, "_file", None)  # as of a server
     claimed(queue)
     counted = queue.begun
     before_they_did = iter([[]])
@@ -138,8 +139,11 @@ def test_the_first_trial_is_what_the_study_begins_with(tmp_path: Path, worker: W
     assert made(queue, 2)[0] == {"x": 0.25, "n": 2}
 
 
-def test_the_heart_of_a_trial_beats_in_the_database(tmp_path: Path, worker: Worker) -> None:
+def test_the_heart_of_a_trial_beats_in_a_database_that_machines_share(
+    tmp_path: Path, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     queue = opened(tmp_path, worker)
+    monkeypatch.setattr(queue, "_file", None)  # as of a server
     with queue.heartbeat(claimed(queue)):
         pass
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")

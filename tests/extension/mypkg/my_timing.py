@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from eval.measures.means import Means
-from eval.measures.measure import Direction, Measure, SystemReading
+from eval.measures.measure import Measure, SystemReading
+from eval.measures.names import Direction
 from lcm.records.query import Query
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from eval.leaderboard.board import Leaderboard, read_board
+from eval.leaderboard import Leaderboard, read_board
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import rendered
 from eval.table import Table
