@@ -298,10 +298,14 @@ def queries_of(folder: Path) -> pl.DataFrame:
     """The questions of a run: query_id, workspace_id, conversation_id, category, text, asked_at, evidence."""
     wanted = ["query_id", "workspace_id", "category", "text", "evidence"]
     table = read_table(folder / "queries.parquet", wanted, ["conversation_id", "asked_at"])
-    for name in ("conversation_id", "asked_at"):
-        if name not in table.columns:
-            table = table.with_columns(pl.lit(None, dtype=pl.String()).alias(name))
-    return table
+    return _filled(table, {"conversation_id": pl.String(), "asked_at": pl.String()})
+
+
+def _filled(table: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """With a column of nulls for each that it lacks."""
+    return table.with_columns(
+        pl.lit(None, dtype=kind).alias(name) for name, kind in schema.items() if name not in table.columns
+    )
 
 
 _RANKING_SCHEMA: dict[str, pl.DataType] = {
@@ -323,18 +327,13 @@ def _run(folder: Path, with_arms: bool) -> pl.DataFrame:
         return pl.DataFrame(schema=_RANKING_SCHEMA)
     columns = ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
     run = _shown(read_arms(folder, "run", columns, ["stands_for"], controls=with_arms))
-    documents = read_table(
-        folder / "documents.parquet", ["workspace_id", "document_id", "source_message_ids"], ["tokens"]
-    )
-    if "tokens" not in documents.columns:
-        documents = documents.with_columns(tokens=pl.lit(None, dtype=pl.Int64()))
+    known = ["workspace_id", "document_id", "source_message_ids"]
+    documents = read_table(folder / "documents.parquet", known, ["tokens"])
     joined = run.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
-    twins = _twins(run, documents) if "stands_for" in run.columns else None
-    if twins is None:
-        joined = joined.with_columns(twin_message_ids=pl.lit(None, dtype=pl.List(pl.String())))
-    else:
+    if "stands_for" in run.columns:
+        twins = _twins(run, documents)
         joined = joined.join(twins, on=["arm", "query_id", "document_id"], how="left", maintain_order="left")
-    return joined.select(list(_RANKING_SCHEMA))
+    return _filled(joined, _RANKING_SCHEMA).select(list(_RANKING_SCHEMA))
 
 
 def _twins(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
