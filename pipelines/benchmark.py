@@ -33,8 +33,7 @@ from lcm.files import write_text
 from lcm.memory.system import System
 from pipelines.config import building
 from pipelines.config.command_line import Command, claimed
-from pipelines.config.composition import composed
-from pipelines.config.explanation import explained
+from pipelines.config.composition import composed, explained
 from pipelines.views.progress import progress
 from pipelines.views.terminal import kept, say, show_table
 

@@ -30,7 +30,7 @@ from eval.questions.making.question_set import KindReport, make_questions
 from eval.questions.question import ENDINGS
 from eval.questions.sessions import WorkspaceRule, read_workspaces
 from lcm.errors import LcmError
-from pipelines.config import building, command_line
+from pipelines.config import building, command_line, contracts
 from pipelines.views.terminal import kept, say, show_config, show_table, warn
 
 _OURS: Mapping[str, str] = {"into": "", "workspace": "all", "format": "auto", "strict": "false"}
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     command = command_line.read(arguments, "questions make", _OURS)
     if command.look is not None:
         return show_config(command)
-    building.refuse_unused(command.config, command.overrides)
+    contracts.refuse_unused(command.config, command.overrides)
     ours = {**_OURS, **command.own}
     into = _file(ours["into"])
     rule, strict = _choice(ours, "workspace", get_args(WorkspaceRule)), _choice(ours, "strict", ("false", "true"))

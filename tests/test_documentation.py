@@ -58,7 +58,7 @@ def command_lines(page: Path) -> list[str]:
 def is_whole(line: str) -> bool:
     """Whether a line is a configuration that anybody has: no placeholder, no choice of the reader's own files."""
     arguments = line.split()[1:]
-    theirs = re.search(r"[A-Z]{3,}|\.\.\.|searchpath|config-dir|hydra/launcher|trust=", line)
+    theirs = re.search(r"[A-Z]{3,}|\.\.\.|searchpath|config-dir|trust=", line)
     return arguments[0] in ("evaluate", "tune") and theirs is None
 
 

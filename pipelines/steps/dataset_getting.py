@@ -10,7 +10,7 @@ from eval.download import Remote, download
 from lcm.errors import DatasetError
 from pipelines.config import building, conf_folder
 from pipelines.config.arguments import told_apart
-from pipelines.config.suggestion import meant
+from pipelines.config.check import meant
 from pipelines.views.downloading import downloading
 from pipelines.views.terminal import kept, say
 

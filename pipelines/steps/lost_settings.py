@@ -6,7 +6,7 @@ from typing import Any
 
 from lcm.plugins.settings.tables import Table
 from lcm.plugins.settings.translation import differences, reachable
-from pipelines.config.preset_config import restored_choices
+from pipelines.config.presets import restored_choices
 from pipelines.steps.plugin_reach import is_of
 
 

@@ -13,7 +13,7 @@ from eval.executor.none import NoExecutor
 from eval.sweep.point_folder import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine
-from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
+from pipelines.config.composition import CONFIGURATION_ERRORS, explain
 from pipelines.steps.point import evaluated
 
 
@@ -80,14 +80,6 @@ def run_each(jobs: Sequence[PointJob]) -> Iterator[None]:
         with _kept_reason(kept):
             evaluated(built.config, folder, _unseen, parts=parts, overrides=overrides, plain=built.plain)
         yield
-
-
-def run_composed(config: DictConfig, folder: Path) -> None:
-    """A point whose configuration a launcher composed, maybe on another machine that sees the same folders."""
-    kept = PointFolder(folder)
-    if not kept.is_complete():
-        with _kept_reason(kept):
-            evaluated(config, folder, _unseen, overrides=kept.overrides())
 
 
 @contextmanager

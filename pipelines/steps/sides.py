@@ -21,9 +21,9 @@ from eval.sweep.point_folder import PointFolder
 from eval.sweep.sweep_folder import numbered_point, point_of
 from eval.tuning.study import TRIAL_FOLDERS
 from lcm.errors import LcmError
-from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config import building, command_line, composition, conf_folder, contracts
+from pipelines.config.check import meant
 from pipelines.config.command_line import Command
-from pipelines.config.suggestion import meant
 from pipelines.steps.point import evaluated, parts_of, told_of_external
 
 SHARED = ("dataset", "judgements", *SETTINGS)
@@ -265,7 +265,7 @@ def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> Dic
     """The configuration that overrides describe, with what they do not name of `SHARED` taken from another."""
     named = _names(overrides)
     config = composition.composed([*([] if "arms" in named else ["arms=none"]), *overrides])
-    building.refuse_unused(config, overrides)
+    contracts.refuse_unused(config, overrides)
     measures = {override.partition("=")[0].split(".")[1] for override in overrides if _is_of_measure(override)}
     with open_dict(config):
         if shared is not None and "experiment" not in named:

@@ -2,16 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from eval.dataset.dataset import Dataset
 from eval.executor.executor import Executor
+from eval.executor.local import Local
 from eval.experiment.experiment import Progress
 from eval.experiment.point_record import POINT, point_record
 from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
@@ -26,21 +26,20 @@ from lcm.faults import counting, made_again
 from lcm.plugins.settings.tables import named_table
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
+from pipelines.config.check import WrongOverridesError
 from pipelines.config.command_line import Command, Multirun
-from pipelines.config.composition import CompositionCache, CompositionError
-from pipelines.config.launcher import launch
-from pipelines.config.refusal import with_other_reasons
+from pipelines.config.composition import CompositionCache
+from pipelines.config.conf_folder import EVALUATE
+from pipelines.config.contracts import with_other_reasons
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.point import evaluated, parts_of, told_of_external
-from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, run_composed, shares_points
+from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep_log import SweepLog, watched
 from pipelines.steps.sweep_notes import notes_before
 from pipelines.views.progress import progress, working
 from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
 
-_HERE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
-"""The launcher that Hydra chooses where none is named."""
 _DECIDING = ("dataset", "experiment", "judgements", "measures")
 """Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""
 _DEFAULT = "default"
@@ -50,7 +49,6 @@ _LEFT_OUT = {
     "`lcm evaluate -m sweep=summarizers_t5 summarizer.model=t5-small` shows it"
 }
 """Ready sweep -> what it cannot have, and how to get that."""
-_HYDRAS = re.compile(r"[+~]*hydra[./]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +95,8 @@ def sweep(command: Command) -> int:
                 logs.submit(folder / point.name)
         try:
             with progress() as show:
-                if multirun.launcher != _HERE:
-                    hand = partial(_launch, command)
-                    failed = _run_apart(hand, todo, len(runs), folder, checked, origins, logs, show)
-                elif shares_points(executor, len(todo)):
-                    hand = partial(run_by, executor)
-                    failed = _run_apart(hand, todo, len(runs), folder, checked, origins, logs, show)
+                if shares_points(executor, len(todo)):
+                    failed = _run_apart(executor, todo, len(runs), folder, checked, origins, logs, show)
                 else:
                     failed = _run_here(todo, len(runs), folder, checked, origins, logs, show)
         except KeyboardInterrupt as error:
@@ -163,7 +157,7 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
             config = compositions.composed(overrides)
             parts = parts_of(config, overrides)
         except LcmError as refused:
-            error = with_other_reasons(refused) if isinstance(refused, CompositionError) else refused
+            error = with_other_reasons(refused, EVALUATE) if isinstance(refused, WrongOverridesError) else refused
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
         else:
@@ -282,7 +276,7 @@ def _run_here(
 
 
 def _run_apart(
-    hand: Callable[[Sequence[PointJob]], None],
+    executor: Local,
     todo: Sequence[Point],
     n: int,
     folder: Path,
@@ -291,7 +285,7 @@ def _run_apart(
     logs: SweepLog,
     show: Progress,
 ) -> dict[str, str]:
-    """In other processes, to which `hand` gives them all; returns why points failed before they were given away."""
+    """In the workers of an executor; returns why points failed before they were given away."""
     failed: dict[str, str] = {}
     jobs: list[PointJob] = []
     for point in todo:
@@ -304,16 +298,8 @@ def _run_apart(
             jobs.append(PointJob(kept.path, point.overrides, checked[point]))
     if jobs:
         with watched([job.folder for job in jobs], n, logs, show):
-            hand(jobs)
+            run_by(executor, jobs)
     return failed
-
-
-def _launch(command: Command, jobs: Sequence[PointJob]) -> None:
-    """By Hydra's launcher, which composes each point anew."""
-    each: dict[Path, Sequence[str]] = {
-        job.folder: [one for one in job.overrides if not _HYDRAS.match(one)] for job in jobs
-    }
-    launch(run_composed, command_line.presets(command), each, command.pipeline)
 
 
 def _results(points: Sequence[Point], folder: Path, failed: Mapping[str, str]) -> list[PointResult]:

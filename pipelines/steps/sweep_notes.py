@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from lcm.plugins.settings.tables import Table
-from pipelines.config.idle import alike_notes
+from pipelines.config.contracts import alike_notes
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import READ
 from pipelines.steps.points_apart import BuiltPoint

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.config.readers import Part, UnreadKey
+from pipelines.config.contracts import Part, UnreadKey
 from pipelines.views.terminal import say, show_table
 
 _LONGEST = 60  # letters of a value

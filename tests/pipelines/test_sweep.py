@@ -20,7 +20,6 @@ from eval.sweep.point_folder import FAILURE, POINT
 from lcm.derived import sealed
 from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
-from pipelines.config.changed import asked_of
 from pipelines.config.composition import CompositionCache
 from pipelines.steps import sweep
 from pipelines.steps.interruption import INTERRUPTED
@@ -275,30 +274,10 @@ def test_a_point_is_composed_and_built_once_and_its_dataset_loaded_once(
     monkeypatch.setattr(building, "build", counting("built", building.build))
     monkeypatch.setattr(Sample, "load", counting("loaded", Sample.load))
     command = ("evaluate", "-m", "fusion.dense_weight=0.6,0.7", *SMALL)
-    asked_of(composition.composed(SMALL), SMALL)  # what is changed against the defaults is composed once a process
-    calls.clear()
     assert lcm(*command).code == 0
     files = 2  # what the command chooses, with Hydra's settings; and what its points choose
     expected = {"composed": 3, "composed from files": files, "built": 2 * len(PARTS), "loaded": 1}
     assert calls == expected
-
-
-@pytest.mark.slow
-def test_joblib_gives_the_same_numbers(lcm: Lcm, swept: Finished) -> None:
-    assert_same(swept, lcm(*COMMAND, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"))
-
-
-@pytest.mark.full
-@pytest.mark.xdist_group("ray")
-def test_ray_gives_the_same_numbers(lcm: Lcm, swept: Finished) -> None:
-    import ray
-
-    two = ("hydra/launcher=ray", "+hydra.launcher.ray.init.num_cpus=2")
-    try:
-        there = lcm(*COMMAND, *two, "+hydra.launcher.ray.init.include_dashboard=false")
-    finally:
-        ray.shutdown()
-    assert_same(swept, there)
 
 
 def kill_after(n: int, arguments: Sequence[str], place: Path) -> None:

@@ -39,9 +39,7 @@ def hostile_presets() -> Iterator[HostilePreset]:
     for node in _RESOLVED:
         yield _experiment("a target by a resolver", node, "decay")
     for node, names in _HYDRAS:
-        yield _experiment(
-            "Hydra's own settings", f"hydra:\n{node}", names, ("-m", "hydra/launcher=joblib", "decay=none,weibull")
-        )
+        yield _experiment("Hydra's own settings", f"hydra:\n{node}", names, ("-m", "decay=none,weibull"))
     for node, names, more in _TRUSTING:
         yield _experiment("trust that a YAML gives itself", node, names, more, {"evil.py": _MODULE})
     for target in _MODULES:
